@@ -66,7 +66,7 @@ demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet, 
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
 docs: $(VENV)/.docs ## the documentation as a site in .cache/site, any warning an error (ARGS=--serve: at port 8000, renewed as files change)
-	$(BIN)/python -m handbook $(ARGS)
+	$(BIN)/python -m tools.site $(ARGS)
 
 dist: $(VENV)/.develop ## wheel and source distribution into dist/, the same bytes each time (SOURCE_DATE_EPOCH: else the commit's)
 	$(BIN)/python .ci/dist --check

@@ -35,7 +35,7 @@ from storage.cleaner.job import CleanJob, Resources
 from storage.cleaner.round import clean
 from storage.cleaner.selection import find_cleanable
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log

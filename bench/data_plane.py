@@ -17,13 +17,13 @@ from pathlib import Path
 from timeit import repeat
 from types import SimpleNamespace
 
-from broker.clock import Clock
-from broker.dispatch import Dispatcher
+from broker.requests.dispatcher import Dispatcher
 from protocol.headers import encode_request_header
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Api
+from runtime.clock import Clock
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
 

@@ -16,8 +16,7 @@ from timeit import repeat
 from types import SimpleNamespace
 from typing import Any
 
-from broker.clock import Clock
-from broker.dispatch import Dispatcher
+from broker.requests.dispatcher import Dispatcher
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -30,6 +29,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPa
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Api
+from runtime.clock import Clock
 from tests.support.groups import subscription
 from tests.support.network import request_frame
 from tests.support.txn_broker import TxnBroker

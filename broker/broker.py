@@ -1,7 +1,7 @@
 """Broker: what each process of a broker has, and how it comes up and goes down.
 
 What handlers reach through `ctx.broker` are its attributes. The process that was started is an `Owner`, and has all of
-them; the others, where there are several, are `Worker`s (broker/cores).
+them; the others, where there are several, are `Worker`s (broker/workers).
 
 Up: ports bound (so that a port that is taken stops the start before any file is touched), the node's data opened, the
 rooms that stand on it made, clients let in. Down: nobody new, last answers, everything on disk, directories marked
@@ -17,57 +17,57 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.apis import Row, discover
-from broker.archives.following import follow_archives
-from broker.clock import Clock
-from broker.cluster.cordons import mark_cordoned
-from broker.cluster.metadata_log import MetadataLogDamaged
-from broker.cluster.missing_partitions import Missing
-from broker.config import BrokerConfig
-from broker.diagnostics.loop_watch import LoopWatch
-from broker.dispatch import Dispatcher
-from broker.fetch.session import FetchSessions
-from broker.fetch.time_look_ups import TimeLookUps
-from broker.maintenance.background import Background
-from broker.maintenance.cleaner import Cleaner
+from broker.external_readers.archives.following import follow_archives
+from broker.external_readers.spark.following import follow_queries
+from broker.maintenance.log_cleaner import Cleaner
 from broker.maintenance.log_opening import LogOpening
+from broker.maintenance.log_scheduler import Background
 from broker.maintenance.replica_moves import ReplicaMoves
-from broker.metrics.serving import bind_endpoint
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
-from broker.partitions import Partitions
+from broker.observability.loop_watch import LoopWatch
+from broker.observability.metrics.serving import bind_endpoint
 from broker.process.descriptors import raise_limit, share_out
-from broker.process.lazy_imports import LazyImports
 from broker.process.state import BrokerState
-from broker.produce.appends import Appends
-from broker.spark.following import follow_queries
-from broker.waiting.gate import Gate
-from broker.waiting.offload import Offload
-from broker.waiting.purgatory import Purgatory
-from broker.waiting.timers import Timers
-from broker.waiting.turn import Turn
-from broker.waiting.workers import Workers
+from broker.replicas.append_scheduler import Appends
+from broker.replicas.cordoned_dirs import mark_cordoned
+from broker.replicas.fetch_session import FetchSessions
+from broker.replicas.partitions import Partitions
+from broker.replicas.time_look_ups import TimeLookUps
+from broker.requests.dispatcher import Dispatcher
+from broker.requests.lazy_imports import LazyImports
+from broker.requests.served_api import Row, discover
+from broker.startup.missing_partitions import Missing
+from config import BrokerConfig
+from controller.metadata_log import MetadataLogDamaged
+from runtime.clock import Clock
+from runtime.gate import Gate
+from runtime.process_pool import Workers
+from runtime.purgatory import Purgatory
+from runtime.thread_pool import Offload
+from runtime.timers import Timers
+from runtime.turn import Turn
 from storage.errors import StorageError
 from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from broker.authentication.delegation_tokens import DelegationTokens
-    from broker.authorization.guard import Guard
-    from broker.cluster.controller import Controller
-    from broker.cluster.metadata_retention import MetadataRetention
-    from broker.cluster.quorum import MetadataQuorum
-    from broker.cores.crew import Crew
-    from broker.cores.remote import RemoteTransactionCoordinator
-    from broker.groups.coordinator import GroupCoordinator
-    from broker.metrics.endpoint import Endpoint
-    from broker.node import Node
-    from broker.shares.coordinator import ShareCoordinator
-    from broker.shares.partitions import SharePartitions
-    from broker.spark.queries import SparkQueries
-    from broker.telemetry.subscriptions import ClientMetrics
-    from broker.transactions.coordinator import TransactionCoordinator
-    from broker.transactions.producer_ids import ProducerIds
+    from broker.access.authentication.delegation_tokens import DelegationTokens
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+    from broker.external_readers.spark.queries import SparkQueries
+    from broker.observability.metrics.endpoint import Endpoint
+    from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.startup.node import Node
+    from broker.workers.remote import RemoteTransactionCoordinator
+    from broker.workers.supervisor import Crew
+    from controller.controller import Controller
+    from controller.metadata_retention import MetadataRetention
+    from controller.quorum import MetadataQuorum
 
 log = logging.getLogger(__name__)
 

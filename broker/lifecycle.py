@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from broker.broker import Broker, CannotStart, StartInterrupted
-from broker.config import BrokerConfig
-from broker.diagnostics import logs
-from broker.owner import Owner
+from broker.main_process import Owner
+from broker.observability import logs
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
 from broker.process.service_manager import ServiceManager
 from broker.process.start_lines import start_lines
+from config import BrokerConfig
 
 if TYPE_CHECKING:
     from broker.control.channel import Channel

@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from console.errors import BadRequest, Declined, NotThere, Refused, TooMany, Unanswered
 from console.forms import changing
+from console.login_sessions import Visits
 from console.pages import (
     access,
     access_changes,
@@ -34,10 +35,9 @@ from console.pages import (
 )
 from console.pages.page import page
 from console.protection import Protection
-from console.visits import Visits
-from offline.errors import DumpFailed
 from protocol.errors import ProtocolError
 from protocol.records.errors import RecordsError
+from tools.errors import DumpFailed
 
 _STATIC = Path(__file__).parent / "static"
 _STATUS: dict[type[Exception], int] = {

@@ -16,10 +16,10 @@ from typing import NoReturn
 import uvicorn
 
 from console.application import make_application
+from console.broker_access import visits
 from console.broker_log import BrokerLog
-from console.doors import visits
+from console.login_sessions import Visits
 from console.settings import Settings, from_line
-from console.visits import Visits
 
 _NICENESS = 10
 #: Between two looks at which visits are over.

@@ -17,7 +17,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from console.visits import Visits
+from console.login_sessions import Visits
 
 #: Records hold what strangers have sent: no script, style or picture but our files, nor forms to elsewhere.
 _POLICY = "; ".join(

@@ -10,7 +10,7 @@ import msgspec
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
-from metadata.placement import check_manual, new_partition, place
+from metadata.replica_placement import check_manual, new_partition, place
 from protocol.errors import ErrorCode
 
 

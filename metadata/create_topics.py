@@ -17,7 +17,7 @@ from metadata.configs import alter_config
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
-from metadata.placement import check_manual, new_partition, place
+from metadata.replica_placement import check_manual, new_partition, place
 from metadata.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord

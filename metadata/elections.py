@@ -15,8 +15,8 @@ import msgspec
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.partition import NO_LEADER, PartitionRegistration
-from metadata.placement import check_manual
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
+from metadata.replica_placement import check_manual
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 

@@ -17,7 +17,7 @@ from msgspec import field
 
 from metadata.features import METADATA_VERSION
 from metadata.framing import UnknownRecord
-from metadata.partition import UNASSIGNED_DIRECTORY, PartitionRegistration
+from metadata.partition_registration import UNASSIGNED_DIRECTORY, PartitionRegistration
 from metadata.topic_names import collision_key, may_collide
 from protocol.schema import Struct
 

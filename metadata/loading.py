@@ -7,7 +7,7 @@ next has to say so in the log.
 
 from __future__ import annotations
 
-from metadata.alike import PartitionReader
+from metadata.bulk_records import PartitionReader
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from metadata.image import MetadataImage
 from metadata.replay import Delta, ReplayError, replay, replay_registration

@@ -15,7 +15,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from metadata import quota_order
-from metadata.alike import PartitionChanges
+from metadata.bulk_records import PartitionChanges
 from metadata.framing import AnyRecord, UnknownRecord
 from metadata.image import (
     BrokerRegistration,
@@ -26,7 +26,7 @@ from metadata.image import (
     QuotaEntity,
     TopicImage,
 )
-from metadata.partition import LeaderRecoveryState, PartitionRegistration, registration_of
+from metadata.partition_registration import LeaderRecoveryState, PartitionRegistration, registration_of
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

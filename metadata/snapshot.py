@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from metadata.features import METADATA_VERSION
 from metadata.framing import AnyRecord, MetadataRecord, new_record
 from metadata.image import BrokerRegistration, ControllerRegistration, MetadataImage
-from metadata.partition import PartitionRegistration
+from metadata.partition_registration import PartitionRegistration
 from protocol.messages.cluster_metadata import (
     AccessControlEntryRecord,
     ClientQuotaRecord,

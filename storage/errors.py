@@ -1,7 +1,7 @@
 """What can go wrong in this room. Fields first; `str()` gives the sentence a client or an operator reads.
 
-No wire error code is named here: `broker/error_map.py` gives each class its own. Records that are no records at all
-raise `protocol.records.errors` (CorruptBatch, InvalidRecord, UnsupportedCodec) where they are opened.
+No wire error code is named here: `broker/requests/error_map.py` gives each class its own. Records that are no records
+at all raise `protocol.records.errors` (CorruptBatch, InvalidRecord, UnsupportedCodec) where they are opened.
 """
 
 from __future__ import annotations

@@ -30,18 +30,18 @@ from storage.log.closing import close_logs
 from storage.log.directory import LogDirectory, lock_all
 from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flushes
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
 from storage.log.retention import remove_what_may_go
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
-from storage.moves.twins import Settled, orphan, settle_twins
+from storage.moves.duplicate_dirs import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
-from storage.recovery.as_left import write_note
-from storage.recovery.found_directory import FutureLog, Recover, look_into_all
+from storage.recovery.clean_shutdown_manifest import write_note
 from storage.recovery.loading import load_log
+from storage.recovery.log_dir_scan import FutureLog, Recover, look_into_all
 from storage.recovery.segment import Cut
 from storage.unopened_logs import UnopenedLogs
 

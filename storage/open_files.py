@@ -13,7 +13,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from storage.fs import FileSystem
-from storage.places import Places
+from storage.position_cache import Places
 
 #: The process, or the machine, has no descriptor left: no fault of the disk.
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)

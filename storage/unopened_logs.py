@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from storage.checkpoints import TopicPartition
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog, UnopenedLog
-from storage.recovery.as_left import ClosedLog, FoundInOrder
+from storage.recovery.clean_shutdown_manifest import ClosedLog, FoundInOrder
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
 

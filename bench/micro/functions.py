@@ -13,9 +13,8 @@ from types import SimpleNamespace
 
 from bench.data_plane import CONNECTION, fetch_frame, produce_frame
 from bench.storage_log import T0, NoWrites, appender, batch, new_log
-from broker.clock import Clock
-from broker.dispatch import Dispatcher
 from broker.network.output_queue import joined
+from broker.requests.dispatcher import Dispatcher
 from protocol.headers import decode_request_header
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
@@ -23,9 +22,10 @@ from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
 from protocol.shortcuts.single_fetch import answer, parse
 from protocol.shortcuts.single_produce import SingleProduces
+from runtime.clock import Clock
 from storage.append.rules import AppendOrigin, check_batch
 from storage.fetch_slice import FetchSlice
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.producers.state import ProducerState
 from tests.support.data_broker import TOPIC_ID, DataBroker

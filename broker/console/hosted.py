@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.config.http_listeners import parse_http_listener
+from config.http_listeners import parse_http_listener
 
 if TYPE_CHECKING:
-    from broker.config import BrokerConfig
     from broker.console.process import Console
+    from config import BrokerConfig
 
 
 def bind_console(config: BrokerConfig) -> Console | None:

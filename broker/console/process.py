@@ -18,10 +18,10 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from broker.config.console import console_listener, login_mechanisms
 from broker.console.log import ConsoleLog
 from broker.network.listener import CannotBind, bind
 from broker.process.announcement import reachable
+from config.console import console_listener, login_mechanisms
 
 if TYPE_CHECKING:
     from broker.broker import Broker

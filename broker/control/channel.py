@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from broker.control.clock import AdjustableClock
 from broker.control.commands import Commands, Refused
 from broker.control.faults import FaultyDispatcher
-from broker.waiting.deferred import Deferred
+from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.broker import Broker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.clock import Clock
+from runtime.clock import Clock
 
 
 class AdjustableClock(Clock):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from broker.control.clock import AdjustableClock
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.control.fencing import fence
-from broker.maintenance.cleaner import CannotClean
-from broker.partition import Partition
-from broker.waiting.deferred import Deferred, settled
+from broker.maintenance.log_cleaner import CannotClean
+from broker.replicas.partition import Partition
 from protocol.errors import ErrorCode
+from runtime.deferred import Deferred, settled
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:

@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.apis import Row
-from broker.dispatch import CloseConnection, Codec, Dispatcher, Waiting
-from broker.error_reply import error_reply
 from broker.network.output_queue import release
-from broker.waiting.deferred import Deferred
+from broker.requests.dispatcher import (
+    CloseConnection,
+    Codec,
+    Dispatcher,
+    Waiting,
+)
+from broker.requests.error_reply import error_reply
+from broker.requests.served_api import Row
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header
 from protocol.messages.produce import PRODUCE
 from protocol.schema import Chunk
+from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.broker import Broker

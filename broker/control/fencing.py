@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.waiting.deferred import Deferred, after
 from coordinator.effects import Effects
 from coordinator.transaction.init_producer_id import take_over
 from coordinator.transaction.shard import TransactionEffects
 from protocol.errors import ErrorCode
+from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
     from broker.broker import Broker

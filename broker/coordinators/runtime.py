@@ -16,24 +16,24 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from broker.coordinators.forcing import Forcing
+from broker.coordinators.flush_gate import Forcing
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
-from broker.waiting.deferred import Deferred, after, settled
-from broker.waiting.timers import Timer
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
-from coordinator.placement import partition_for
+from coordinator.partition_for_key import partition_for
 from coordinator.shard import LogRecord, Shard
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
+from runtime.deferred import Deferred, after, settled
+from runtime.timers import Timer
 from storage.errors import LogOffline
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
-    from broker.apis import Reply
     from broker.broker import Broker
-    from broker.partition import Partition
+    from broker.replicas.partition import Partition
+    from broker.requests.served_api import Reply
 
 log = logging.getLogger(__name__)
 

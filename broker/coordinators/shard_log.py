@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from broker.clock import Clock
-from broker.error_map import error_code_of
-from broker.partition import Partition
+from broker.replicas.partition import Partition
+from broker.requests.error_map import error_code_of
 from coordinator.load import replay_batches
 from coordinator.shard import LogRecord, Producer, Shard
 from protocol.errors import ErrorCode
@@ -18,9 +17,10 @@ from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID, plain_batch
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError
+from runtime.clock import Clock
 from storage.append.result import AppendResult
 from storage.append.rules import AppendOrigin
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.segment.segment import Segment
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexib
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import fenced_in_words_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import fenced_in_words_of
+from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import OLDER, TopicPartition
 from metadata.topic_names import CONSUMER_OFFSETS

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import fenced_in_words_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import fenced_in_words_of
+from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
 from metadata.topic_names import INTERNAL_TOPICS

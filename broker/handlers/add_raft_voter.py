@@ -6,9 +6,9 @@ replication yet; the answer is that of a Kafka which cannot reach the new one.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.cluster.quorum import Voter
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from controller.quorum import Voter
 from metadata.decision import Refused
 from protocol.messages.add_raft_voter import ADD_RAFT_VOTER
 from protocol.schema import Struct

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.quotas.addresses import numeric, resolved
-from broker.waiting.deferred import Deferred, after
+from broker.access.quotas.addresses import numeric, resolved
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.client_quotas import Alteration, Altered, alter_quotas
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData
 from protocol.schema import Struct
+from runtime.deferred import Deferred, after
 
 #: Names that one request may have looked up: each may take a name server's whole patience.
 _MOST_HOSTS = 20

@@ -6,10 +6,15 @@ are not changed in this way (KIP-412). Each resource is changed as a whole or no
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.config.alter import Alteration, Changes, Operation, plan_replacement
-from broker.config.changes import Resource, alter
-from broker.dispatch import RequestContext
+from broker.config_changes import Resource, alter
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from config.alter import (
+    Alteration,
+    Changes,
+    Operation,
+    plan_replacement,
+)
 from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct
 

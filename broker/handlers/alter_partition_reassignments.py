@@ -7,9 +7,9 @@ that.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.cores.view import ids_meant
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from broker.workers.view import ids_meant
 from metadata.elections import PartitionResult
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (

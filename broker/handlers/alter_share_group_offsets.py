@@ -5,11 +5,11 @@ A group that is not there is made.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.coordinators.share import group_states
+from broker.coordinators.share.requests import is_served
 from broker.handlers.describe_share_group_offsets import topic_id_of
-from broker.shares import group_states
-from broker.shares.requests import is_served
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode

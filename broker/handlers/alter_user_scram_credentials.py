@@ -5,8 +5,8 @@ A client sends salted passwords; what is stored of them proves a password and do
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.scram import Altered, Deletion, Upsertion, alter_credentials
 from protocol.messages.alter_user_scram_credentials import (
     ALTER_USER_SCRAM_CREDENTIALS,

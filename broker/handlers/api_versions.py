@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import re
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext, advertised_apis
+from broker.requests.dispatcher import RequestContext, advertised_apis
+from broker.requests.served_api import Reply, handles
 from metadata.features import SUPPORTED_FEATURES
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS, FinalizedFeatureKey, SupportedFeatureKey

@@ -5,10 +5,10 @@ Versions: v1 tells which members still speak the classic protocol (KIP-1099).
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.coordinator import has_consumer_groups
-from broker.groups.descriptions import described
+from broker.coordinators.group.coordinator import has_consumer_groups
+from broker.coordinators.group.descriptions import described
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.consumer.describe import describe
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

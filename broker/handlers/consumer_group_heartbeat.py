@@ -8,12 +8,12 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from uuid import uuid4
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import describer
-from broker.dispatch import RequestContext
-from broker.groups.coordinator import has_consumer_groups
-from broker.groups.steady_heartbeat import steady_heartbeat
+from broker.access.authorization.operations import describer
+from broker.coordinators.group.coordinator import has_consumer_groups
+from broker.coordinators.group.steady_heartbeat import steady_heartbeat
 from broker.network.java_address import java_address
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.consumer.heartbeat import heartbeat as decide
 from coordinator.group.consumer.heartbeat import new_response, stay

@@ -5,15 +5,15 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
 from broker.handlers.describe_acls import NO_AUTHORIZER, refuse_unknown
-from broker.ids import random_id
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.acls import Created
 from metadata.acls import create_acls as decide
 from protocol.errors import ErrorCode
 from protocol.messages.create_acls import CREATE_ACLS, AclCreationResult
 from protocol.schema import Struct
+from runtime.ids import random_id
 from security.acl import Acl
 
 

@@ -5,9 +5,9 @@ Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor b
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.authentication.delegation_tokens import may_ask, people_of
-from broker.dispatch import RequestContext
+from broker.access.authentication.delegation_tokens import may_ask, people_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from metadata.delegation_tokens import NewToken, create_token
 from protocol.errors import ErrorCode

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import RequestTimedOut
-from broker.quotas.mutations import admit
+from broker.access.quotas.mutations import admit
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import RequestTimedOut
+from broker.requests.served_api import Reply, handles
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult
 from protocol.schema import Struct

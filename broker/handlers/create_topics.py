@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.apis import Reply, handles
-from broker.config.describe import topic_entries
-from broker.dispatch import RequestContext
-from broker.error_map import RequestTimedOut
-from broker.quotas.mutations import admit
+from broker.access.quotas.mutations import admit
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import RequestTimedOut
+from broker.requests.served_api import Reply, handles
+from config.describe import topic_entries
 from metadata.create_topics import NewTopic, NewTopicResult
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult

@@ -5,9 +5,9 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
 from broker.handlers.describe_acls import NO_AUTHORIZER, filter_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.acls import Deleted
 from metadata.acls import delete_acls as decide
 from protocol.errors import ErrorCode

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.shares import group_states
+from broker.coordinators.share import group_states
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group
 from coordinator.group.refused import Refused

@@ -6,10 +6,9 @@ Versions: v1 is v0; v2 flexible.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
-from broker.waiting.deferred import Deferred, settled
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Reply, handles
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DELETE_RECORDS,
@@ -17,6 +16,7 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from protocol.schema import Struct
+from runtime.deferred import Deferred, settled
 
 HIGH_WATERMARK = -1
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.shares import group_states
-from broker.shares.requests import is_served
+from broker.coordinators.share import group_states
+from broker.coordinators.share.requests import is_served
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
 from coordinator.group.share.offsets import check_empty, topics_of

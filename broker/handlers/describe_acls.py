@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from broker.apis import Reply, handles
-from broker.dispatch import CloseConnection, RequestContext
+from broker.requests.dispatcher import CloseConnection, RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.acls import describe_acls as find
 from metadata.decision import Refused
 from protocol.errors import ErrorCode

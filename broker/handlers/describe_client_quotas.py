@@ -5,8 +5,8 @@ Versions: v1 flexible.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.client_quotas import Component, describe_quotas
 from metadata.decision import Refused
 from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, EntityData, EntryData, ValueData

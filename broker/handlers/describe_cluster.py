@@ -6,10 +6,10 @@ Not served: controllers. This is a broker's listener, and the answer says so, as
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import NOT_ASKED, cluster_operations
-from broker.dispatch import RequestContext
-from broker.endpoints import controller_id, nodes
+from broker.access.authorization.operations import NOT_ASKED, cluster_operations
+from broker.requests.advertised_endpoints import controller_id, nodes
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
 from protocol.schema import Struct

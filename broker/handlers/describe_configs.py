@@ -7,9 +7,11 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.config import BrokerConfig
-from broker.config.describe import (
+from broker.observability import logs
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from config import BrokerConfig
+from config.describe import (
     ConfigSource,
     Entry,
     broker_entries,
@@ -19,8 +21,6 @@ from broker.config.describe import (
     logger_entries,
     topic_entries,
 )
-from broker.diagnostics import logs
-from broker.dispatch import RequestContext
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.apis import Reply, handles
-from broker.authentication.delegation_tokens import may_ask, people_of
-from broker.dispatch import RequestContext
+from broker.access.authentication.delegation_tokens import may_ask, people_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.delegation_tokens import describe_tokens
 from protocol.errors import ErrorCode
 from protocol.messages.describe_delegation_token import (

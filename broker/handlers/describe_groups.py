@@ -6,9 +6,9 @@ are not there (KIP-1043), which were "Dead" before.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import group_operations
-from broker.dispatch import RequestContext
+from broker.access.authorization.operations import group_operations
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.admin import describe_group
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DESCRIBE_GROUPS, DescribedGroup

@@ -11,9 +11,8 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
-from broker.waiting.deferred import Deferred
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import handles
 from metadata.features import CORDONED_DIRECTORIES_LEVEL
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -23,6 +22,7 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory
 from storage.log.stored_log import UnopenedLog

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import handles
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, PartitionResponse, ProducerState, TopicResponse

@@ -6,9 +6,9 @@ There is one voter, this node. Nobody listens at the address that is told of it:
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.cluster.metadata_log import TOPIC
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from controller.metadata_log import TOPIC
 from protocol.errors import ErrorCode
 from protocol.messages.describe_quorum import (
     DESCRIBE_QUORUM,

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.apis import Reply, handles
-from broker.cores.link import LinkEnded
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
-from broker.shares.requests import is_served
-from broker.waiting.deferred import Deferred, settled
+from broker.coordinators.share.requests import is_served
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Reply, handles
+from broker.workers.link import LinkEnded
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of
@@ -27,6 +26,7 @@ from protocol.messages.describe_share_group_offsets import (
 )
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
+from runtime.deferred import Deferred, settled
 
 
 @handles(DESCRIBE_SHARE_GROUP_OFFSETS)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import topic_operations
-from broker.cores.view import show_workers
-from broker.dispatch import RequestContext
+from broker.access.authorization.operations import topic_operations
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from broker.workers.view import show_workers
 from metadata.image import MetadataImage, TopicImage
-from metadata.partition import NO_LEADER
+from metadata.partition_registration import NO_LEADER
 from metadata.topic_names import is_internal, name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.describe_topic_partitions import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import handles
 from coordinator.transaction.admin import describe_transaction
 from protocol.errors import ErrorCode
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TransactionState

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.elections import ElectionType
 from metadata.elections import PartitionResult as Result
 from protocol.errors import ErrorCode

@@ -5,9 +5,9 @@ Versions: v2 flexible.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.authentication.delegation_tokens import change_end
-from broker.dispatch import RequestContext
+from broker.access.authentication.delegation_tokens import change_end
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Decision
 from metadata.delegation_tokens import expire_token
 from protocol.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN

@@ -1,26 +1,27 @@
 """Fetch v0-v18: records from an offset on, waiting a while for some to come.
 
-Versions: v0-v3, which Kafka 4 has dropped, get messages (broker/fetch/down_conversion.py); v1 throttle time; v2 magic
+Versions: v0-v3, which Kafka 4 has dropped, get messages (broker/replicas/down_conversion.py); v1 throttle time; v2
+magic
 1; v3 a limit for the whole, and a first batch that is always whole (KIP-74); v4 isolation level (KIP-98); v5 log start
 offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack (KIP-392);
 v12 flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903);
 v16 where the leader is (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not here: fetches
 by followers (no other broker is a replica), reads from tiered storage, preferred replicas.
 
-What it reads and how it waits: broker/fetch/attempt.py.
+What it reads and how it waits: broker/replicas/fetch_attempt.py.
 """
 
 from __future__ import annotations
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
-from broker.fetch.attempt import READ_COMMITTED, FetchAttempt, absent_data
-from broker.fetch.single import fetch_single
-from broker.waiting.deferred import Deferred
+from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
+from broker.replicas.single_fetch import fetch_single
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import handles
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import FetchAnswer, FetchedTopic, fetch_encoder
 from protocol.messages.fetch import FETCH
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 
 _ISOLATION_LEVELS = (0, READ_COMMITTED)
 

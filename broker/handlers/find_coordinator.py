@@ -12,15 +12,15 @@ import re
 
 import msgspec
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.endpoints import nodes
-from broker.waiting.deferred import after, settled
-from coordinator.placement import partition_for
+from broker.requests.advertised_endpoints import nodes
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from coordinator.partition_for_key import partition_for
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
 from protocol.schema import Struct
+from runtime.deferred import after, settled
 
 GROUP, TRANSACTION, SHARE = range(3)
 TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}

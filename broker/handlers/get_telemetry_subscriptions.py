@@ -5,13 +5,13 @@ ApiVersions tells it where there is an endpoint for metrics; whoever asks all th
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.ids import random_id
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
+from runtime.ids import random_id
 
 # zstd, lz4, gzip, snappy: in the order in which they are preferred
 _COMPRESSION_TYPES = (4, 3, 1, 2)

@@ -6,8 +6,8 @@ knows better yet, and it comes again.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.classic.heartbeat import heartbeat as decide
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT

@@ -6,11 +6,16 @@ of loggers (KIP-412). Each resource is changed as a whole or not at all, indepen
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.config.alter import Alteration, Changes, plan_incremental, plan_levels
-from broker.config.changes import Resource, alter
-from broker.diagnostics import logs
-from broker.dispatch import RequestContext
+from broker.config_changes import Resource, alter
+from broker.observability import logs
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from config.alter import (
+    Alteration,
+    Changes,
+    plan_incremental,
+    plan_levels,
+)
 from metadata.image import ResourceType
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct

@@ -8,9 +8,9 @@ commit (KIP-939), is served where versions that are not final are asked for; pre
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import fenced_in_words_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import fenced_in_words_of
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.init_producer_id import check_init, take_over

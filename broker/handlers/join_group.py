@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import uuid
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import describer
-from broker.dispatch import RequestContext
-from broker.groups.parked import ParkedJoin
+from broker.access.authorization.operations import describer
+from broker.coordinators.group.parked import ParkedJoin
 from broker.network.java_address import java_address
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.classic.join import check_join, join_error, join_group, read_join
 from coordinator.group.shard import GroupEffects

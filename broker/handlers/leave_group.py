@@ -5,8 +5,8 @@ Versions: v3 many members at once, static ones by instance id (KIP-345); v5 reas
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.classic.leave import answer_for, leave_group, members_of
 from coordinator.group.shard import GroupEffects

@@ -6,8 +6,8 @@ brokers and loggers, too, chosen by type (KIP-1142). Groups and subscriptions ar
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES, ConfigResource

@@ -6,8 +6,8 @@ names that nobody has let nothing pass.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.admin import list_groups as list_shard
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import LIST_GROUPS

@@ -9,7 +9,7 @@ KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). There is no tiered 
 no answer, which is offset -1 without an error.
 
 A request may ask for very many partitions, and a time may lie in a large batch: then the answer comes later
-(broker/fetch/time_look_ups.py).
+(broker/replicas/time_look_ups.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from collections import Counter
 
 import msgspec
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
-from broker.fetch.single_list_offsets import (
+from broker.replicas.partition import Partition
+from broker.replicas.single_list_offsets import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
@@ -30,7 +28,9 @@ from broker.fetch.single_list_offsets import (
     latest_offset,
     list_single,
 )
-from broker.partition import Partition
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Reply, handles
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.image import MetadataImage, TopicImage
 from protocol.messages.list_partition_reassignments import (
     LIST_PARTITION_REASSIGNMENTS,

@@ -6,8 +6,8 @@ Names of states are told apart by case; unknown ones let nothing pass, and are t
 
 from __future__ import annotations
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import handles
 from coordinator.group.consumer.expressions import compile_expression
 from coordinator.group.refused import Refused
 from coordinator.transaction.admin import Filters

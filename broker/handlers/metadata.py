@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.apis import Reply, handles
-from broker.authorization.operations import NOT_ASKED, cluster_operations, topic_operations
-from broker.cluster.controller import Controller
-from broker.cores.view import show_workers
-from broker.dispatch import RequestContext
-from broker.endpoints import controller_id, nodes
-from broker.quotas.mutations import admit
+from broker.access.authorization.operations import NOT_ASKED, cluster_operations, topic_operations
+from broker.access.quotas.mutations import admit
+from broker.requests.advertised_endpoints import controller_id, nodes
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from broker.workers.view import show_workers
+from controller.controller import Controller
 from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
-from metadata.partition import NO_LEADER, PartitionRegistration
+from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from metadata.topic_names import is_internal, name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (

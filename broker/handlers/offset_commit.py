@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.single_commit import commit_single
+from broker.coordinators.group.single_commit import commit_single
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.shard import GroupEffects

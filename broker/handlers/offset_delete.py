@@ -6,8 +6,8 @@ whole group leaves the topics out of the answer.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_delete, delete_offsets
 from coordinator.group.shard import GroupEffects

@@ -9,9 +9,9 @@ error.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.offset_fetch_answers import old_form, topic_error
+from broker.coordinators.group.offset_fetch_answers import old_form, topic_error
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.consumer.offsets import check_fetch
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
 from coordinator.group.refused import Refused

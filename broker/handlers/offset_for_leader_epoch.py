@@ -6,10 +6,10 @@ v0 and v1.
 
 from __future__ import annotations
 
-from broker.apis import handles
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
-from broker.partitions import Partitions
+from broker.replicas.partitions import Partitions
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import handles
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,
     EpochEndOffset,

@@ -5,12 +5,12 @@ Versions: v0-v2, which Kafka 4 has dropped though it advertises them, carry mess
 start offset (KIP-207); v7 zstd (KIP-110); v8 record errors (KIP-467); v9 flexible; v10 the new leader where this is not
 it (KIP-951); v12 adds partitions to transactions implicitly (KIP-890); v13 topic ids (KIP-516).
 The first batch of a transaction in a partition is offered to the log only if the partition takes part; from v12 on it
-joins by that (broker/transactions/verification.py).
+joins by that (broker/coordinators/transaction/verification.py).
 
 One straight walk a partition, with no work a record: find it, look at its header, append. acks 0 is not answered; an
 error then closes the connection, so that the producer sees that something went wrong. acks 1 and all are the same with
 one replica. With flush.messages the answer waits until the records are on the disk; where a batch has to be opened,
-until its turn has come (broker/produce/appends.py).
+until its turn has come (broker/replicas/append_scheduler.py).
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from broker.apis import Reply, handles
-from broker.cores.view import leader_elsewhere
-from broker.dispatch import CloseConnection, RequestContext
-from broker.endpoints import endpoints_of
-from broker.error_map import error_code_of
-from broker.partition import Partition
-from broker.produce.single import produce_single
-from broker.transactions.verification import NO_VERDICTS, Verdict, when_verified
-from broker.waiting.deferred import Deferred, settled
+from broker.coordinators.transaction.verification import NO_VERDICTS, Verdict, when_verified
+from broker.replicas.partition import Partition
+from broker.replicas.single_produce import produce_single
+from broker.requests.advertised_endpoints import endpoints_of
+from broker.requests.dispatcher import CloseConnection, RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Reply, handles
+from broker.workers.view import leader_elsewhere
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
@@ -49,6 +48,7 @@ from protocol.records.batch import (
 )
 from protocol.records.compression import Codec
 from protocol.schema import Struct
+from runtime.deferred import Deferred, settled
 from storage.append.message_sets import are_messages, batch_of_messages, has_whole_message
 from storage.append.result import AppendResult
 from storage.append.rules import error_of_heads

@@ -6,14 +6,14 @@ Not served: histograms and summaries, which no client pushes.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.waiting.deferred import after
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
+from runtime.deferred import after
 
 # Ids that no client may have: none, and that of the metadata's topic.
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
@@ -38,7 +38,7 @@ def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
         return PUSH_TELEMETRY.response(error_code=refused.error_code)
     if client_metrics.received is None or not request.metrics:
         return PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, []))
-    from broker.telemetry.received import read_payload  # where nobody asks for metrics it is not needed
+    from broker.observability.telemetry.received import read_payload  # where nobody asks for metrics it is not needed
 
     # In a thread, which pauses: what is small may hold much, and the loop has others to serve.
     read = ctx.broker.offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.shares.state_requests import answer_states
+from broker.coordinators.share.state_requests import answer_states
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.share.state import ShareKey
 from protocol.messages.read_share_group_state import READ_SHARE_GROUP_STATE, PartitionResult, ReadStateResult
 from protocol.messages.read_share_group_state import StateBatch as StateBatchStruct

@@ -5,9 +5,9 @@ There is one, and the last one stays.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.cluster.quorum import Voter
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
+from controller.quorum import Voter
 from metadata.decision import Refused
 from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from protocol.schema import Struct

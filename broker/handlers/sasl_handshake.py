@@ -1,12 +1,12 @@
 """SaslHandshake v0-v1: begin to authenticate anew, on a connection that is authenticated already (KIP-368).
 
-The first time it never gets here: `broker.authentication` serves connections until they are authenticated.
+The first time it never gets here: `broker.access.authentication` serves connections until they are authenticated.
 """
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct

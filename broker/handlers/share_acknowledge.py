@@ -5,11 +5,7 @@ Versions: v2 locks that last longer (KIP-1222).
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.endpoints import endpoints_of
-from broker.handlers.share_fetch import acknowledged_of
-from broker.shares.requests import (
+from broker.coordinators.share.requests import (
     Acknowledging,
     acknowledge,
     check_caller,
@@ -18,7 +14,11 @@ from broker.shares.requests import (
     tell_leader,
     when_written,
 )
-from broker.shares.sessions import FINAL_EPOCH, SessionKey
+from broker.coordinators.share.sessions import FINAL_EPOCH, SessionKey
+from broker.handlers.share_fetch import acknowledged_of
+from broker.requests.advertised_endpoints import endpoints_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import (

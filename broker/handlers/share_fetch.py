@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.endpoints import endpoints_of
-from broker.shares.acknowledgement import Acknowledged
-from broker.shares.acquisition import Wanted
-from broker.shares.fetching import Fetched, ShareFetchAttempt
-from broker.shares.requests import (
+from broker.coordinators.share.acknowledgement import Acknowledged
+from broker.coordinators.share.acquisition import Wanted
+from broker.coordinators.share.fetching import Fetched, ShareFetchAttempt
+from broker.coordinators.share.requests import (
     Acknowledging,
     acknowledge,
     check_caller,
@@ -26,8 +23,15 @@ from broker.shares.requests import (
     tell_leader,
     when_written,
 )
-from broker.shares.sessions import FINAL_EPOCH, Place, SessionKey, ShareSession
-from broker.waiting.deferred import Deferred
+from broker.coordinators.share.sessions import (
+    FINAL_EPOCH,
+    Place,
+    SessionKey,
+    ShareSession,
+)
+from broker.requests.advertised_endpoints import endpoints_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (
@@ -38,6 +42,7 @@ from protocol.messages.share_fetch import (
     ShareFetchableTopicResponse,
 )
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 
 _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 

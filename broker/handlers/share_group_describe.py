@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.descriptions import described
-from broker.shares.requests import is_served
+from broker.coordinators.group.descriptions import described
+from broker.coordinators.share.requests import is_served
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.share.describe import describe
 from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

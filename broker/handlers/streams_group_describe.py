@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.descriptions import described
+from broker.coordinators.group.descriptions import described
 from broker.handlers.streams_group_heartbeat import is_served
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.group.streams.describe import describe
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

@@ -6,10 +6,10 @@ regular expressions for source topics.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.streams_topics import told
+from broker.coordinators.group.streams_topics import told
 from broker.network.java_address import java_address
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused

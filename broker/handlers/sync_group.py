@@ -6,9 +6,9 @@ leader's has come.
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.groups.parked import ParkedSync
+from broker.coordinators.group.parked import ParkedSync
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.classic.sync import sync_error, sync_group
 from coordinator.group.shard import GroupEffects

@@ -6,10 +6,10 @@ before INVALID_TXN_STATE; v5 lets the group's partition join the transaction by 
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.partition import Partition
-from broker.transactions.verification import is_open
+from broker.coordinators.transaction.verification import is_open
+from broker.replicas.partition import Partition
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.txn_offset_commit import check_transactional_commit, commit_in_transaction

@@ -5,10 +5,10 @@ This one too, as with Kafka: it is then told to no client any more, leads nothin
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
-from metadata.lifecycle import unregister_broker as decide
+from metadata.registration import unregister_broker as decide
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
 from protocol.schema import Struct
 

@@ -6,9 +6,9 @@ Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.cluster.cordons import record_marks
-from broker.dispatch import RequestContext
+from broker.replicas.cordoned_dirs import record_marks
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate
 from protocol.errors import ErrorCode

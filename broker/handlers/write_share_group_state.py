@@ -5,9 +5,9 @@ Versions: v1 the number of records that are done with (KIP-1226).
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.shares.state_requests import answer_states
+from broker.coordinators.share.state_requests import answer_states
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply, handles
 from coordinator.share.state import ShareKey, StateBatch
 from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, PartitionResult, WriteStateResult
 from protocol.schema import Struct

@@ -5,11 +5,10 @@ Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broke
 
 from __future__ import annotations
 
-from broker.apis import Reply, handles
-from broker.dispatch import RequestContext
-from broker.error_map import error_code_of
-from broker.transactions.markers import Marker, append_marker
-from broker.waiting.deferred import Deferred, settled
+from broker.coordinators.transaction.markers import Marker, append_marker
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (
@@ -19,6 +18,7 @@ from protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopicResult,
 )
 from protocol.schema import Struct
+from runtime.deferred import Deferred, settled
 
 
 @handles(WRITE_TXN_MARKERS)

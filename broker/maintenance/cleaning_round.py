@@ -9,19 +9,19 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from broker.clock import Clock
-from broker.maintenance.background import Background
-from broker.waiting.deferred import Deferred
-from broker.waiting.workers import WorkerDied, Workers
+from broker.maintenance.log_scheduler import Background
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from runtime.process_pool import WorkerDied, Workers
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.round import clean
 from storage.cleaner.selection import Cleanable
 from storage.cleaner.swap import RemoveCleanedTask, still_fits
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_manager import LogManager
 
-log = logging.getLogger("broker.maintenance.cleaner")  # one name for both, by which its level is set
+log = logging.getLogger("broker.maintenance.log_cleaner")  # one name for both, by which its level is set
 
 
 class Rounds(Protocol):

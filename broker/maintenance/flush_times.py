@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 
-from broker.metrics.metric import Timings, quantiles
+from broker.observability.metrics.metric import Timings, quantiles
 from storage.log.tasks import FlushTask, Task
 
 #: Quantiles are of so many.

@@ -1,6 +1,7 @@
 """Opening what a start has left for later: as soon as clients are let in, log after log, so that soon none waits.
 
-Who asks for a log that waits has it opened at once (broker/partitions.py), so many in a turn of the loop; the others
+Who asks for a log that waits has it opened at once (broker/replicas/partitions.py), so many in a turn of the loop;
+the others
 are opened here, a few in a turn, with a pause between turns that leaves half of the time to clients. What could not be
 opened for lack of descriptors is tried again.
 """
@@ -19,7 +20,7 @@ from storage.errors import LogOffline
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from broker.waiting.timers import Timer, Timers
+    from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
 

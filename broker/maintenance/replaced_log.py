@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.tasks import FlushTask, Task
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ import logging
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from broker.partition import Partition
-from broker.waiting.deferred import Deferred
-from broker.waiting.workers import WorkerDied
+from broker.replicas.partition import Partition
 from protocol.records.errors import RecordsError
+from runtime.deferred import Deferred
+from runtime.process_pool import WorkerDied
 from storage.directory_names import future_name
 from storage.errors import SourceUnreadable, StorageError
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.moves.copy import (
     Copied,

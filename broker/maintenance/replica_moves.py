@@ -17,15 +17,15 @@ import msgspec
 
 from broker.maintenance.replaced_log import ReplacedLog
 from broker.maintenance.replica_move import Move
-from broker.partition import Partition
-from broker.waiting.deferred import Deferred
-from broker.waiting.workers import Workers
+from broker.replicas.partition import Partition
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from runtime.process_pool import Workers
 from storage.checkpoints import read_topic_id
 from storage.directory_names import delete_name, future_name
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LONG_MAX
 from storage.moves.copy import Copied, CopyJob, copy_batches
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from broker.dispatch import Waiting
 from broker.network.output_queue import release
+from broker.requests.dispatcher import Waiting
 from protocol.schema import Chunk
 
 Answer: TypeAlias = "bytes | list[Chunk] | Waiting | None"

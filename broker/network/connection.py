@@ -21,13 +21,13 @@ from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
-from broker.dispatch import CloseConnection, Waiting
 from broker.network.answer_queue import Answer, AnswerQueue
 from broker.network.backlog import Backlog
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES, release
 from broker.network.peer import Peer
 from broker.network.receive_buffer import LARGE_FRAME_BYTES, LargeFrame
 from broker.network.transport import GONE, Transport
+from broker.requests.dispatcher import CloseConnection, Waiting
 from protocol.errors import ProtocolError
 from protocol.framing import FrameTooLarge
 from protocol.schema import Chunk

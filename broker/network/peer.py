@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.authentication.sasl_authenticator import SaslAuthenticator
+    from broker.access.authentication.sasl_authenticator import SaslAuthenticator
 
 
 class Peer:

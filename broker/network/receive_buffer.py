@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from mmap import mmap
 
-from broker.waiting.turn import Turn
+from runtime.turn import Turn
 
 # Requests received behind one that waits, above which no more is received.
 REST_LIMIT_BYTES = 64 * 1024
@@ -98,7 +98,7 @@ class FrameBuffers:
 
     New memory costs the kernel a page fault for each 4 KiB, which is as much as receiving into it does. Of frames above
     4 MiB nothing is used again: a batch of such a size may lie where it is for as long as it likes
-    (broker/produce/appends.py).
+    (broker/replicas/append_scheduler.py).
     """
 
     __slots__ = ("_free", "_kept_bytes")

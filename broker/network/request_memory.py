@@ -20,9 +20,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.diagnostics.log_limit import LimitedLog
 from broker.network.receive_buffer import SMALLEST_FRAME_BUFFER, FrameBuffers, LargeFrame
-from broker.waiting.turn import Turn
+from runtime.log_limit import LimitedLog
+from runtime.turn import Turn
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle

@@ -12,9 +12,6 @@ import socket
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from broker.clock import Clock
-from broker.diagnostics.log_limit import LimitedLog
-from broker.dispatch import Dispatcher
 from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
@@ -22,10 +19,13 @@ from broker.network.peer_window import PeerWindow
 from broker.network.plaintext import HangUps
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import RequestMemory
-from broker.waiting.turn import Turn
+from broker.requests.dispatcher import Dispatcher
+from runtime.clock import Clock
+from runtime.log_limit import LimitedLog
+from runtime.turn import Turn
 
 if TYPE_CHECKING:
-    from broker.quotas.connection_quotas import ConnectionQuotas
+    from broker.access.quotas.connection_quotas import ConnectionQuotas
 
 log = logging.getLogger(__name__)
 

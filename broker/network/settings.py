@@ -7,16 +7,16 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from broker.clock import Clock
-from broker.config import BrokerConfig
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.loopback import localhost_addresses
 from broker.network.server import Server
 from broker.process.machine_memory import memory_bytes
+from config import BrokerConfig
+from runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from broker.cores.messages import GivenListener
+    from broker.workers.messages import GivenListener
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from typing import TypeAlias
 from broker.network.connection import Connection
 from broker.network.output_queue import TURN_BYTES, FileEndedEarly, OutputQueue, release
 from broker.network.plaintext import HangUps, PlaintextTransport
-from broker.waiting.deferred import Deferred
 from protocol.schema import Chunk
+from runtime.deferred import Deferred
 
 #: Bytes that are encrypted in one go. OpenSSL keeps buffers of the largest piece for as long as the connection lasts.
 _PIECE_BYTES = 32 * 1024

@@ -6,11 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from broker.config.listeners import WILDCARDS
+from config.listeners import WILDCARDS
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.owner import Owner
+    from broker.main_process import Owner
 
 
 def announcement(broker: Owner) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from broker.diagnostics.log_text import log_text
+from runtime.log_text import log_text
 
 #: Kafka tells all users at each start; who has more than these hardly waits for one of them.
 _MOST_USERS = 10

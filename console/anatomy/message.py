@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from console.anatomy.cursor import Cursor
 from console.anatomy.span import Span
-from offline.java_text import json_name
 from protocol.compiler import Layout, least_size
 from protocol.errors import ProtocolError
 from protocol.primitives import Primitive
 from protocol.schema import Array, Field, Message, StructType
+from tools.data.java_text import json_name
 
 #: Elements of one array that get spans of their own; a topic may have ten thousand partitions.
 _MOST_ELEMENTS = 200

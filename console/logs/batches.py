@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from console.errors import NotThere
 from console.logs.segment import Segment
-from offline.errors import DumpFailed
-from offline.log_reader import LogReader, RawEntry
 from protocol.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, parse_header
 from protocol.records.compression import Codec, decompress
+from tools.data.log_reader import LogReader, RawEntry
+from tools.errors import DumpFailed
 
 #: Nothing larger is opened, packed or not: a page is for people.
 MOST_BYTES = 16 << 20

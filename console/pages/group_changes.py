@@ -9,8 +9,8 @@ from console.cluster import changes
 from console.cluster.client import Client
 from console.errors import BadRequest, Declined, NotThere
 from console.forms import Form
-from console.pages.moments import moment_ms
 from console.pages.page import go_on, sources
+from console.pages.timestamps import moment_ms
 from pybroker.cli.client.session import Place
 
 _LONGEST_OFFSET = 18

@@ -8,9 +8,9 @@ from starlette.responses import RedirectResponse, Response
 
 from console.errors import NotThere, Refused, TooMany
 from console.forms import Form, check_token, read_form
+from console.login_sessions import Visits
 from console.pages.page import page
 from console.protection import cookie_name
-from console.visits import Visits
 
 
 def show(request: Request) -> Response:

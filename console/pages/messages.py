@@ -13,8 +13,8 @@ from console.cluster.records import offset_at, read_messages
 from console.cluster.values import Message, Partition, Topic
 from console.errors import BadRequest, NotThere
 from console.forms import Form
-from console.pages.moments import moment_ms
 from console.pages.page import go_on, number, page, sources
+from console.pages.timestamps import moment_ms
 from console.payload import FORMS, Payload, most_of, payload
 from console.payload import Form as PayloadForm
 from pybroker.cli.client.avro import AvroError, AvroSchema

@@ -15,8 +15,8 @@ from console.anatomy.text import size_text, time_text
 from console.errors import BadRequest
 
 if TYPE_CHECKING:
+    from console.login_sessions import Visit
     from console.sources import Sources
-    from console.visits import Visit
 
 #: What a page says that a form has led to, by the word in its address.
 _DONE = {

@@ -16,9 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from console.cluster.records import Tail
 from console.errors import ConsoleError, TooMany
+from console.login_sessions import Visit
 from console.pages.messages import chosen_partition, look_of
 from console.pages.page import fragment, number, sources
-from console.visits import Visit
 
 _MOST_TAILS = 8
 #: Records of a turn, and how often there is one: a page has room for so many, however fast they come.

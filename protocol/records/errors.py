@@ -1,6 +1,6 @@
 """What can be wrong with records, apart from any wire error code.
 
-`broker/error_map.py` gives each its ErrorCode: CorruptBatch CORRUPT_MESSAGE, InvalidRecord INVALID_RECORD,
+`broker/requests/error_map.py` gives each its ErrorCode: CorruptBatch CORRUPT_MESSAGE, InvalidRecord INVALID_RECORD,
 UnsupportedCodec UNSUPPORTED_COMPRESSION_TYPE.
 """
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from protocol.errors import ProtocolError
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.primitives import unsigned_varint
-from protocol.shortcuts.heads import Head, Heads
+from protocol.shortcuts.prefix_cache import Head, Heads
 
 FIRST_VERSION = 8
 _FIRST_WITH_TOPIC_ID = 10

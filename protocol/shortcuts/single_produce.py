@@ -17,7 +17,7 @@ from protocol.errors import ProtocolError
 from protocol.framing import encode_response
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
 from protocol.schema import Chunk
-from protocol.shortcuts.heads import Head, Heads
+from protocol.shortcuts.prefix_cache import Head, Heads
 
 FIRST_VERSION = 9
 _FIRST_WITH_TOPIC_ID = 13

@@ -12,7 +12,7 @@ from struct import Struct as Layout
 from protocol.errors import ProtocolError
 from protocol.headers import decode_request_header
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
-from protocol.shortcuts.heads import Head, Heads
+from protocol.shortcuts.prefix_cache import Head, Heads
 
 #: Key and version of the API, correlation id: what stands before the client's id.
 _FRONT = Layout(">hhi")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from pybroker.archive.errors import ArchiveError
-from pybroker.cli.ending import INTERRUPTED
+from pybroker.cli.exit_codes import INTERRUPTED
 from pybroker.cli.option_values import key_value
 from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.java import JavaNotFoundError

@@ -18,7 +18,7 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
-from pybroker.cli.ending import STANDARD_OUTPUT, has_no_reader
+from pybroker.cli.exit_codes import STANDARD_OUTPUT, has_no_reader
 from pybroker.cli.option_values import key_value, positive, seconds
 
 if TYPE_CHECKING:

@@ -12,7 +12,21 @@ import os
 import sys
 
 #: The engine's, which are imported by these names.
-ROOMS = frozenset({"broker", "console", "coordinator", "metadata", "offline", "protocol", "security", "storage"})
+ROOMS = frozenset(
+    {
+        "broker",
+        "config",
+        "console",
+        "controller",
+        "coordinator",
+        "metadata",
+        "protocol",
+        "runtime",
+        "security",
+        "storage",
+        "tools",
+    }
+)
 
 #: Flags of sys.flags with which a process is no other than without.
 _OPTIONS = (

@@ -12,7 +12,7 @@ import sys
 from functools import partial
 from typing import NoReturn
 
-from pybroker.cli.ending import end
+from pybroker.cli.exit_codes import end
 from pybroker.cli.standard_streams import open_closed
 
 USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
@@ -62,18 +62,18 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
 #: Commands on the files of a broker that is not running (or that are only read), or on what goes over the wire, and the
 #: modules that do them.
 OFFLINE = {
-    "completion": "offline.completion",
-    "conformance": "offline.conformance.command",
-    "config": "offline.config",
-    "doctor": "offline.doctor",
-    "dump-log": "offline.dump_log",
-    "explain": "offline.explain",
-    "format": "offline.format",
-    "man": "offline.man_page",
-    "random-uuid": "offline.random_uuid",
-    "record": "offline.record",
-    "replay": "offline.replay",
-    "verify": "offline.verify",
+    "completion": "tools.completion",
+    "conformance": "tools.wire.conformance.command",
+    "config": "tools.config",
+    "doctor": "tools.doctor",
+    "dump-log": "tools.data.dump_log",
+    "explain": "tools.wire.explain",
+    "format": "tools.data.format",
+    "man": "tools.man_page",
+    "random-uuid": "tools.random_uuid",
+    "record": "tools.wire.record",
+    "replay": "tools.wire.replay",
+    "verify": "tools.data.verify",
 }
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pybroker.cli.harmless import harmless
+from pybroker.cli.terminal_escape import harmless
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -9,7 +9,12 @@ from pathlib import Path
 from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.properties import read_properties
 from pybroker.cli.option_values import key_value
-from pybroker.kafka_home.words import CannotTranslate, Command, connection_words, tool_parser
+from pybroker.kafka_home.common_options import (
+    CannotTranslate,
+    Command,
+    connection_words,
+    tool_parser,
+)
 
 _FORMATTERS = ("kafka.tools.DefaultMessageFormatter", "org.apache.kafka.tools.consumer.DefaultMessageFormatter")
 _READERS = ("kafka.tools.ConsoleProducer$LineMessageReader", "org.apache.kafka.tools.LineMessageReader")

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from pybroker.cli.option_values import key_value
-from pybroker.kafka_home.words import Command, connection_words, tool_parser
+from pybroker.kafka_home.common_options import Command, connection_words, tool_parser
 
 
 def producer_perf_test(arguments: Sequence[str]) -> list[Command]:

@@ -14,16 +14,16 @@ from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
-from pybroker.cli.ending import end
+from pybroker.cli.exit_codes import end
 from pybroker.cli.main import CLIENTS
 from pybroker.cli.standard_streams import open_closed
+from pybroker.kafka_home.common_options import CannotTranslate
 from pybroker.kafka_home.translate import TRANSLATIONS
-from pybroker.kafka_home.words import CannotTranslate
 
 _STORAGE = {
-    "format": "offline.format",
-    "info": "offline.storage_info",
-    "random-uuid": "offline.random_uuid",
+    "format": "tools.data.format",
+    "info": "tools.data.storage_info",
+    "random-uuid": "tools.random_uuid",
 }
 
 #: Main classes that programs name by kafka-run-class.
@@ -90,7 +90,7 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
     if tool == "kafka-storage":
         become(storage_command(arguments))
     if tool == "kafka-dump-log":
-        become(["offline.dump_log", *arguments])
+        become(["tools.data.dump_log", *arguments])
     if tool == "zookeeper-server-start":
         from pybroker.kafka_home.no_zookeeper import serve
 

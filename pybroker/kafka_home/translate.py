@@ -9,9 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from pybroker.kafka_home.common_options import (
+    CannotTranslate,
+    Command,
+    connection_words,
+    tool_parser,
+)
 from pybroker.kafka_home.consoles import console_consumer, console_producer
 from pybroker.kafka_home.perf_tools import consumer_perf_test, producer_perf_test
-from pybroker.kafka_home.words import CannotTranslate, Command, connection_words, tool_parser
 
 _SCRAM = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(.*)\]", re.DOTALL)
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)  # which may have commas

@@ -13,7 +13,7 @@ from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.client.session import Place, Session
-from pybroker.cli.harmless import harmless
+from pybroker.cli.terminal_escape import harmless
 from pybroker.mirror.copying import Copier
 from pybroker.mirror.groups import GroupOffsets
 from pybroker.mirror.same_records import check_same

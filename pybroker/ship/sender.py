@@ -10,9 +10,9 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from pybroker.quiet_librdkafka import without_lines
 from pybroker.ship.line_reader import LineReader, Parts
 from pybroker.ship.lines import Line
-from pybroker.unheard import without_lines
 
 _QUEUE_KBYTES = 16 * 1024
 _QUEUE_LINES = 20_000

@@ -1,7 +1,7 @@
 """Messages of the formats before record batches, as clients of their time produce them (Produce v0-v2), made a batch.
 
 What is refused is what Apache Kafka 3.9, the last to take them, refuses. Work a record: more than a few are converted
-in a worker (broker/produce/appends.py).
+in a worker (broker/replicas/append_scheduler.py).
 """
 
 from __future__ import annotations

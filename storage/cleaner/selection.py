@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from storage.cleaner.job import CleanJob, LastRecord, Resources, SourceSegment
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LONG_MAX
 from storage.segment.segment import Segment
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from storage.cleaner.job import CleanJob
 from storage.cleaner.output import CleanedSegment, remove_cleaned
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.tasks import DELETED_SUFFIX, DirectoryTask
 from storage.segment.files import CLEANED_SUFFIX, SWAP_SUFFIX, file_name
 from storage.segment.segment import Segment

@@ -20,7 +20,7 @@ from storage.producers.state import ProducerState
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.log.partition import PartitionLog
+    from storage.log.partition_log import PartitionLog
 
 #: More entries than these are not compared: each takes two look-ups, while everybody waits.
 _CHECKED = 200

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LONG_MAX
 

@@ -19,7 +19,7 @@ from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
-from storage.places import Place
+from storage.position_cache import Place
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import UnopenedLog
 from storage.log.tasks import OffsetsTask, offsets_with_others
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.segment.segment import Segment
 
 

@@ -30,7 +30,7 @@ from storage.segment.scan import Entry
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.log.partition import PartitionLog
+    from storage.log.partition_log import PartitionLog
 
 T = TypeVar("T")
 

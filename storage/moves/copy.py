@@ -21,7 +21,7 @@ from storage.errors import CorruptFile, CorruptRecords, LogOffline, SourceUnread
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local import LocalLog
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LONG_MAX

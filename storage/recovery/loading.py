@@ -17,7 +17,7 @@ from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
 from storage.log.leader_epoch import LeaderEpochs
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import INT_MAX, LONG_MAX
 from storage.producers.loading import load_producers

@@ -21,7 +21,7 @@ from storage.errors import CorruptFile
 from storage.index.time import TimestampOffset
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.open_files import OpenFile, OpenFiles
-from storage.places import Place, Places
+from storage.position_cache import Place, Places
 from storage.segment.files import LOG_SUFFIX, SegmentFiles
 from storage.segment.scan import FRONT, Entry, find_entry, scan_entries
 

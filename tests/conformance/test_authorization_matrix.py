@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from broker.apis import discover
+from broker.requests.served_api import discover
 from protocol.registry import API_BY_KEY
 from security.acl import Operation
 from tests.support.asked import ASKED, Asked

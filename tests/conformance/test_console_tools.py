@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.apis import discover
+from broker.requests.served_api import discover
 from protocol.registry import API_BY_KEY
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.config.load import load
-from broker.config.properties import parse_properties
+from config.load import load
+from config.properties import parse_properties
 from pybroker.cli.main import CLIENTS
 from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.jars import kafka_jars

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafka import KafkaConsumer, KafkaProducer
 
-from broker.config.properties import parse_properties
+from config.properties import parse_properties
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
 from tests.support.ports import free_port
 

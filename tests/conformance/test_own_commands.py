@@ -15,11 +15,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from offline.conformance import command as conformance
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.ports import free_port
 from tests.support.settled import wait_for_changes
 from tests.support.shell import Done, Shell
+from tools.wire.conformance import command as conformance
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 PROPERTIES = {

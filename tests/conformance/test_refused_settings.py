@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from broker.config.keys import TOPIC_KEYS
-from broker.config.keys.own import OWN_TOPIC_KEYS
+from config.keys import TOPIC_KEYS
+from config.keys.own import OWN_TOPIC_KEYS
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
 from protocol.messages.incremental_alter_configs import (

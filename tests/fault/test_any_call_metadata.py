@@ -13,10 +13,10 @@ from random import Random
 
 import pytest
 
-from broker.cluster.metadata_log import MetadataLogDamaged
-from broker.cluster.metadata_snapshot import write_snapshot
-from broker.config import BrokerConfig, load
-from broker.node import Node, open_node
+from broker.startup.node import Node, open_node
+from config import BrokerConfig, load
+from controller.metadata_log import MetadataLogDamaged
+from controller.metadata_snapshot import write_snapshot
 from metadata.framing import new_record
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import TopicRecord

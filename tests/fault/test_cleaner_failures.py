@@ -12,7 +12,7 @@ from storage.cleaner.round import clean
 from storage.cleaner.swap import SwapInTask
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import clean_log, consume, job_for
 from tests.support.failing_fs import FailingFileSystem

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.placement import partition_for
+from coordinator.partition_for_key import partition_for
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic

@@ -14,17 +14,17 @@ from random import Random
 
 import pytest
 
-from offline.verify import check_directory
 from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_records
 from storage.errors import CorruptFile
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_manager import LogManager
 from tests.support.log_rules import check_rules
 from tests.support.log_scenario import CONFIG
 from tests.support.logs import T0, append, batch, end, idempotent, read_all
 from tests.support.scale import scaled
+from tools.data.verify import check_directory
 
 #: Of a batch's header: base offset, length, leader epoch, magic.
 UNCOVERED = range(17)

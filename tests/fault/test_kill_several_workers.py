@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from broker.cores.placement import OWNER, worker_of
+from broker.workers.placement import OWNER, worker_of
 from tests.support.scale import scaled
 from tests.support.several_workers import WorkersBroker, until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import LogOffline
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.failing_fs import FailingFileSystem, ShortWrites

@@ -39,7 +39,7 @@ class PatchedBroker(WorkersBroker):
     patch: str
 
     def _command(self, config: Path) -> list[str]:
-        imports = "import sys; from broker.main import main; from broker.cores import member, pulse"
+        imports = "import sys; from broker.main import main; from broker.workers import member, pulse"
         return [sys.executable, "-c", f"{imports}; {self.patch}; sys.exit(main())", str(config)]
 
 

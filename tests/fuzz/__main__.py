@@ -23,7 +23,7 @@ import atheris
 from tests.fuzz.corpus import as_line, corpus
 
 FOUND = Path(".cache/fuzz")
-ROOMS = ["protocol", "storage", "metadata", "coordinator", "security", "broker"]
+ROOMS = ["protocol", "storage", "metadata", "coordinator", "security", "runtime", "config", "controller", "broker"]
 #: An input that takes longer, or makes the process grow by more, is a finding.
 TIMEOUT_S = 30
 MEMORY_MB = 1024

@@ -11,7 +11,7 @@ from pathlib import Path
 from protocol.records.batch import iter_batches
 from protocol.records.errors import RecordsError
 from storage.errors import StorageError
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.fuzz.records import MAX_SIZE, read_all, with_right_checksums
 from tests.support.logs import T0, append, batch, bytes_of, open_log

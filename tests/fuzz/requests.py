@@ -1,4 +1,4 @@
-"""Frames and requests, as `broker/network` and `broker/dispatch.py` come by them."""
+"""Frames and requests, as `broker/network` and `broker/requests/dispatcher.py` come by them."""
 
 from __future__ import annotations
 

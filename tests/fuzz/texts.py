@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from broker.config.errors import ConfigError
-from broker.config.load import load
-from broker.config.properties import parse_properties
+from config.errors import ConfigError
+from config.load import load
+from config.properties import parse_properties
 from security.exchange import InvalidCredentials, Refused
 from security.jaas import JaasError, parse_jaas
 from security.plain import PlainExchange, users_of

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 
-from broker.apis import discover
+from broker.requests.served_api import discover
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER

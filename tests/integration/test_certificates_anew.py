@@ -26,7 +26,7 @@ from tests.support.wire import Closed, WireClient
 
 _TOPIC = "written-all-the-while"
 _HASTY = """
-import broker.authentication.tls_listener as listener
+import broker.access.authentication.tls_listener as listener
 from broker.main import run
 listener._LOOK_MS = 200
 run()

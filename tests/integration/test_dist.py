@@ -22,7 +22,20 @@ from tests.support.wheelhouse import make_wheelhouse
 
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_700_000_001  # zip files count in steps of two seconds
-ROOMS = {"protocol", "storage", "metadata", "coordinator", "security", "broker", "offline", "console", "pybroker"}
+ROOMS = {
+    "protocol",
+    "storage",
+    "metadata",
+    "coordinator",
+    "security",
+    "runtime",
+    "config",
+    "controller",
+    "broker",
+    "tools",
+    "console",
+    "pybroker",
+}
 #: All that is installed without extras.
 BASE = {"pybroker", "uvloop", "fastcrc", "crcmod", "msgspec", "cramjam", "xxhash", "google_re2"}
 MEGABYTE = 1_000_000
@@ -72,7 +85,7 @@ def test_records(kafka_broker, kafka_topic, size):
 def test_names_are_the_projects():
     for module in (broker, protocol, storage):
         assert module.OWN == f"{module.__name__} of the project"
-    assert not {"metadata", "coordinator", "security", "offline", "console"} & set(sys.modules)
+    assert not {"metadata", "coordinator", "security", "tools", "console"} & set(sys.modules)
 """,
 }
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from offline.command_lines import CommandLine, command_lines, modules
 from pybroker.cli.main import CLIENTS
 from pybroker.testing import Broker
 from tests.support.dump_log import LOGS
 from tests.support.shell import Done
+from tools.command_lines import CommandLine, command_lines, modules
 
 SECURED = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
@@ -106,8 +106,8 @@ ELSEWHERE = {
         "on Spark: tests/conformance/test_pipeline.py",
     ),
     "client-metrics clients": "a client has to push: tests/integration/test_client_metrics.py",
-    **dict.fromkeys(("completion", "man"), "tests/unit/offline/test_completion.py"),
-    **dict.fromkeys(("format", "random-uuid"), "tests/unit/offline/test_format.py"),
+    **dict.fromkeys(("completion", "man"), "tests/unit/tools/test_completion.py"),
+    **dict.fromkeys(("format", "random-uuid"), "tests/unit/tools/data/test_format.py"),
     "kafka-home": "tests/integration/test_kafka_home.py",
     "serve": "tests/integration/test_testing.py",
 }

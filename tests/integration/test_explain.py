@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from offline.explain import SUBJECTS, main
+from tools.wire.explain import SUBJECTS, main
 
 _WAIT_S = 120
-COMMAND = [sys.executable, "-m", "offline.explain"]
+COMMAND = [sys.executable, "-m", "tools.wire.explain"]
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from offline.conformance import command as conformance
 from pybroker.testing import Broker
 from tests.support.http_server import http_server
 from tests.support.shell import Shell
 from tests.support.terminal import on_terminal
+from tools.wire.conformance import command as conformance
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +170,10 @@ def test_conformance_sees_a_wrong_answer(
     broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a broker whose latest offset is one too many, and one that says that nobody is unknown."""
-    from offline.conformance.stage import Stage
     from protocol.messages.join_group import JOIN_GROUP
     from protocol.messages.list_offsets import LIST_OFFSETS
     from protocol.schema import Api, Struct
+    from tools.wire.conformance.stage import Stage
 
     ask = Stage.ask
 
@@ -197,10 +197,10 @@ def test_conformance_of_a_broker_that_lacks_too_much(
     broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that makes no topics, or tells of none: one line, exit code 2."""
-    from offline.conformance.stage import Stage
     from protocol.api_keys import ApiKey
     from protocol.messages.metadata import METADATA
     from protocol.schema import Api, Struct
+    from tools.wire.conformance.stage import Stage
 
     init, ask = Stage.__init__, Stage.ask
 

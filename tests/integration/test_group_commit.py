@@ -10,13 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.clock import Clock
-from broker.maintenance.background import Background
-from broker.partition import Partition
-from broker.waiting.deferred import Deferred
-from broker.waiting.timers import Timers
+from broker.maintenance.log_scheduler import Background
+from broker.replicas.partition import Partition
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from runtime.timers import Timers
 from storage.fs import FileSystem
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

@@ -14,9 +14,9 @@ import kafka
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from offline.wire.recording import Kind, read
 from pybroker.testing import Broker
 from tests.support.recorder import Recorder, replay
+from tools.wire.sessions.recording import Kind, read
 
 _WAIT_S = 60
 

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Producer
 from kafka import KafkaProducer
 from kafka.errors import KafkaError as KafkaPythonError
 
-from broker.authentication.scram_key import KEY_FILE
+from broker.access.authentication.scram_key import KEY_FILE
 from protocol.messages.alter_user_scram_credentials import (
     ALTER_USER_SCRAM_CREDENTIALS,
     ScramCredentialDeletion,

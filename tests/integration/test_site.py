@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from handbook.pages import reference_pages
+from tools.site.pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What a browser loads by itself: tag -> attribute.
@@ -44,7 +44,7 @@ class _Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` does, but elsewhere."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "handbook", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "tools.site", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import clean_log, consume
 from tests.support.logs import T0, append, close, crash, end, open_log

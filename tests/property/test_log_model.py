@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from protocol.records.compression import Codec
 from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange, OutOfOrderSequence
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.logs import T0, append, batch, end, idempotent, opened, read_all

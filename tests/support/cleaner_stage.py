@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.maintenance.cleaner import Cleaner
-from broker.waiting.timers import Timers
+from broker.maintenance.log_cleaner import Cleaner
 from protocol.records.builder import BatchBuilder
+from runtime.timers import Timers
 from storage.checkpoints import CLEANER_OFFSETS
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.data_broker import DEFAULTS, InstantBackground

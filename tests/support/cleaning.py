@@ -8,7 +8,7 @@ from storage.cleaner.round import clean
 from storage.cleaner.selection import find_cleanable
 from storage.cleaner.swap import SwapInTask, still_fits
 from storage.fs import LOCAL, FileSystem
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.segment.scan import parse_entry
 
 

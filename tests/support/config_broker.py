@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from broker.config import BrokerConfig, load
-from broker.waiting.deferred import Deferred
+from config import BrokerConfig, load
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage, ResourceType
 from metadata.replay import replay_all
 from protocol.schema import Api, Struct
+from runtime.deferred import Deferred
 from tests.support.images import cluster, with_topics
 
 
@@ -37,7 +37,7 @@ class ConfigController:
 
 
 class ConfigBroker:
-    """`broker.config` and `broker.cluster.controller`, and a way to ask handlers."""
+    """`config` and `controller.controller`, and a way to ask handlers."""
 
     def __init__(self, *topics: str, settings: Mapping[str, str] | None = None) -> None:
         self.config = load(overrides=settings or {})

@@ -23,9 +23,9 @@ from console.cluster.values import (
     TopicLine,
 )
 from console.errors import NotThere, Refused, Unanswered
+from console.login_sessions import Visits
 from console.logs.log_directories import LogDirectories
 from console.sources import Sources
-from console.visits import Visits
 from tests.support.dump_log import LOGS
 
 DATA = LOGS / "v4.3.1-clean-shutdown"

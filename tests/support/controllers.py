@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from broker.cluster.controller import Controller
-from broker.config import BrokerConfig, load
-from broker.quotas.charge import Charge
-from broker.transactions.producer_ids import ProducerIds
-from broker.waiting.deferred import Deferred
-from broker.waiting.timers import Timers
+from broker.access.quotas.charge import Charge
+from broker.coordinators.transaction.producer_ids import ProducerIds
+from config import BrokerConfig, load
+from controller.controller import Controller
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
+from runtime.deferred import Deferred
+from runtime.timers import Timers
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from tests.support.fake_loop import FakeLoop

@@ -7,21 +7,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from broker.apis import discover
-from broker.dispatch import Codec, RequestContext
-from broker.fetch.session import FetchSessions
-from broker.fetch.time_look_ups import TimeLookUps
-from broker.maintenance.background import Background
-from broker.partition import Partition
-from broker.partitions import Partitions
-from broker.produce.appends import Appends
-from broker.waiting.deferred import Deferred
-from broker.waiting.gate import Gate
-from broker.waiting.purgatory import Purgatory
-from broker.waiting.timers import Timers
-from broker.waiting.turn import Turn
+from broker.maintenance.log_scheduler import Background
+from broker.replicas.append_scheduler import Appends
+from broker.replicas.fetch_session import FetchSessions
+from broker.replicas.partition import Partition
+from broker.replicas.partitions import Partitions
+from broker.replicas.time_look_ups import TimeLookUps
+from broker.requests.dispatcher import Codec, RequestContext
+from broker.requests.served_api import discover
 from metadata.features import MAX_METADATA_VERSION
 from protocol.schema import Api, Struct
+from runtime.deferred import Deferred
+from runtime.gate import Gate
+from runtime.purgatory import Purgatory
+from runtime.timers import Timers
+from runtime.turn import Turn
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
 from storage.log.tasks import Task

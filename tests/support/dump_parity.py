@@ -30,7 +30,7 @@ def files_to_dump(directory: Path) -> list[str]:
 def dump_with_both(java: JavaRunner, *arguments: str) -> str:
     """Run both tools, which have to agree; what they printed. Kafka's makes index files that it misses."""
     ours = subprocess.run(
-        [sys.executable, "-I", "-m", "offline.dump_log", *arguments], capture_output=True, timeout=180
+        [sys.executable, "-I", "-m", "tools.data.dump_log", *arguments], capture_output=True, timeout=180
     )
     theirs = java.run(MAIN_CLASSES["kafka-dump-log"], *arguments)
     said, expected = (_REASONS.sub("", text) for text in (ours.stdout.decode("utf-8"), theirs.stdout))

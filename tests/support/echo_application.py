@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.waiting.deferred import Deferred
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.network import Handlers, ServerThread
 from tests.support.wire import WireClient
 

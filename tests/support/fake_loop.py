@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.clock import Clock
+from runtime.clock import Clock
 
 
 class FakeClock(Clock):

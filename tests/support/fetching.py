@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.waiting.deferred import Deferred
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import iter_records
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.data_broker import TOPIC_ID, DataBroker
 
 BATCH_BYTES = 391  # of what `append` appends: three records with values of 100 bytes

@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.apis import Handler, discover
-from broker.config.keys import BROKER_KEYS
-from broker.dispatch import RequestContext
-from broker.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
-from broker.waiting.deferred import Deferred
-from broker.waiting.timers import Timers
+from broker.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Handler, discover
+from config.keys import BROKER_KEYS
 from protocol.errors import ErrorCode
 from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct
+from runtime.deferred import Deferred
+from runtime.timers import Timers
 from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
 from tests.support.fake_loop import FakeClock, FakeLoop
@@ -265,7 +265,7 @@ class GroupBroker:
 
     def partition_of(self, group_id: str) -> MemoryPartition:
         """Where a group is stored."""
-        from coordinator.placement import partition_for
+        from coordinator.partition_for_key import partition_for
 
         return self.hosted[partition_for(group_id, len(self.hosted))]
 

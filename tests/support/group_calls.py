@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.waiting.deferred import Deferred
 from coordinator.group.shard import GroupShard
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
@@ -14,6 +13,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPa
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.group_broker import GroupBroker, code_of
 from tests.support.groups import subscription
 

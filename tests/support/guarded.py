@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.authorization.guard import Guard
+from broker.access.authorization.guard import Guard
 from metadata.create_topics import NewTopic
 from protocol.schema import Api, Struct
 from security.acl import Acl, Operation, PatternType, Permission, ResourceType

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.partition import Partition
-from broker.waiting.deferred import Deferred
+from broker.replicas.partition import Partition
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 

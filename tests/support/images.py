@@ -12,8 +12,14 @@ from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults, crea
 from metadata.decision import Decision
 from metadata.delete_topics import TopicReference
 from metadata.image import MetadataImage
-from metadata.lifecycle import NodeIdentity, bootstrap_records, feature_records, register_broker, unfence_broker
 from metadata.loading import MetadataLoader
+from metadata.registration import (
+    NodeIdentity,
+    bootstrap_records,
+    feature_records,
+    register_broker,
+    unfence_broker,
+)
 from metadata.replay import replay_all
 
 DIRECTORY = b"directory-id-16b"

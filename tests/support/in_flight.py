@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.shares.acknowledgement import Acknowledge, Acknowledged
-from broker.shares.acquisition import Wanted
-from broker.shares.limits import Limits
-from broker.shares.partition import InFlight
+from broker.coordinators.share.acknowledgement import Acknowledge, Acknowledged
+from broker.coordinators.share.acquisition import Wanted
+from broker.coordinators.share.limits import Limits
+from broker.coordinators.share.partition import InFlight
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareState, StateBatch
 from protocol.errors import ErrorCode

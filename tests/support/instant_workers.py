@@ -1,4 +1,4 @@
-"""A double of broker.waiting.workers: jobs run in the test's own process, when the test says so."""
+"""A double of runtime.process_pool: jobs run in the test's own process, when the test says so."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from broker.waiting.deferred import Deferred
-from broker.waiting.workers import WorkerDied
+from runtime.deferred import Deferred
+from runtime.process_pool import WorkerDied
 
 
 class InstantWorkers:

@@ -1,6 +1,6 @@
 """A broker whose wall clock is set while it runs: `-m tests.support.jumping_clock FILE CONFIG` adds what FILE says.
 
-Only `broker.clock` knows the time of day, so that is where it jumps; what the system's monotonic clock says stays.
+Only `runtime.clock` knows the time of day, so that is where it jumps; what the system's monotonic clock says stays.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import broker.clock
+import runtime.clock
 from tests.support.brokers import OurBroker
 
 REPOSITORY = Path(__file__).parents[2]
@@ -39,12 +39,12 @@ class JumpingBroker(OurBroker):
 def main() -> int:
     """The broker's process."""
     offset, config = sys.argv[1:]
-    now_ms = broker.clock.Clock.now_ms
+    now_ms = runtime.clock.Clock.now_ms
 
-    def jumped(self: broker.clock.Clock) -> int:
+    def jumped(self: runtime.clock.Clock) -> int:
         return now_ms(self) + int(Path(offset).read_text())
 
-    broker.clock.Clock.now_ms = jumped  # type: ignore[method-assign]
+    runtime.clock.Clock.now_ms = jumped  # type: ignore[method-assign]
     from broker.main import main as broker_main
 
     return broker_main([config])

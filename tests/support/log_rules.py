@@ -6,7 +6,7 @@ from pathlib import Path
 
 from protocol.records.batch import iter_batches, verify_crc
 from protocol.records.record import Record, iter_records
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.producers.markers import read_marker
 from tests.support.logs import read_all
 

@@ -9,7 +9,7 @@ from random import Random
 
 from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.tasks import FlushTask, Task
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager

@@ -10,7 +10,7 @@ from storage.append.rules import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from protocol.records.compression import Codec
 from storage.log.batch_search import BatchSearch, search_file
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.timestamps import Allowance, Steps, TimestampAndOffset, find_max_timestamp, find_timestamp
 from storage.log_config import LogConfig
 from tests.support.logs import T0, append, batch, open_log

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from metadata.alike import Changes, PartitionChanges
+from metadata.bulk_records import Changes, PartitionChanges
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from protocol.primitives import uuid
 from protocol.records.batch import iter_batches

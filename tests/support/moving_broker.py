@@ -8,7 +8,7 @@ from typing import Any
 
 from broker.maintenance.replica_move import REST_BYTES
 from broker.maintenance.replica_moves import ReplicaMoves
-from broker.partition import Partition
+from broker.replicas.partition import Partition
 from metadata.features import MAX_METADATA_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS

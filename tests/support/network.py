@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
-from broker.apis import Row
-from broker.clock import Clock
-from broker.dispatch import Dispatcher
 from broker.network.connection import Connection
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import Listener, bind
 from broker.network.server import Server
 from broker.process.event_loop import new_event_loop
-from broker.waiting.purgatory import Purgatory
-from broker.waiting.timers import Timers
-from broker.waiting.turn import Turn
+from broker.requests.dispatcher import Dispatcher
+from broker.requests.served_api import Row
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.schema import Api, Chunk, Struct
+from runtime.clock import Clock
+from runtime.purgatory import Purgatory
+from runtime.timers import Timers
+from runtime.turn import Turn
 from tests.support.fake_loop import FakeLoop
 
 Handlers = Mapping[Api, Callable[..., Any]]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.cluster.metadata_snapshot import write_snapshot
-from broker.config import BrokerConfig, load
-from broker.node import Node, open_node
+from broker.startup.node import Node, open_node
+from config import BrokerConfig, load
+from controller.metadata_snapshot import write_snapshot
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.placement import new_partition
 from metadata.replay import replay_all
+from metadata.replica_placement import new_partition
 from protocol.messages.cluster_metadata import TopicRecord
 from storage.fs import LOCAL
 

@@ -10,18 +10,21 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from broker.dispatch import Dispatcher
 from broker.network.connection import Connection
 from broker.network.plaintext import PlaintextTransport
 from broker.network.server import Server
-from broker.waiting.turn import Turn
+from broker.requests.dispatcher import Dispatcher
 from protocol.schema import Api, Struct
+from runtime.turn import Turn
 from tests.support.data_broker import DataBroker
 from tests.support.fake_loop import FakeLoop
 from tests.support.network import answers_in, request_frame
 
 ROOT = Path(__file__).parents[2]
-_ROOMS = {room: str(ROOT / room) + "/" for room in ("protocol", "storage", "metadata", "coordinator", "broker")}
+_ROOMS = {
+    room: str(ROOT / room) + "/"
+    for room in ("protocol", "storage", "metadata", "coordinator", "runtime", "config", "controller", "broker")
+}
 
 
 class _Loop(FakeLoop):

@@ -114,7 +114,7 @@ class OneDirectory:
         """What the broker that runs, or ran last, has warned of, without what is another one each time."""
         assert self.running is not None
         found = (match[2] for match in _LOG_LINE.finditer(self.running.output))
-        found = (line for line in found if not line.startswith("broker.diagnostics.loop_watch"))  # a busy machine
+        found = (line for line in found if not line.startswith("broker.observability.loop_watch"))  # a busy machine
         return [re.sub(r"[\w-]{22}|\d+", "#", line) for line in found]
 
 

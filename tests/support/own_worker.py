@@ -8,15 +8,20 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from broker.cores.link import Link
-from broker.cores.messages import Begin, GivenConfig, GivenDirectory, Ready
-from broker.cores.placement import worker_of
-from broker.cores.worker import Worker
-from broker.waiting.deferred import Deferred
+from broker.workers.link import Link
+from broker.workers.messages import (
+    Begin,
+    GivenConfig,
+    GivenDirectory,
+    Ready,
+)
+from broker.workers.placement import worker_of
+from broker.workers.worker import Worker
 from metadata.framing import encode_record, new_record
-from metadata.placement import new_partition
+from metadata.replica_placement import new_partition
 from metadata.snapshot import image_records
 from protocol.messages.cluster_metadata import TopicRecord
+from runtime.deferred import Deferred
 from tests.support.nodes import TOPIC_ID, config, start, write
 
 #: A topic whose partition is the worker's.

@@ -17,7 +17,16 @@ class Recorder:
     """A running `pybroker record`; `with` ends it as Ctrl-C does, and then `lines` are what it said to people."""
 
     def __init__(self, cluster: str, *options: str, listen: str = "127.0.0.1:0", stdout: int | None = None) -> None:
-        command = [sys.executable, "-m", "offline.record", "--listen", listen, "--bootstrap-server", cluster, *options]
+        command = [
+            sys.executable,
+            "-m",
+            "tools.wire.record",
+            "--listen",
+            listen,
+            "--bootstrap-server",
+            cluster,
+            *options,
+        ]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=stdout, text=True)
         assert self.process.stderr is not None
         self.first_line = self.process.stderr.readline()
@@ -67,6 +76,6 @@ class Replayed(NamedTuple):
 
 def replay(file: Path, broker: str, *options: str) -> Replayed:
     """Play a recording against a broker."""
-    command = [sys.executable, "-m", "offline.replay", str(file), "--bootstrap-server", broker, *options]
+    command = [sys.executable, "-m", "tools.wire.replay", str(file), "--bootstrap-server", broker, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)
     return Replayed(done.returncode, done.stdout, done.stderr)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.dispatch import RequestContext
-from broker.shares.coordinator import ShareCoordinator
-from broker.shares.partitions import SharePartitions
+from broker.coordinators.share.coordinator import ShareCoordinator
+from broker.coordinators.share.partitions import SharePartitions
+from broker.requests.dispatcher import RequestContext
 from protocol.schema import Api, Struct
 from tests.support.data_client import batch
 from tests.support.share_client import ShareClient

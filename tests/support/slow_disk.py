@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.waiting.deferred import Deferred
+from runtime.deferred import Deferred
 from storage.errors import LogOffline
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from tests.support.data_broker import DataBroker
 
 

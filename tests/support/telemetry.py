@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from broker.cluster.formatting import id_text
+from controller.formatting import id_text
 from protocol.errors import ErrorCode
 from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
 from protocol.messages.push_telemetry import PUSH_TELEMETRY

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.cluster.controller import Controller
-from broker.config import load
-from broker.groups.coordinator import GroupCoordinator
-from broker.partition import Partition
-from broker.transactions.coordinator import TransactionCoordinator
-from broker.transactions.producer_ids import ProducerIds
-from broker.waiting.deferred import Deferred
+from broker.coordinators.group.coordinator import GroupCoordinator
+from broker.coordinators.transaction.coordinator import TransactionCoordinator
+from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.replicas.partition import Partition
+from config import load
+from controller.controller import Controller
 from metadata.create_topics import NewTopic
 from protocol.records.record import Record, iter_records
 from protocol.schema import Api, Struct
+from runtime.deferred import Deferred
 from tests.support.controllers import CLUSTER_ID, MemoryMetadataLog
 from tests.support.data_broker import DataBroker
 from tests.support.images import cluster

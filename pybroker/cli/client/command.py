@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.ending import INTERRUPTED, drop_output
-from pybroker.cli.harmless import harmless
+from pybroker.cli.exit_codes import INTERRUPTED, drop_output
+from pybroker.cli.terminal_escape import harmless
 
 _HOW_TO_INSTALL = "pip install '.[client]' in the folder of pybroker's sources"
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from pybroker.cli.harmless import harmless
+from pybroker.cli.terminal_escape import harmless
 
 Row = Mapping[str, object]
 

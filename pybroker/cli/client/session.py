@@ -15,7 +15,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResu
 
 from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.unheard import without_lines
+from pybroker.quiet_librdkafka import without_lines
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration

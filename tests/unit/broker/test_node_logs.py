@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.node import open_node
+from broker.startup.node import open_node
 from metadata.framing import new_record
-from metadata.placement import new_partition
+from metadata.replica_placement import new_partition
 from protocol.messages.cluster_metadata import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 from storage.errors import LogOffline
 from storage.fs import FileSystem

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.clock import Clock
-from broker.partition import OfflineLog, Partition, UnopenedPartition
-from broker.partitions import Partitions
+from broker.replicas.partition import OfflineLog, Partition, UnopenedPartition
+from broker.replicas.partitions import Partitions
+from runtime.clock import Clock
 from storage.checkpoints import read_topic_id
 from storage.errors import LogOffline, StorageError
 from storage.fs import LOCAL

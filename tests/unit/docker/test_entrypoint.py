@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from broker.config import load
+from config import load
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 

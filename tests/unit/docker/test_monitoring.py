@@ -10,9 +10,9 @@ from typing import Any
 import promql_parser
 import yaml
 
-from broker.config.http_listeners import parse_http_listener
-from broker.metrics.metric import Kind, quantiles
-from broker.metrics.table import METRICS
+from broker.observability.metrics.metric import Kind, quantiles
+from broker.observability.metrics.table import METRICS
+from config.http_listeners import parse_http_listener
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 MONITORING = DOCKER / "monitoring"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config.keys import BROKER_KEYS
+from config.keys import BROKER_KEYS
 
 UNIT = Path(__file__).resolve().parents[3] / "docker" / "pybroker.service"
 

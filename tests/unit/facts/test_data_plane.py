@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.maintenance.background import TICK_MS
+from broker.maintenance.log_scheduler import TICK_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData

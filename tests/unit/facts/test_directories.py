@@ -14,7 +14,7 @@ from protocol.records.batch import HEADER_SIZE, parse_header
 from protocol.records.compression import Codec
 from storage.fs import FileSystem
 from storage.index.offset import OffsetIndex
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.open_files import OpenFiles

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import load
-from broker.config.topics import default_log_config
+from config import load
+from config.topics import default_log_config
 
 
 @pytest.mark.parametrize(

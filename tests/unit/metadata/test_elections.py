@@ -7,7 +7,7 @@ import pytest
 from metadata.create_topics import NewTopic
 from metadata.elections import ElectionType, alter_reassignments, elect_leaders
 from metadata.image import MetadataImage
-from metadata.lifecycle import leave
+from metadata.registration import leave
 from metadata.replay import replay_all
 from protocol.errors import ErrorCode
 from tests.support.images import cluster, with_topics

@@ -7,15 +7,15 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.alike import encode_records
+from metadata.bulk_records import encode_records
 from metadata.configs import alter_config
 from metadata.create_partitions import create_partitions
 from metadata.delete_topics import delete_topics
 from metadata.elections import ElectionType, elect_leaders
 from metadata.framing import UnknownRecord, decode_record, encode_record, new_record
 from metadata.image import MetadataImage
-from metadata.lifecycle import leave, unfence_broker
 from metadata.loading import MetadataLoader
+from metadata.registration import leave, unfence_broker
 from metadata.replay import replay_all
 from metadata.snapshot import image_records
 from protocol.messages.cluster_metadata import (

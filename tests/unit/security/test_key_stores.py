@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificates
 
-from broker.authentication.tls_context import TlsError, TlsSettings
-from broker.config import load
+from config import load
+from config.tls_context import TlsError, TlsSettings
 from security.key_stores import Store, StoreRefused
 from tests.support.certificates import Authority
 
@@ -88,7 +88,7 @@ def test_clients_certificates_are_asked_for_by_a_jks_truststore() -> None:
     assert [each["subject"] for each in server.get_ca_certs()] == [((("commonName", "authority"),),)]
     client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
     key, chain = store("server.jks").identity(KEY_PASSWORD)
-    from broker.authentication.tls_context import _Identity, _load
+    from config.tls_context import _Identity, _load
 
     _load(client, _Identity(key, chain, None, "", None))
     assert shake_hands(server, client).version() == "TLSv1.3"

@@ -8,7 +8,7 @@ from protocol.records.batch import parse_header
 from protocol.records.record import iter_records
 from storage.append.rules import AppendOrigin
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX
 from storage.recovery.loading import load_log

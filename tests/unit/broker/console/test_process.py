@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig, load
 from broker.console import process as console_module
 from broker.console.hosted import bind_console
 from broker.console.process import Console
 from broker.network.listener import CannotBind
+from config import BrokerConfig, load
 from console.settings import Settings, from_line
 
 

@@ -6,7 +6,7 @@ import sys
 WHAT_A_START_LOADS = """
 import sys
 import broker.lifecycle, broker.main
-from broker.apis import discover
+from broker.requests.served_api import discover
 for row in discover().values():
     row.load()
 print([name for name in sys.modules if name.split(".")[:2] == ["broker", "control"]])

@@ -10,8 +10,8 @@ import pytest
 
 from broker.control.channel import Channel
 from broker.control.faults import FaultyDispatcher
-from broker.waiting.deferred import Deferred
-from broker.waiting.timers import Timers
+from runtime.deferred import Deferred
+from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.clock import Clock
 from broker.control.clock import AdjustableClock
+from runtime.clock import Clock
 
 DAY_MS = 86_400_000
 

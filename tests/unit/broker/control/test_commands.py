@@ -11,9 +11,9 @@ import pytest
 
 from broker.control.commands import Commands, Refused
 from broker.control.faults import FaultyDispatcher
-from broker.maintenance.cleaner import Cleaner
-from broker.waiting.deferred import Deferred
-from storage.log.partition import PartitionLog
+from broker.maintenance.log_cleaner import Cleaner
+from runtime.deferred import Deferred
+from storage.log.partition_log import PartitionLog
 from tests.support.cleaning import consume
 from tests.support.data_client import batch
 from tests.support.instant_workers import InstantWorkers

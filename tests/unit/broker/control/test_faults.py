@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.apis import Row
 from broker.control.faults import Fault, FaultyDispatcher
-from broker.dispatch import CloseConnection, Waiting
-from broker.waiting.deferred import Deferred
-from broker.waiting.timers import Timers
+from broker.requests.dispatcher import CloseConnection, Waiting
+from broker.requests.served_api import Row
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.metadata import METADATA
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from runtime.deferred import Deferred
+from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
 from tests.support.network import answers_in, request_frame
 

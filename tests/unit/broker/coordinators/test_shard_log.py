@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.coordinators.group.coordinator import OFFSETS_TOPIC
 from broker.coordinators.shard_log import ShardLog
-from broker.groups.coordinator import OFFSETS_TOPIC
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -20,7 +20,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
 from storage.checkpoints import write_clean_shutdown
 from storage.fs import LOCAL
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.data_broker import DataBroker

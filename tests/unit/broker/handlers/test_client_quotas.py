@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
+from broker.access.quotas.charge import Charge
+from broker.access.quotas.client_quotas import ClientLimits
+from broker.access.quotas.rate import TokenBucket
 from broker.handlers.alter_client_quotas import alter_client_quotas
 from broker.handlers.create_partitions import create_partitions
 from broker.handlers.create_topics import create_topics
 from broker.handlers.delete_topics import delete_topics
 from broker.handlers.describe_client_quotas import describe_client_quotas
 from broker.handlers.metadata import CREATION_MS, metadata
-from broker.quotas.charge import Charge
-from broker.quotas.client_quotas import ClientLimits
-from broker.quotas.rate import TokenBucket
-from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
@@ -25,6 +24,7 @@ from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
 from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.controllers import ControllerHarness
 
 EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.authentication.delegation_tokens import DelegationTokens
+from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.handlers.create_delegation_token import create_delegation_token
 from broker.handlers.describe_delegation_token import describe_delegation_token
 from broker.handlers.expire_delegation_token import expire_delegation_token
@@ -162,7 +162,7 @@ def test_found_by_its_hmac_without_computing_those_of_all(tokens: Tokens, monkey
         computed.append(token_id)
         return token_hmac(secret, token_id)
 
-    monkeypatch.setattr("broker.authentication.delegation_tokens.token_hmac", counted)
+    monkeypatch.setattr("broker.access.authentication.delegation_tokens.token_hmac", counted)
     tokens.begin_again()
     assert [tokens.renew("alice", code).error_code for code in made] == [0] * 5
     assert tokens.expire("alice", made[3]).error_code == 0
@@ -173,7 +173,7 @@ def test_found_by_its_hmac_without_computing_those_of_all(tokens: Tokens, monkey
 
 
 def test_many_go_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.authentication.delegation_tokens._MOST_SWEPT", 2)
+    monkeypatch.setattr("broker.access.authentication.delegation_tokens._MOST_SWEPT", 2)
     for _ in range(5):
         tokens.renew("alice", tokens.create().hmac, 500)
     kept = tokens.create().token_id
@@ -190,7 +190,7 @@ def test_many_go_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_sweep_that_fails_is_tried_again_later(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.authentication.delegation_tokens._MOST_SWEPT", 1)
+    monkeypatch.setattr("broker.access.authentication.delegation_tokens._MOST_SWEPT", 1)
     tokens.renew("alice", tokens.create().hmac, 500)
     tokens.harness.log.failure = OSError("no space")
     tokens.harness.advance(1_000)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.diagnostics import logs
 from broker.handlers.describe_configs import describe_configs
+from broker.observability import logs
 from metadata.configs import alter_config
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.transactions.producer_ids import ProducerIds
-from broker.waiting.deferred import Deferred
+from broker.coordinators.transaction.producer_ids import ProducerIds
 from coordinator.transaction.records import TransactionRecord
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.txn_broker import TxnBroker
 
 LAST_EPOCH = 32_766

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.fetch.attempt import FetchAttempt
-from broker.waiting.deferred import Deferred
+from broker.replicas.fetch_attempt import FetchAttempt
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.records.control import build_end_transaction_marker
+from runtime.deferred import Deferred
 from storage.append.rules import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import DataBroker

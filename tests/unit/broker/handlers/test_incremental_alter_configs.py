@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from broker.diagnostics import logs
 from broker.handlers.incremental_alter_configs import incremental_alter_configs
-from broker.waiting.deferred import Deferred
+from broker.observability import logs
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
@@ -16,6 +15,7 @@ from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
 )
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.config_broker import ConfigBroker
 from tests.support.wire_frames import recorded_frames
 
@@ -402,7 +402,7 @@ def test_a_failing_disk_fails_the_request() -> None:
 )
 def test_refusal_is_logged_in_words(kind: int, name: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
     """Numbers of resource types are the protocol's."""
-    caplog.set_level(logging.INFO, "broker.config.changes")
+    caplog.set_level(logging.INFO, "broker.config_changes")
     ((code, message),) = change(ConfigBroker(), (kind, name, [("log.retention.ms", SET, "abc")]))
 
     assert code

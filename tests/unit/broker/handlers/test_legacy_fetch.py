@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.batch import entry_at
@@ -13,6 +12,7 @@ from protocol.records.control import build_end_transaction_marker
 from protocol.records.down_conversion import CUT_OFF_MESSAGE
 from protocol.records.record import Record, iter_records
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline
 from storage.log_config import LogConfig

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from storage.fs import LOCAL
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker

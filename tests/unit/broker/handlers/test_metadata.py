@@ -6,7 +6,7 @@ import pytest
 
 from broker.handlers.metadata import CREATION_MS, metadata
 from metadata.create_topics import NewTopic
-from metadata.lifecycle import leave
+from metadata.registration import leave
 from metadata.replay import replay_all
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.dispatch import CloseConnection
+from broker.requests.dispatcher import CloseConnection
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import parse_header

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.handlers.push_telemetry import push_telemetry
-from broker.telemetry.subscriptions import ClientMetrics
-from broker.waiting.deferred import Deferred
+from broker.observability.telemetry.subscriptions import ClientMetrics
 from metadata.image import ResourceType
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
+from runtime.deferred import Deferred
 from tests.support.controllers import ControllerHarness
 
 CLIENT = b"\x01" * 16

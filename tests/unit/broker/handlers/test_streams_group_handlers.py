@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic, NewTopicResult
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
@@ -15,6 +14,7 @@ from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from storage.errors import LogOffline
 from tests.support.group_broker import GroupBroker
 from tests.support.streams_groups import WORD_COUNT, internal, request, subtopology, task_map, topology
@@ -152,7 +152,7 @@ def test_three_failures_are_told(broker: GroupBroker, monkeypatch: pytest.Monkey
 
 
 def test_not_all_failures_are_remembered(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.groups.streams_topics.REMEMBERED", 2)
+    monkeypatch.setattr("broker.coordinators.group.streams_topics.REMEMBERED", 2)
     topics = Topics(broker, monkeypatch)
     names = [f"log{number}" for number in range(5)]
     beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=[internal(name) for name in names])))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.dispatch import Dispatcher
+from broker.requests.dispatcher import Dispatcher
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic

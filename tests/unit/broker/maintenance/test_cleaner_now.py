@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.maintenance.cleaner import CannotClean
+from broker.maintenance.log_cleaner import CannotClean
 from storage.log_config import LogConfig
 from tests.support.cleaner_stage import CleanerStage, fill
 from tests.support.cleaning import consume

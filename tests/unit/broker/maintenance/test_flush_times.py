@@ -9,7 +9,7 @@ import pytest
 
 from broker.maintenance import flush_times
 from broker.maintenance.flush_times import FlushTimes
-from broker.metrics.metric import Timings
+from broker.observability.metrics.metric import Timings
 from storage.log.tasks import OffsetsTask
 from tests.support.data_broker import DataBroker
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker.maintenance import log_opening
 from broker.maintenance.log_opening import LogOpening
-from broker.waiting.timers import Timers
+from runtime.timers import Timers
 from storage import unopened_logs
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

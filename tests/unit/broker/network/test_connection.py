@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.dispatch import CloseConnection
 from broker.network import connection as connection_module
-from broker.waiting.deferred import Deferred
+from broker.requests.dispatcher import CloseConnection
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from runtime.deferred import Deferred
 from tests.support.network import Link, request_frame
 
 ECHO, WAIT = SASL_AUTHENTICATE, HEARTBEAT

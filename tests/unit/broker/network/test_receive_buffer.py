@@ -3,7 +3,7 @@
 import pytest
 
 from broker.network.receive_buffer import FrameBuffers, LargeFrame, ReceiveBuffer
-from broker.waiting.turn import Turn
+from runtime.turn import Turn
 from tests.support.fake_loop import FakeLoop
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from broker.network import request_memory
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES
-from broker.waiting.deferred import Deferred
 from protocol.messages.heartbeat import HEARTBEAT as WAIT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE as ECHO
 from protocol.schema import Struct
+from runtime.deferred import Deferred
 from tests.support.network import Link, request_frame
 from tests.support.scale import scaled
 

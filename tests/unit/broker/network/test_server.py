@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from broker.network.connection import Connection
-from broker.waiting.deferred import Deferred
 from protocol.messages.heartbeat import HEARTBEAT
+from runtime.deferred import Deferred
 from tests.support.network import Link, ServerThread, request_frame
 
 

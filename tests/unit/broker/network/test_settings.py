@@ -4,11 +4,11 @@ import socket
 
 import pytest
 
-from broker.config import load
 from broker.network import settings
 from broker.network.connection_limits import UNLIMITED
 from broker.network.listener import CannotBind
 from broker.network.settings import bind_listeners, configure
+from config import load
 from tests.support.fake_loop import FakeClock
 from tests.support.network import Link
 

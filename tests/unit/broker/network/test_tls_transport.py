@@ -15,7 +15,7 @@ import pytest
 from broker.network import tls
 from broker.network.plaintext import HangUps
 from broker.network.tls import TlsTransport
-from broker.waiting.deferred import Deferred
+from runtime.deferred import Deferred
 from tests.support.certificates import Authority
 from tests.support.fake_loop import FakeLoop
 from tests.support.tls_records import Records

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import load
 from broker.process.ephemeral import QUICK, ephemeral
+from config import load
 
 
 @pytest.fixture(autouse=True)

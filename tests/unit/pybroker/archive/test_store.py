@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.archives.manifest import read_archive
+from broker.external_readers.archives.manifest import read_archive
 from pybroker.archive.archiving import Sums, archive_ranges
 from pybroker.archive.compacting import Compaction, compact
 from pybroker.archive.errors import ArchiveBusy, ArchiveError, DamagedArchive

@@ -18,7 +18,7 @@ from pybroker.source.columns import COLUMNS
 from pybroker.source.errors import DamagedLog, DataLoss, NoSuchTime, UnknownPartition, UnusableOption
 from storage.checkpoints import LOG_START_OFFSETS, format_offsets, read_offsets
 from storage.fs import LOCAL
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.logs import T0, append, batch, close, crash, end, open_log, read_all
 from tests.support.record_readers import ask, offsets, plan, rows, values

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.kafka_home.common_options import CannotTranslate, Command
 from pybroker.kafka_home.translate import TRANSLATIONS
-from pybroker.kafka_home.words import CannotTranslate, Command
 
 #: What has lines read as Java's reader does, where nothing else does.
 LINES = " --reader-property parse.key=false"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pybroker.kafka_home import tools
+from pybroker.kafka_home.common_options import CannotTranslate
 from pybroker.kafka_home.home import main as kafka_home
 from pybroker.kafka_home.home import make_home
 from pybroker.kafka_home.no_zookeeper import client_port, serve
 from pybroker.kafka_home.tools import TOOLS, run, server_command, storage_command
-from pybroker.kafka_home.words import CannotTranslate
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def test_broker_is_started_with_what_it_knows() -> None:
 
 def test_storage_tool_is_several_programs() -> None:
     """By its action, wherever that stands."""
-    assert storage_command(["format", "-t", "id", "-c", "f", "-N"]) == ["offline.format", "-t", "id", "-c", "f"]
-    assert storage_command(["info", "-c", "f"]) == ["offline.storage_info", "-c", "f"]
-    assert storage_command(["random-uuid"]) == ["offline.random_uuid"]
+    assert storage_command(["format", "-t", "id", "-c", "f", "-N"]) == ["tools.data.format", "-t", "id", "-c", "f"]
+    assert storage_command(["info", "-c", "f"]) == ["tools.data.storage_info", "-c", "f"]
+    assert storage_command(["random-uuid"]) == ["tools.random_uuid"]
     with pytest.raises(CannotTranslate):
         storage_command(["version-mapping"])
 
@@ -51,9 +51,9 @@ def test_storage_tool_is_several_programs() -> None:
     [
         ("kafka-run-class", ["kafka.Kafka", "f"], "broker.main"),
         ("kafka-run-class", ["-name", "kafkaServer", "-loggc", "kafka.Kafka", "f"], "broker.main"),
-        ("kafka-run-class.sh", ["-daemon", "kafka.tools.StorageTool", "format", "-c", "f"], "offline.format"),
+        ("kafka-run-class.sh", ["-daemon", "kafka.tools.StorageTool", "format", "-c", "f"], "tools.data.format"),
         ("kafka-server-start.sh", ["f"], "broker.main"),
-        ("kafka-dump-log.sh", ["--files", "x"], "offline.dump_log"),
+        ("kafka-dump-log.sh", ["--files", "x"], "tools.data.dump_log"),
     ],
 )
 def test_tool_becomes_its_program(became: list[list[str]], tool: str, words: list[str], module: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pybroker.kafka_home.common_options import CannotTranslate, Command
 from pybroker.kafka_home.translate import TRANSLATIONS, settings
-from pybroker.kafka_home.words import CannotTranslate, Command
 
 AT = ["--bootstrap-server", "localhost:9092"]
 SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[password=other]"

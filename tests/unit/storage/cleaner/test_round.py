@@ -14,7 +14,7 @@ from protocol.records.legacy_builder import MessageSetBuilder
 from storage.cleaner.job import Resources, SourceSegment, group_segments
 from storage.cleaner.round import clean
 from storage.errors import CorruptFile
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import INT_MAX, LogConfig
 from storage.segment.files import CLEANED_SUFFIX
 from tests.support.cleaning import clean_log, consume, job_for, swap_in

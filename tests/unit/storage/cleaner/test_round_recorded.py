@@ -11,7 +11,7 @@ from protocol.records.batch import BatchHeader, iter_batches
 from protocol.records.record import iter_records
 from storage.cleaner.round import clean
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.cleaner.selection import find_cleanable, first_dirty_offset
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.logs import T0, append, batch, open_log
 

@@ -19,7 +19,7 @@ from storage.cleaner.record_rows import record_sizes
 from storage.cleaner.single_batches import read_heads, walk_keys
 from storage.cleaner.walk import walk_batches
 from storage.errors import CorruptFile
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import clean_log, consume
 from tests.support.logs import T0, append, open_log

@@ -12,7 +12,7 @@ from storage.cleaner.round import clean
 from storage.cleaner.swap import SwapInTask, still_fits
 from storage.fetch_slice import FetchSlice
 from storage.fs import FileSystem
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import consume, job_for, swap_in
 from tests.support.logs import T0, append, batch, crash, end, idempotent, open_log

@@ -9,7 +9,7 @@ import pytest
 from protocol.records.batch import iter_batches
 from protocol.records.compression import Codec
 from storage.log.batch_search import BatchGone, BatchSearch, search_file
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from tests.support.bombs import small_records
 from tests.support.logs import T0, append, open_log
 from tests.support.look_ups import LARGE, large_segments

@@ -8,7 +8,7 @@ from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.segment.files import LOG_SUFFIX, file_name

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.retention import expired_segments
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

@@ -14,7 +14,7 @@ from protocol.records.compression import Codec
 from storage.errors import LogOffline
 from storage.fs import LOCAL
 from storage.log.batch_search import BatchSearch, search_file
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.timestamps import Allowance, find_last_written_by, find_max_timestamp, find_timestamp
 from storage.log_config import LogConfig
 from tests.support.bombs import large_record

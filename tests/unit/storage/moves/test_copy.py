@@ -9,7 +9,7 @@ import pytest
 from storage.append.rules import AppendOrigin
 from storage.errors import CorruptFile, UnexpectedAppendOffset
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

@@ -9,7 +9,7 @@ import pytest
 
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
-from storage.log.partition import PartitionLog
+from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.producers.snapshot import read_snapshot

@@ -9,7 +9,7 @@ from protocol.records.errors import CorruptBatch
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
-from storage.places import Place
+from storage.position_cache import Place
 from storage.segment.scan import Entry, scan_entries
 from storage.segment.segment import Segment
 from tests.support.logs import T0, batch, sized

@@ -1,0 +1,126 @@
+"""Who comes in by which listener is asked who it is: each listener's welcome, as its security protocol has it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.network.listener import CannotBind
+
+if TYPE_CHECKING:
+    from broker.access.authentication.sasl_listener import SaslListener
+    from broker.broker import Broker
+    from broker.network.connection import Connection
+    from broker.network.listener import Listener
+    from config import BrokerConfig
+    from config.broker_config import Trial
+    from security.oauthbearer import Validate
+
+
+log = logging.getLogger(__name__)
+
+#: What `pybroker[security]` brings: PyJWT alone checks no signature of a key pair.
+_TOKEN_PACKAGES = ("jwt", "cryptography")
+
+
+def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
+    """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
+
+    Raises CannotBind for a listener whose certificates cannot be used, whose key of salts cannot be kept, or the keys
+    of whose tokens cannot be had.
+    """
+    for listener in listeners:
+        if listener.security_protocol.endswith("SSL"):
+            _secure(listener, broker)
+    asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
+    if not asking:
+        return
+    from broker.access.authentication.login_pace import LoginPace
+    from broker.access.authentication.sasl_authenticator import SaslAuthenticator
+    from broker.access.authentication.sasl_listener import changing_keys, sasl_listener
+    from broker.access.authentication.scram_key import scram_key
+    from config.sasl import OAUTHBEARER, enabled_mechanisms
+
+    try:
+        secret = scram_key(broker.config.metadata_log_dir)
+    except OSError as error:
+        raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
+    pace = LoginPace(broker.loop.call_soon)
+    current: dict[str, SaslListener] = {}
+    validators = {
+        listener.name: _token_validator(broker, listener.name)
+        for listener in asking
+        if OAUTHBEARER in enabled_mechanisms(broker.config, listener.name)
+    }
+
+    def refresh(config: BrokerConfig) -> None:
+        for listener in asking:
+            current[listener.name] = sasl_listener(
+                config,
+                listener.name,
+                broker.controller.image,
+                secret,
+                broker.delegation_tokens,
+                validators.get(listener.name),
+            )
+
+    def welcome(connection: Connection) -> None:
+        listener = current[connection.listener_name]
+        SaslAuthenticator(connection, listener, broker.dispatcher, broker.timers, broker.clock, pace)
+
+    refresh(broker.config)
+    broker.config.examine_by(partial(_examine_sasl, broker.config))
+    broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
+    for listener in asking:
+        listener.welcome = welcome
+
+
+def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
+    """What would end a start is refused, too, as it counts at once. Kafka takes it, and puts it off until the next."""
+    from config.sasl import sasl_problems
+
+    known = frozenset(sasl_problems(now))
+    problem = next((each for each in sasl_problems(wanted) if each not in known), None)
+    return None if problem is None else lambda: problem
+
+
+def _token_validator(broker: Broker, listener_name: str) -> Validate:
+    from config.sasl import unsecured_options
+
+    options = unsecured_options(broker.config, listener_name)
+    if options is not None:
+        from security.unsecured_token import UnsecuredValidator
+
+        log.warning(
+            "Listener %s takes bearer tokens that NOBODY HAS SIGNED: whoever can connect can be any user. This is for"
+            " development alone; sasl.oauthbearer.jwks.endpoint.url says by which keys tokens are to be signed",
+            listener_name,
+        )
+        return UnsecuredValidator(options, broker.clock.now_ms)
+
+    from importlib.util import find_spec
+
+    missing = ", ".join(name for name in _TOKEN_PACKAGES if find_spec(name) is None)
+    if missing:
+        reason = f"signed tokens: there is no {missing}; pip install 'pybroker[security]' brings it"
+        raise CannotBind(f"{listener_name}: {reason}")
+    from broker.access.authentication.jwks import JwksError
+    from broker.access.authentication.token_validator import token_validator
+
+    try:
+        return token_validator(broker, listener_name)
+    except JwksError as error:
+        raise CannotBind(f"{listener_name}: the keys of tokens cannot be read: {error}") from None
+
+
+def _secure(listener: Listener, broker: Broker) -> None:
+    from broker.access.authentication.tls_listener import TlsListener
+    from config.tls_context import TlsError
+    from security.principal_rules import RulesError
+
+    try:
+        listener.connect = TlsListener(listener, broker).connect
+    except (TlsError, RulesError) as error:
+        raise CannotBind(f"{listener.name}: {error}") from None

@@ -1,0 +1,21 @@
+"""Whether anybody is asked who may do what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from config.authorizer import has_authorizer
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from config import BrokerConfig
+    from controller.controller import Controller
+
+
+def guard_of(config: BrokerConfig, controller: Controller) -> Guard | None:
+    """Whom handlers' requests pass, where the configuration names an authorizer."""
+    if not has_authorizer(config):
+        return None
+    from broker.access.authorization.guard import make_guard  # most brokers need none of it
+
+    return make_guard(config, controller)

@@ -1,0 +1,78 @@
+"""Rules of APIs about offsets of share groups (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.access.authorization.rule import (
+    Handle,
+    beside,
+    changed,
+    one,
+    split,
+    to_topic,
+)
+from broker.requests.served_api import Reply
+from protocol.errors import ErrorCode
+from protocol.messages.alter_share_group_offsets import (
+    ALTER_SHARE_GROUP_OFFSETS,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from protocol.messages.delete_share_group_offsets import (
+    DELETE_SHARE_GROUP_OFFSETS,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from protocol.schema import Api, Struct
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Access
+
+_read_group = one(Operation.READ, ResourceType.GROUP, "group_id")
+_delete_group = one(Operation.DELETE, ResourceType.GROUP, "group_id")
+
+
+def alter_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The group, and each topic; with its id, which Kafka tells also whom it refuses the topic."""
+
+    def refuse(topic: Struct, code: ErrorCode) -> Struct:
+        return _not_altered(topic, access.topic_id(topic.topic_name), code)
+
+    return _read_group(
+        access, request, lambda allowed: _each_topic(access, allowed, handle, ALTER_SHARE_GROUP_OFFSETS, refuse)
+    )
+
+
+def delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The group, and each topic."""
+    return _delete_group(
+        access, request, lambda allowed: _each_topic(access, allowed, handle, DELETE_SHARE_GROUP_OFFSETS, _not_deleted)
+    )
+
+
+def _each_topic(
+    access: Access, request: Struct, handle: Handle, api: Api, refuse: Callable[[Struct, ErrorCode], Struct]
+) -> Reply:
+    """Those that may be read. Where that is none of them the group may have something against it all the same."""
+    allowed, refused = split(access, request.topics, to_topic(Operation.READ))
+    answer = api.response(responses=[refuse(topic, code) for code, topics in refused.items() for topic in topics])
+    return beside(handle(changed(request, topics=allowed)), answer)
+
+
+def _not_altered(topic: Struct, topic_id: bytes, code: ErrorCode) -> Struct:
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        topic_id=topic_id,
+        partitions=[
+            AlterShareGroupOffsetsResponsePartition(
+                partition_index=each.partition_index, error_code=code, error_message=code.text
+            )
+            for each in topic.partitions
+        ],
+    )
+
+
+def _not_deleted(topic: Struct, code: ErrorCode) -> Struct:
+    return DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code, error_message=code.text)

@@ -1,0 +1,163 @@
+"""Rules of APIs about topics whose questions are not all alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.access.authorization.rule import (
+    Handle,
+    Question,
+    changed,
+    each,
+    joined,
+    kafka_text,
+    split,
+    then,
+    to_named,
+    to_topic,
+    told,
+)
+from broker.requests.dispatcher import CloseConnection
+from broker.requests.served_api import Reply
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import METADATA, MetadataResponseTopic
+from protocol.primitives import ZERO_UUID
+from protocol.records.batch import is_transactional
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Access
+
+_TOPIC = ResourceType.TOPIC
+_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_UNKNOWN = -1
+
+_write_each = each("topic_data", to_topic(Operation.WRITE))
+_create_each = each("topics", to_topic(Operation.CREATE), lambda _: "Authorization failed.")
+_describe_each = each("topics", to_topic(Operation.DESCRIBE))
+_describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
+
+
+def produce(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The transactional id where there are records of a transaction, then each topic.
+
+    With acks=0 nothing is answered: a refusal closes the connection.
+    """
+    transactional_id = request.transactional_id
+    if _has_transactional_records(request) and (
+        transactional_id is None or not access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    ):
+        reply: Reply = access.refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    else:
+        if request.acks:
+            return _write_each(access, request, handle)
+        allowed, refused = split(access, request.topic_data, to_topic(Operation.WRITE))
+        reply = handle(changed(request, topic_data=allowed)) if allowed else None
+        if not refused:
+            return reply
+    if request.acks == 0:
+        raise CloseConnection("Produce with acks=0 is refused: not authorised")
+    return reply
+
+
+def _has_transactional_records(request: Struct) -> bool:
+    return any(is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data)
+
+
+def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Of topics that it may not describe a client is told nothing; making them by asking is creating them."""
+    if request.topics is None or (not request.topics and access.version == 0):
+        return _describe_told(access, request, handle)
+    allowed, hidden, uncreatable = [], [], []
+    creates = request.allow_auto_topic_creation and access.topics_come_about
+    for topic in request.topics:
+        if topic.topic_id != ZERO_UUID and access.version < _FIRST_METADATA_BY_ID:
+            return handle(request)  # which is answered with INVALID_REQUEST, whatever it asks for
+        name = access.topic_name(topic)
+        if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
+            hidden.append(topic)
+        elif name is not None and creates and not _may_come_about(access, name):
+            uncreatable.append(topic)
+        else:
+            allowed.append(topic)
+    refused = [
+        MetadataResponseTopic(
+            error_code=_FAILED, name=topic.name if topic.topic_id == ZERO_UUID else None, topic_id=topic.topic_id
+        )
+        for topic in (*uncreatable, *hidden)
+    ]
+    if not refused:
+        return handle(request)
+    if allowed or access.version > 0:
+        reply = handle(changed(request, topics=allowed))
+    else:  # in v0 no topics are all of them, and none of those is made
+        reply = then(handle(changed(request, topics=[])), lambda told: changed(told, topics=[]))
+    return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
+
+
+_FIRST_METADATA_BY_ID = 12
+
+
+def _may_come_about(access: Access, name: str) -> bool:
+    """Whether it is there, or may be made."""
+    return (
+        access.has_topic(name)
+        or access.may_cluster(Operation.CREATE, tell=False)
+        or access.may(Operation.CREATE, _TOPIC, name)
+    )
+
+
+def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
+    """On the cluster, or on each; what the new topic is like is told to who may describe its configuration."""
+
+    def hide(reply: Struct) -> Struct:
+        for topic in reply.topics:
+            if not topic.error_code and not access.may(Operation.DESCRIBE_CONFIGS, _TOPIC, topic.name, tell=False):
+                topic.topic_config_error_code = _FAILED
+                topic.num_partitions = topic.replication_factor = _UNKNOWN
+                topic.configs = []
+        return reply
+
+    def told(allowed: Struct) -> Reply:
+        return then(handle(allowed), hide)
+
+    if access.may_cluster(Operation.CREATE, tell=False):
+        return told(request)
+    return _create_each(access, request, told)
+
+
+def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
+    """On the cluster, or on each; who named a topic by its id is told its name only if it may describe it."""
+    if access.may_cluster(Operation.DELETE, tell=False):
+        return handle(request)
+    if access.version < _FIRST_VERSION_WITH_IDS:
+        return each("topic_names", _to_delete, kafka_text)(access, request, handle)
+
+    def name(reply: Struct) -> Struct:
+        for result in reply.responses:
+            if result.error_code == _FAILED and result.topic_id != ZERO_UUID:
+                found = access.topic_name(result)
+                visible = found is not None and access.may(Operation.DESCRIBE, _TOPIC, found, tell=False)
+                result.name = found if visible else None
+        return reply
+
+    return then(each("topics", _to_delete, kafka_text)(access, request, handle), name)
+
+
+_FIRST_VERSION_WITH_IDS = 6
+
+
+def _to_delete(access: Access, item: str | Struct) -> Question | None:
+    """DELETE; of a topic that is not there who may describe it is told just that. An unknown id is left alone."""
+    name = item if isinstance(item, str) else access.topic_name(item)
+    if name is None:
+        return None
+    return Question(Operation.DELETE if access.has_topic(name) else Operation.DESCRIBE, _TOPIC, name)
+
+
+def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Brokers may; others need to be allowed to describe each topic."""
+    if access.may_cluster(Operation.CLUSTER_ACTION, tell=False):
+        return handle(request)
+    return _describe_each(access, request, handle)

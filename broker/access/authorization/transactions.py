@@ -1,0 +1,98 @@
+"""Rules of APIs about transactions whose questions are not all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.access.authorization.rule import (
+    Handle,
+    each,
+    one,
+    split,
+    then,
+    to_named,
+    to_topic,
+    together,
+)
+from broker.requests.served_api import Reply
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import (
+    ADD_PARTITIONS_TO_TXN,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnTopicResult,
+)
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Access
+
+_ID = ResourceType.TRANSACTIONAL_ID
+_write_id = one(Operation.WRITE, _ID, "transactional_id")
+_write_id_in_two_phases = together(_write_id, one(Operation.TWO_PHASE_COMMIT, _ID, "transactional_id"))
+_describe_each = each("transactional_ids", to_named(Operation.DESCRIBE, _ID))
+_FIRST_VERSION_OF_BROKERS = 4
+
+
+def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The transactional id, for two phases, too, if they are asked for (KIP-939); without one, writing to any topic at
+    all, or IDEMPOTENT_WRITE (KIP-679).
+    """
+    if request.transactional_id is not None:
+        return (_write_id_in_two_phases if request.enable2_pc else _write_id)(access, request, handle)
+    if access.may_cluster(Operation.IDEMPOTENT_WRITE, tell=False) or access.may_to_any(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        return handle(request)
+    return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Brokers ask in v4 and later. A producer gets all topics or none."""
+    if access.version >= _FIRST_VERSION_OF_BROKERS:
+        if access.may_cluster(Operation.CLUSTER_ACTION):
+            return handle(request)
+        return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    topics = request.v3_and_below_topics
+    if not access.may(Operation.WRITE, _ID, request.v3_and_below_transactional_id):
+        return _added(topics, lambda *_: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    _, refused = split(access, topics, to_topic(Operation.WRITE))
+    if not refused:
+        return handle(request)
+    codes = {topic.name: code for code, topics in refused.items() for topic in topics}
+
+    def code_of(name: str, index: int) -> ErrorCode:
+        there = access.has_partition(name, index)
+        return codes.get(name) or (ErrorCode.OPERATION_NOT_ATTEMPTED if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    return _added(topics, code_of)
+
+
+def _added(topics: Iterable[Struct], code_of: Callable[[str, int], ErrorCode]) -> Struct:
+    """The answer of which no partition is added, each with its error."""
+    return ADD_PARTITIONS_TO_TXN.response(
+        results_by_topic_v3_and_below=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=code_of(topic.name, index)
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
+    )
+
+
+def describe_transactions(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Each transactional id; of its topics those that may be described."""
+
+    def shorten(reply: Struct) -> Struct:
+        for state in reply.transaction_states:
+            state.topics, _ = split(access, state.topics, to_topic(Operation.DESCRIBE), tell=False)
+        return reply
+
+    return _describe_each(access, request, lambda allowed: then(handle(allowed), shorten))

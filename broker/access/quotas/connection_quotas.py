@@ -1,0 +1,97 @@
+"""How many connections a second there may be from one address (KIP-612): quotas of addresses, and of any address.
+
+Who comes too often is accepted, and let go after the time that is too much, so that trying again at once is no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.access.quotas.addresses import numeric, resolved
+from broker.access.quotas.rate import Rate
+from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
+
+if TYPE_CHECKING:
+    from broker.network.server import Server
+    from config import BrokerConfig
+    from metadata.image import MetadataImage
+    from metadata.replay import Delta
+    from runtime.clock import Clock
+    from runtime.deferred import Deferred
+    from runtime.thread_pool import Offload
+
+#: Addresses that are remembered.
+_MOST = 10_000
+
+
+class ConnectionQuotas:
+    """All addresses' quotas. `server.connection_quotas` is this while there are any, else None."""
+
+    def __init__(
+        self, config: BrokerConfig, image: MetadataImage, server: Server, clock: Clock, lookups: Offload
+    ) -> None:
+        self._image = image
+        self._server = server
+        self._clock = clock
+        self._lookups = lookups
+        self._window_ms = config.get_int("quota.window.size.seconds") * 1000
+        self._new_rate = partial(Rate, window_count=config.get_int("quota.window.num"), window_ms=self._window_ms)
+        self._quotas: Mapping[str | None, float] = {}  # by name, None for any address
+        self._hosts: Mapping[str, str] = {}  # their addresses, of those that were looked up
+        self._bounds: Mapping[str, float] = {}  # by address
+        self._made: dict[str, Rate] = {}
+        self._load()
+
+    def on_change(self, delta: Delta) -> None:
+        """The metadata has changed."""
+        if delta.changed_quotas:
+            self._load()
+
+    def _load(self) -> None:
+        quotas = {
+            entity[0][1]: values[CONNECTION_CREATION_RATE]
+            for entity, values in self._image.client_quotas.items()
+            if entity[0][0] == IP and CONNECTION_CREATION_RATE in values
+        }
+        if quotas == self._quotas:
+            return
+        self._quotas = quotas
+        self._server.connection_quotas = self if quotas else None
+        if not quotas:
+            self._made.clear()
+        self._set_bounds()
+        hosts = frozenset(name for name in quotas if name is not None and numeric(name) is None)
+        if hosts:
+            self._lookups(resolved, hosts).add_done_callback(partial(self._set_hosts, quotas))
+
+    def _set_hosts(self, quotas: Mapping[str | None, float], found: Deferred[dict[str, str]]) -> None:
+        """Hosts count by the address that they have when quotas are set, or the broker is started."""
+        if quotas is self._quotas:  # else they have been altered, and hosts are looked up again
+            known = {**self._hosts, **found.result()}
+            self._hosts = {name: address for name, address in known.items() if name in quotas}
+            self._set_bounds()
+
+    def _set_bounds(self) -> None:
+        """What is set for an address itself counts before what is set for a host that has it."""
+        named = [(name, bound) for name, bound in self._quotas.items() if name is not None]
+        bounds = {self._hosts[name]: bound for name, bound in named if name in self._hosts}
+        self._bounds = bounds | {address: bound for name, bound in named if (address := numeric(name)) is not None}
+
+    def wait_ms(self, address: str) -> int:
+        """0 if one more connection may come from there, which is counted; else how long it takes until one may."""
+        bound = self._bounds.get(address, self._quotas.get(None))
+        if bound is None:
+            return 0
+        rate = self._made.get(address)
+        if rate is None:
+            if len(self._made) >= _MOST:
+                del self._made[next(iter(self._made))]
+            rate = self._made[address] = self._new_rate(bound)
+        rate.bound = bound  # it may have been altered
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = min(rate.record(1, now_ms), self._window_ms)
+        if wait_ms:
+            rate.record(-1, now_ms)
+        return wait_ms

@@ -1,0 +1,143 @@
+"""The group coordinator of this broker, as its handlers and its timers see it.
+
+It runs the pure decisions of `coordinator.group` on `__consumer_offsets` (see broker/coordinators/runtime.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker.coordinators.expiry import Expiry
+from broker.coordinators.group.cluster_view import ClusterView
+from broker.coordinators.group.streams_topics import StreamsTopics
+from broker.coordinators.runtime import CoordinatorRuntime
+from broker.coordinators.shard_log import ShardLog
+from broker.coordinators.share import group_states
+from config.resources import capped_group_numbers
+from coordinator.clock import Now
+from coordinator.effects import Effects
+from coordinator.group.admin import topic_deleted_records
+from coordinator.group.deadlines import on_deadline, on_loaded
+from coordinator.group.expiry import expired_groups, expired_offsets
+from coordinator.group.records import StoredRecord
+from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.share.offsets import without_topic_records
+from metadata.features import GROUP_VERSION
+from metadata.image import ResourceType
+from metadata.topic_names import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+OFFSETS_TOPIC = CONSUMER_OFFSETS
+#: Kafka names an assignor by its class, too.
+ASSIGNOR_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+def read_settings(config: BrokerConfig) -> GroupSettings:
+    """The settings of the group coordinator out of the broker's."""
+    return GroupSettings(
+        initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
+        min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
+        max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),
+        max_size=config.get_int("group.max.size"),
+        offset_metadata_max_length=config.get_int("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
+        protocols=frozenset(config.get_list("group.coordinator.rebalance.protocols")),
+        consumer=ConsumerSettings(
+            max_size=config.get_int("group.consumer.max.size"),
+            assignors=tuple(ASSIGNOR_CLASSES.get(name, name) for name in config.get_list("group.consumer.assignors")),
+            migration=MigrationPolicy[str(config.get_str("group.consumer.migration.policy")).upper()],
+            regex_refresh_interval_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
+        ),
+        share=ShareSettings(
+            max_size=config.get_int("group.share.max.size"),
+            initialize_retry_interval_ms=config.get_int("group.share.initialize.retry.interval.ms"),
+        ),
+        streams=StreamsSettings(max_size=config.get_int("group.streams.max.size")),
+    )
+
+
+def has_consumer_groups(broker: Broker) -> bool:
+    """Whether there are groups of KIP-848's protocol: by the broker's configuration, and by the cluster's features."""
+    return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0
+
+
+class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
+    """The coordinator. `at(group_id)` gives the shard to decide on, `run` carries a decision out."""
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        super().__init__(
+            broker,
+            OFFSETS_TOPIC,
+            noun="group",
+            codec=config.get_int("offsets.topic.compression.codec"),
+            load_buffer_bytes=config.get_int("offsets.load.buffer.size"),
+            write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
+        )
+        self.settings = read_settings(config)
+        self.cluster = ClusterView(broker.controller, config)
+        self.streams_topics = StreamsTopics(broker.controller, broker.clock.monotonic_ms)
+
+    def start(self) -> None:
+        super().start()
+        self._tell_capped()
+        self.repeat(self._broker.config.get_int("offsets.retention.check.interval.ms"), self._expire)
+
+    def new_shard(self, index: int) -> GroupShard:
+        return GroupShard(index, self.settings, self.timers, self.cluster)
+
+    def on_loaded(self, shard: GroupShard, now: Now, effects: GroupEffects) -> None:
+        on_loaded(shard, now, effects)
+
+    def on_deadline(self, key: TimerKey, now: Now) -> None:
+        if key.kind == "initialize":
+            group_states.initialize(self._broker, key.group_id)
+            return
+        shard = self.at(key.group_id)
+        if isinstance(shard, GroupShard):
+            effects: GroupEffects = Effects()
+            on_deadline(shard, key, now, effects)
+            self.run(shard, effects)
+
+    def on_unload(self, shard: GroupShard, now: Now, effects: GroupEffects) -> None:
+        shard.unload(now, effects)
+
+    def topic_deleted(self, topic: str, topic_id: bytes) -> None:
+        """A topic is gone: so are its offsets; and if it is the coordinator's own, all groups."""
+        super().topic_deleted(topic, topic_id)
+        for found in self.loaded_logs():
+            self.run_records(found, topic_deleted_records(found.shard, topic, topic_id))
+            self.run_records(found, without_topic_records(found.shard, topic_id))
+
+    def _tell_capped(self) -> None:
+        """Groups may have settings from when the broker had other limits."""
+        for (kind, group_id), own in self._broker.controller.image.configs.items():
+            if kind == ResourceType.GROUP:
+                for line in capped_group_numbers(self._broker.config, group_id, own):
+                    log.warning("%s", line)
+
+    def _expire(self) -> None:
+        """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""
+        now_ms = self._broker.clock.now_ms()
+        walks = (
+            (found, walk)
+            for found in self.loaded_logs()
+            for walk in (expired_offsets(found.shard, now_ms), expired_groups(found.shard))
+        )
+        Expiry(self._broker.loop, self._remove, walks).go_on()
+
+    def _remove(self, found: ShardLog[GroupShard, StoredRecord], records: Sequence[StoredRecord]) -> None:
+        if found in self.loaded_logs() and self.run_records(found, records) is ErrorCode.NONE:
+            log.info("Removed %d expired offsets and groups from %s", len(records), found.partition)

@@ -1,0 +1,62 @@
+"""The shortcut for OffsetCommit requests for one topic without metadata, which is what most consumers send.
+
+It does what broker.handlers.offset_commit does for a commit that is taken, and nothing else: whatever is to be refused,
+or to wait, it leaves to the handler by answering None, before anything was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.requests.prefix_cache import LearnedHeads
+from coordinator.group.offset_commit import hear_of, is_current
+from coordinator.group.plain_commit import PlainCommit, TopicCommit
+from protocol.errors import ErrorCode
+from protocol.shortcuts.single_commit import FIRST_VERSION, SingleCommits
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.connection import Connection
+
+
+def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where it has none."""
+    if version < FIRST_VERSION:
+        return None
+    heads = SingleCommits(version)
+    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
+    groups, controller, guard = broker.groups, broker.controller, broker.guard
+    may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
+    may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        parts = read(frame, position)
+        if parts is None:
+            return None
+        single, offsets = parts
+        image = controller.image
+        topic = image.topic(single.topic) if single.topic else image.topic_by_id(single.topic_id)
+        if topic is None or (may_read is not None and not may_read(connection, topic.name)):
+            return None
+        if may_join is not None and not may_join(connection, single.group_id):
+            return None
+        partitions = topic.partitions
+        for partition in offsets.partitions:
+            if partition not in partitions:
+                return None
+        found = groups.log_of(single.group_id)
+        if isinstance(found, ErrorCode) or not is_current(found.shard, single, version):
+            return None
+        if single.unlearned:
+            learn(single)
+        if groups.must_force(found.shard):
+            return None
+        now = groups.now()
+        hear_of(found.shard, single.group_id, single.member_id, now)
+        commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, *offsets),))
+        return single.answer(correlation_id, offsets.partitions, groups.run_records(found, commit))
+
+    return serve

@@ -1,0 +1,51 @@
+"""The shortcut for ConsumerGroupHeartbeat requests that say no more than that a member lives, which nearly all do.
+
+It does what broker.handlers.consumer_group_heartbeat does for a member that has nothing to be told, and nothing else:
+all others it leaves to the handler by answering None, before anything was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.coordinators.group.coordinator import has_consumer_groups
+from broker.network.java_address import java_address
+from broker.requests.prefix_cache import LearnedHeads
+from coordinator.group.consumer.heartbeat import stay_silently
+from coordinator.group.modern.caller import Caller
+from protocol.errors import ErrorCode
+from protocol.shortcuts.steady_heartbeat import SteadyHeartbeats
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.connection import Connection
+
+
+def steady_heartbeat(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where there is an authorizer to be
+    asked."""
+    if broker.guard is not None:
+        return None
+    heads = SteadyHeartbeats(version)
+    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
+    groups = broker.groups
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+        """The answer to the request in `frame`; None: not for this path."""
+        steady = read(frame)
+        if steady is None or not has_consumer_groups(broker):
+            return None
+        shard = groups.at(steady.group_id)
+        if isinstance(shard, ErrorCode):
+            return None
+        caller = Caller(steady.client_id, java_address(connection.client_host))
+        interval_ms = stay_silently(shard, steady, caller, groups.now())
+        if interval_ms is None:
+            return None
+        if steady.unlearned:
+            learn(steady)
+        groups.arm()
+        return steady.answer(correlation_id, interval_ms)
+
+    return serve

@@ -1,0 +1,194 @@
+"""The share coordinator of this broker: the state of share-partitions on `__share_group_state` (KIP-932).
+
+It is asked by this broker's own share-partitions and group coordinator, and by five APIs that brokers have among each
+other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from broker.coordinators.runtime import CoordinatorRuntime
+from coordinator.clock import Now
+from coordinator.effects import Effects
+from coordinator.group.refused import Refused
+from coordinator.share import decisions
+from coordinator.share.records import ShareRecord, SnapshotRecord
+from coordinator.share.shard import ShareCoordinatorSettings, ShareEffects, ShareShard
+from coordinator.share.state import ShareKey, ShareState, StateBatch
+from metadata.topic_names import SHARE_GROUP_STATE
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from storage.errors import LogOffline, OffsetOutOfRange
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+#: What is done of cold snapshots in a turn of the loop, some 2 ms: share-partitions looked at, and for how many of
+#: these one counts that is written. Then others have theirs.
+_A_TURN, _SNAPSHOT, _PAUSE_MS = 1000, 50, 2
+
+T = TypeVar("T")
+_Decision: TypeAlias = Callable[[ShareShard, ShareEffects], T]
+
+
+def read_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
+    """The settings of the share coordinator out of the broker's."""
+    return ShareCoordinatorSettings(
+        updates_per_snapshot=config.get_int("share.coordinator.snapshot.update.records.per.snapshot"),
+        cold_snapshot_interval_ms=config.get_int("share.coordinator.cold.partition.snapshot.interval.ms"),
+    )
+
+
+class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
+    """The coordinator. Its methods raise Refused: the errors of `decisions`, and NOT_COORDINATOR,
+    COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and what else keeps records from being written.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        super().__init__(
+            broker,
+            SHARE_GROUP_STATE,
+            noun="share-partition",
+            codec=config.get_int("share.coordinator.state.topic.compression.codec"),
+            load_buffer_bytes=config.get_int("share.coordinator.load.buffer.size"),
+            write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
+        )
+        self.settings = read_settings(config)
+        #: Those under way.
+        self._snapshots: Iterator[None] | None = None
+
+    def start(self) -> None:
+        super().start()
+        config = self._broker.config
+        self.repeat(config.get_int("share.coordinator.state.topic.prune.interval.ms"), self._prune)
+        self.repeat(self.settings.cold_snapshot_interval_ms, self._snapshot_cold)
+
+    # -- what the runtime asks for ----------------------------------------------------------------------------------
+
+    def new_shard(self, index: int) -> ShareShard:
+        return ShareShard(index, self.settings)
+
+    def on_loaded(self, shard: ShareShard, now: Now, effects: ShareEffects) -> None:
+        """Share-partitions read their state when they are first used."""
+
+    def on_deadline(self, key: str, now: Now) -> None:
+        """None are set."""
+
+    def on_unload(self, shard: ShareShard, now: Now, effects: ShareEffects) -> None:
+        """Nobody waits."""
+
+    # -- the state --------------------------------------------------------------------------------------------------
+
+    def initialize(self, share: ShareKey, state_epoch: int, start_offset: int) -> None:
+        """Begin anew; also FENCED_STATE_EPOCH."""
+        now = self.now()
+        self._decide(
+            share, lambda shard, wanted: decisions.initialize(shard, share, state_epoch, start_offset, now, wanted)
+        )
+
+    def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
+        """The state, for the leader of that epoch; also FENCED_LEADER_EPOCH."""
+        return self._decide(share, lambda shard, wanted: decisions.read(shard, share, leader_epoch, wanted))
+
+    def write(
+        self,
+        share: ShareKey,
+        *,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+    ) -> Deferred[None] | None:
+        """Take changes over; also FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH. A Deferred where another process does that
+        (broker/workers/remote_shares.py).
+        """
+        now = self.now()
+        self._decide(
+            share,
+            lambda shard, wanted: decisions.write(
+                shard,
+                share,
+                state_epoch=state_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=start_offset,
+                delivery_complete_count=delivery_complete_count,
+                batches=batches,
+                now=now,
+                effects=wanted,
+            ),
+        )
+        return None
+
+    def delete(self, share: ShareKey) -> None:
+        """Forget the state."""
+        self._decide(share, lambda shard, wanted: decisions.delete(shard, share, wanted))
+
+    def summarize(self, share: ShareKey) -> ShareState:
+        """The state, whoever leads."""
+        return self._decide(share, lambda shard, _: decisions.summarize(shard, share))
+
+    def _decide(self, share: ShareKey, decide: _Decision[T]) -> T:
+        decisions.check_partition(share)
+        shard = self.at(share.text)
+        if isinstance(shard, ErrorCode):
+            raise Refused(shard, shard.text)
+        effects: ShareEffects = Effects()
+        found = decide(shard, effects)
+        if effects.writes:
+            code = self.run(shard, effects)
+            if code is not ErrorCode.NONE:
+                raise Refused(code, code.text)
+        return found
+
+    # -- its log ----------------------------------------------------------------------------------------------------
+
+    def topic_deleted(self, topic: str, topic_id: bytes) -> None:
+        """A topic is gone: so is its state; and if it is the coordinator's own, all state."""
+        super().topic_deleted(topic, topic_id)
+        for found in self.loaded_logs():
+            self.run_records(
+                found, [SnapshotRecord(share, None) for share in found.shard.states if share.topic_id == topic_id]
+            )
+
+    def _snapshot_cold(self) -> None:
+        if self._snapshots is None:
+            self._snapshots = self._snapshots_in_turns()
+            self._snapshot_some()
+
+    def _snapshot_some(self) -> None:
+        """Go on with them for a turn, and then in a later one: there may be 100,000."""
+        snapshots, self._snapshots = self._snapshots, None  # an error ends these, and not those to come
+        if snapshots is not None and next(snapshots, self) is not self:
+            self._snapshots = snapshots
+            self.call_later(_PAUSE_MS, self._snapshot_some)
+
+    def _snapshots_in_turns(self) -> Iterator[None]:
+        """Write them; a turn is over where it yields."""
+        left = _A_TURN
+        for found in self.loaded_logs():
+            for record in decisions.cold_snapshots(found.shard, self.now):
+                if record is not None:
+                    self.run_records(found, [record])
+                    left -= _SNAPSHOT
+                left -= 1
+                if left <= 0:
+                    yield
+                    left = _A_TURN
+
+    def _prune(self) -> None:
+        """Let go of the records that later snapshots have made superfluous."""
+        for found in self.loaded_logs():
+            needed_from, partition = found.shard.needed_from, found.partition
+            if partition.log_start_offset < needed_from <= partition.high_watermark:
+                try:
+                    partition.delete_records(needed_from)
+                except (LogOffline, OffsetOutOfRange) as error:
+                    log.error("Cutting %s at %d failed: %s", partition, needed_from, error)

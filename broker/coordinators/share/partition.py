@@ -1,0 +1,292 @@
+"""A share-partition: the records in flight between its start offset and its end offset, and each one's state.
+
+Pure: time, limits and the share coordinator's answers come from outside. Records in flight stand in batches, as they
+were acquired first; within a batch in runs of records that are alike. So work is by run, not by record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from broker.coordinators.share.acknowledgement import (
+    Acknowledge,
+    Acknowledged,
+    bad_state,
+    by_type,
+    changes_of,
+    invalid,
+)
+from broker.coordinators.share.acquisition import (
+    Acquired,
+    Wanted,
+    acquire_again,
+    acquire_new,
+)
+from broker.coordinators.share.limits import Limits
+from broker.coordinators.share.runs import (
+    DONE,
+    Batch,
+    Change,
+    RecordState,
+    Run,
+)
+from coordinator.share.state import UNINITIALIZED, ShareState, StateBatch
+
+
+class InFlight:
+    """The records in flight. `start_offset`: of the first that is not done with; `end_offset`: behind the last."""
+
+    __slots__ = ("_batches", "end_offset", "start_offset")
+
+    def __init__(self, state: ShareState, start_offset: int) -> None:
+        """`start_offset`: where to begin if the state has none yet."""
+        self.start_offset = start_offset if state.start_offset == UNINITIALIZED else state.start_offset
+        self.end_offset = self.start_offset
+        self._batches: list[Batch] = []
+        for first, last, stored, count in state.batches:
+            known = RecordState(stored) if stored in (0, 2, 4) else RecordState.AVAILABLE
+            self._batches.append(Batch(first, last, [Run(first, last, known, count)]))
+            self.end_offset = max(self.end_offset, last + 1)
+        self._fill_gaps()
+        self._move_start()
+
+    def _fill_gaps(self) -> None:
+        """What lies between stored batches was acquired, and not written down: it is available, as if never given."""
+        filled: list[Batch] = []
+        following = self.start_offset
+        for batch in self._batches:
+            if following < batch.first:
+                run = Run(following, batch.first - 1, RecordState.AVAILABLE, 0)
+                filled.append(Batch(run.first, run.last, [run]))
+            filled.append(batch)
+            following = batch.last + 1
+        self._batches = filled
+
+    # -- what it is in ----------------------------------------------------------------------------------------------
+
+    def runs(self) -> Iterator[tuple[Batch, Run]]:
+        """All that is in flight, in order."""
+        for batch in self._batches:
+            for run in batch.runs:
+                yield batch, run
+
+    @property
+    def fetch_offset(self) -> int:
+        """The first record that may be acquired: one that is available again, or the first that was not given yet."""
+        for _, run in self.runs():
+            if run.state is RecordState.AVAILABLE:
+                return run.first
+        return self.end_offset
+
+    @property
+    def in_flight_count(self) -> int:
+        """From the first to the last that is not done with, as Kafka counts it."""
+        return self.end_offset - self.start_offset
+
+    @property
+    def complete_count(self) -> int:
+        """Records in flight that are acknowledged or archived."""
+        return sum(run.last - run.first + 1 for _, run in self.runs() if run.state in DONE)
+
+    def next_deadline_ms(self) -> float | None:
+        """When the first lock ends."""
+        return min((run.deadline_ms for _, run in self.runs() if run.state is RecordState.ACQUIRED), default=None)
+
+    # -- acquiring --------------------------------------------------------------------------------------------------
+
+    def acquire(
+        self, log_batches: Sequence[tuple[int, int]], wanted: Wanted, limits: Limits, now_ms: float
+    ) -> list[Acquired]:
+        """Give a member what is available among records that were read.
+
+        `log_batches`: (first offset, last offset) of each batch of the log that was read, in order, control
+        batches included: their offsets are acquired, and clients report them as gaps.
+        """
+        acquired: list[Acquired] = []
+        if not log_batches:
+            return acquired
+        first, last = max(log_batches[0][0], self.start_offset), log_batches[-1][1]
+        left = wanted.max_records
+        deadline_ms = now_ms + limits.lock_duration_ms
+        for batch in self._batches:
+            if left <= 0 or batch.first > last:
+                break
+            if batch.last < first:
+                continue
+            taken, is_throttled = acquire_again(
+                batch, first, last, left, wanted, limits, deadline_ms, is_first=not acquired
+            )
+            acquired += taken
+            left -= sum(each.last_offset - each.first_offset + 1 for each in taken)
+            if is_throttled:
+                return acquired
+        if left > 0 and last >= self.end_offset:
+            acquired += self._acquire_new(log_batches, left, wanted, limits, deadline_ms)
+        return acquired
+
+    def _acquire_new(
+        self, log_batches: Sequence[tuple[int, int]], left: int, wanted: Wanted, limits: Limits, deadline_ms: float
+    ) -> list[Acquired]:
+        """Records behind the end offset."""
+        room = limits.record_locks - self.in_flight_count
+        taken = acquire_new(log_batches, self.end_offset, left, room, wanted)
+        for first, last, _ in taken:
+            if first > self.end_offset:  # a gap in the log: nothing is there to be given
+                gap = Run(self.end_offset, first - 1, RecordState.ARCHIVED, 0)
+                self._batches.append(Batch(gap.first, gap.last, [gap]))
+            runs = [Run(first, last, RecordState.ACQUIRED, 1, wanted.member_id, deadline_ms)]
+            end = next(log_last for _, log_last in log_batches if log_last >= last) if wanted.exact else last
+            if end > last:  # the rest of the log's batch is in flight, too, and was not delivered yet
+                runs.append(Run(last + 1, end, RecordState.AVAILABLE, 0))
+            self._batches.append(Batch(first, end, runs, len(runs) > 1))
+            self.end_offset = end + 1
+        if taken:
+            self._move_start()
+        return taken
+
+    # -- acknowledging ----------------------------------------------------------------------------------------------
+
+    def plan(
+        self, member_id: str, batches: Iterable[Acknowledged], limits: Limits, *, may_renew: bool = True
+    ) -> tuple[list[Change], list[Change]]:
+        """What a member's acknowledgements change, and which locks they renew; nothing is changed yet.
+
+        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE. Then none of them counts.
+        """
+        changes: list[Change] = []
+        renewals: list[Change] = []
+        planned = -1  # the last record of `changes`
+        for acknowledged in batches:
+            first, last, _ = acknowledged
+            if last < self.start_offset:
+                continue
+            if not self._batches:
+                raise bad_state("Batch record not found. The request batch offsets are not found in the cache.")
+            if first >= self.end_offset:
+                raise invalid("Batch record not found. The first offset in request is past acquired records.")
+            if last >= self.end_offset:
+                raise invalid("Batch record not found. The last offset in request is past acquired records.")
+            for begin, end, kind in by_type(acknowledged, self.start_offset):
+                for batch in self._between(begin, end):
+                    for change in changes_of(batch, member_id, begin, end, kind, limits):
+                        if change.first <= planned and _is_among(change, changes):
+                            raise bad_state("The offset cannot be acknowledged. The offset is not acquired.")
+                        if kind is Acknowledge.RENEW:
+                            if not may_renew:
+                                raise bad_state("Renewing acquisition locks is not enabled for the group.")
+                            renewals.append(change)
+                        else:
+                            changes.append(change)
+                            planned = max(planned, change.last)
+        return changes, renewals
+
+    def _between(self, first: int, last: int) -> Iterator[Batch]:
+        place = max(bisect_right(self._batches, first, key=lambda batch: batch.first) - 1, 0)
+        for batch in self._batches[place:]:
+            if batch.first > last:
+                return
+            if batch.last >= first:
+                yield batch
+
+    def given_back(self, limits: Limits, *, member_id: str | None = None, now_ms: float = 0) -> list[Change]:
+        """What changes when a member goes, or, without one, when locks have ended by `now_ms`."""
+        changes = []
+        for batch, run in self.runs():
+            if run.state is RecordState.ACQUIRED and (
+                run.member_id == member_id if member_id is not None else run.deadline_ms <= now_ms
+            ):
+                is_last = run.count >= limits.delivery_count
+                state = RecordState.ARCHIVED if is_last else RecordState.AVAILABLE
+                changes.append(Change(batch, run.first, run.last, state, run.count))
+        return changes
+
+    def available_between(self, first: int, last: int) -> list[Change]:
+        """What changes when the log has none of these records any more: what is available of them is done with."""
+        return [
+            Change(batch, max(run.first, first), min(run.last, last), RecordState.ARCHIVED, run.count)
+            for batch, run in self.runs()
+            if run.state is RecordState.AVAILABLE and run.last >= first and run.first <= last
+        ]
+
+    def withdrawn(self, member_id: str, first: int, last: int) -> list[Change]:
+        """What changes when a member is not to be given these records after all, nor is any other."""
+        return [
+            Change(batch, max(run.first, first), min(run.last, last), RecordState.ARCHIVED, run.count)
+            for batch, run in self.runs()
+            if run.state is RecordState.ACQUIRED
+            and run.member_id == member_id
+            and run.last >= first
+            and run.first <= last
+        ]
+
+    # -- change -----------------------------------------------------------------------------------------------------
+
+    def stored(self, changes: Sequence[Change]) -> tuple[int, tuple[StateBatch, ...]]:
+        """What the share coordinator is to be told of changes: how many records are done with then, and the batches."""
+        done = sum(change.last - change.first + 1 for change in changes if change.state in DONE)
+        batches: list[StateBatch] = []
+        for change in sorted(changes, key=lambda change: change.first):
+            last = batches[-1] if batches else None
+            if last is not None and last[1:] == (change.first - 1, change.state, change.delivery_count):
+                batches[-1] = last._replace(last_offset=change.last)
+            else:
+                batches.append(StateBatch(change.first, change.last, change.state.value, change.delivery_count))
+        return self.complete_count + done, tuple(batches)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """The share coordinator knows: make it so."""
+        touched: dict[int, Batch] = {}
+        for batch, first, last, state, _ in changes:
+            batch.cut(first)
+            batch.cut(last + 1)
+            for run in batch.between(first, last):
+                run.state, run.member_id, run.deadline_ms = state, "", 0
+            touched[batch.first] = batch
+        for batch in touched.values():
+            batch.join()
+        self._move_start()
+
+    def renew(self, renewals: Iterable[Change], deadline_ms: float) -> None:
+        """Locks last longer."""
+        for batch, first, last, _, _ in renewals:
+            batch.cut(first)
+            batch.cut(last + 1)
+            for run in batch.between(first, last):
+                if run.state is RecordState.ACQUIRED:  # the same request may have given it back
+                    run.deadline_ms = deadline_ms
+
+    def _move_start(self) -> None:
+        """The start offset goes on to the first record that is not done with."""
+        gone = 0
+        for batch in self._batches:
+            open_run = next((run for run in batch.runs if run.state not in DONE), None)
+            if open_run is not None:
+                self.start_offset = max(self.start_offset, open_run.first)
+                break
+            gone += 1
+        else:
+            self.start_offset = self.end_offset
+        del self._batches[:gone]
+        if self._batches:
+            batch = self._batches[0]
+            batch.runs = [run for run in batch.runs if run.last >= self.start_offset]
+
+    def begin_at(self, offset: int) -> None:
+        """The log begins at `offset` now: what was before it is gone."""
+        if offset <= self.start_offset:
+            return
+        for batch in self._batches:
+            batch.cut(offset)
+            batch.runs = [run for run in batch.runs if run.first >= offset]
+        self._batches = [batch for batch in self._batches if batch.runs]
+        for batch in self._batches:
+            batch.first = max(batch.first, offset)
+        self.start_offset = offset
+        self.end_offset = max(self.end_offset, offset)
+        self._move_start()
+
+
+def _is_among(change: Change, changes: Iterable[Change]) -> bool:
+    """Whether some of its records have been said something of."""
+    return any(change.first <= known.last and known.first <= change.last for known in changes)

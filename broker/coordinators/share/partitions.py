@@ -1,0 +1,306 @@
+"""All share-partitions of this broker: read from the share coordinator when they are first used, written to it before
+anyone is told of a change, and watched for locks that end.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker.coordinators.share.acknowledgement import Acknowledged
+from broker.coordinators.share.limits import Limits
+from broker.coordinators.share.partition import InFlight
+from broker.coordinators.share.runs import Change
+from broker.coordinators.share.sessions import (
+    Place,
+    SessionKey,
+    ShareSession,
+    ShareSessions,
+)
+from broker.replicas.partition import Partition
+from broker.requests.error_map import error_code_of
+from config.resources import group_number
+from coordinator.group.refused import Refused
+from coordinator.share.state import UNINITIALIZED, ShareKey
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from runtime.timers import Timer
+from storage.log.timestamps import TimestampAndOffset, find_timestamp
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+#: How long a fetch waits before it asks again for a state that is being loaded.
+LOADING_RETRY_MS = 50
+_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
+_DURATION = re.compile(
+    r"by_duration:P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:[.,]\d*)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+class StateLoading(Exception):
+    """The share coordinator is still reading its log, or where a group begins is still looked up: come again."""
+
+
+class SharePartition(msgspec.Struct, eq=False):
+    """A share-partition in use. Also the purgatory's key for who waits until something of it is available again."""
+
+    key: ShareKey
+    partition: Partition
+    state_epoch: int
+    leader_epoch: int
+    in_flight: InFlight
+    timer: Timer | None = None
+
+
+class SharePartitionSettings(msgspec.Struct, frozen=True):
+    """What a share group has set for its records in flight, or the broker for all."""
+
+    limits: Limits
+    is_committed_only: bool  # share.isolation.level
+    may_renew: bool  # share.renew.acknowledge.enable
+    offset_reset: str  # share.auto.offset.reset
+
+
+class SharePartitions:
+    """By group, topic id and partition. `sessions` are those of all members."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        broker.controller.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
+        self._live: dict[ShareKey, SharePartition] = {}
+        #: Where groups begin, of those that begin at a time and were not at hand at once.
+        self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
+        self.sessions = ShareSessions(broker.config.get_int("group.share.max.share.sessions"), self._session_ended)
+
+    def settings(self, group_id: str) -> SharePartitionSettings:
+        """The group's own, as they are now."""
+        config = self._broker.config
+        own = self._broker.controller.image.config(ResourceType.GROUP, group_id)
+
+        def number(key: str) -> int:
+            return group_number(config, own, key)
+
+        return SharePartitionSettings(
+            Limits(
+                number("share.record.lock.duration.ms"),
+                number("share.delivery.count.limit"),
+                number("share.partition.max.record.locks"),
+            ),
+            own.get("share.isolation.level", "read_uncommitted").lower() == "read_committed",
+            own.get("share.renew.acknowledge.enable", "true").lower() == "true",
+            own.get("share.auto.offset.reset", "latest").lower(),
+        )
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+
+    def get(self, group_id: str, partition: Partition) -> SharePartition:
+        """The share-partition; its state is read when it is first used.
+
+        Raises StateLoading, and Refused: UNKNOWN_SERVER_ERROR where it has no state, FENCED_LEADER_EPOCH,
+        KAFKA_STORAGE_ERROR and what else keeps it from being read.
+        """
+        key = ShareKey(group_id, partition.topic_id, partition.index)
+        found = self._live.get(key)
+        if found is not None and found.partition is partition and found.leader_epoch == partition.leader_epoch:
+            return found
+        try:
+            state = self._broker.share_states.read(key, partition.leader_epoch)
+        except Refused as refusal:
+            if refusal.code in _LOADING:
+                raise StateLoading from refusal
+            if refusal.code in (ErrorCode.INVALID_REQUEST, ErrorCode.NOT_COORDINATOR):
+                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from refusal  # nobody has begun it: as Kafka
+            raise
+        try:
+            start_offset = state.start_offset
+            if start_offset == UNINITIALIZED:
+                start_offset = self._first_offset(key, partition, self.settings(group_id))
+            in_flight = InFlight(state, start_offset)
+            in_flight.begin_at(partition.log_start_offset)
+        except StateLoading:
+            raise
+        except Exception as error:
+            raise Refused(error_code_of(error)) from error
+        if found is not None:
+            self._drop(found)
+        found = self._live[key] = SharePartition(key, partition, state.state_epoch, partition.leader_epoch, in_flight)
+        return found
+
+    def known(self, group_id: str, place: Place) -> SharePartition | None:
+        """The share-partition if it is in use."""
+        found = self._live.get(ShareKey(group_id, *place))
+        return found if found is not None and found.partition.hosted else None
+
+    def _first_offset(self, key: ShareKey, partition: Partition, settings: SharePartitionSettings) -> int:
+        """Where a group begins that has no start offset yet (share.auto.offset.reset). Raises StateLoading."""
+        if settings.offset_reset == "earliest":
+            return partition.log_start_offset
+        duration = _DURATION.fullmatch(settings.offset_reset)
+        found = None if duration is None else self._first_record(key, partition, _duration_ms(duration))
+        end_offset = partition.last_stable_offset if settings.is_committed_only else partition.high_watermark
+        return end_offset if found is None or found.offset > end_offset else found.offset
+
+    def _first_record(self, key: ShareKey, partition: Partition, duration_ms: int) -> TimestampAndOffset | None:
+        """The first one that is not older. Raises StateLoading: it is looked for."""
+        found = self._starts.pop(key, None)
+        if found is None:
+            look_ups = self._broker.time_look_ups
+            since_ms = self._broker.clock.now_ms() - duration_ms
+            now = look_ups.run(find_timestamp(lambda: partition.log, since_ms, look_ups.allowance))
+            if not isinstance(now, Deferred):
+                return now
+            found = now
+        if not found.done:
+            self._starts[key] = found
+            raise StateLoading
+        return found.result()
+
+    def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
+        """Its state has been changed by others, or is gone: it is read anew when it is used again."""
+        if self._broker.crew is not None:
+            self._broker.crew.forget_shares(group_id, topic_id, partitions)
+        for key in [*self._live, *self._starts]:
+            if (key.group_id, key.topic_id) == (group_id, topic_id) and (
+                partitions is None or key.partition in partitions
+            ):
+                self._starts.pop(key, None)
+                if key in self._live:
+                    self._drop(self._live[key])
+
+    def _topic_deleted(self, topic_id: bytes) -> None:
+        for key in [each for each in self._starts if each.topic_id == topic_id]:
+            del self._starts[key]
+        for share in [each for each in self._live.values() if each.key.topic_id == topic_id]:
+            self._drop(share)
+
+    def _drop(self, share: SharePartition) -> None:
+        if self._live.get(share.key) is share:  # not one that has taken its place
+            del self._live[share.key]
+        if share.timer is not None:
+            share.timer.cancel()
+            share.timer = None
+        self._broker.purgatory.check_soon(share)
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+
+    def acknowledge(
+        self, share: SharePartition, member_id: str, batches: Sequence[Acknowledged], settings: SharePartitionSettings
+    ) -> Deferred[None] | None:
+        """Take a member's acknowledgements: all of them, once they are in the share coordinator's log.
+
+        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE, and what kept the state from being written. A Deferred
+        where another process writes it: it fails with Refused, and what is in memory is let go of then.
+        """
+        share.in_flight.begin_at(share.partition.log_start_offset)
+        changes, renewals = share.in_flight.plan(member_id, batches, settings.limits, may_renew=settings.may_renew)
+        written = None
+        if changes:
+            written = self._store(share, changes)
+            share.in_flight.apply(changes)
+        share.in_flight.renew(renewals, self._now_ms() + settings.limits.lock_duration_ms)
+        self._changed(share)
+        return written
+
+    def acquired(self, share: SharePartition) -> None:
+        """Records were given to somebody: watch their locks."""
+        self._watch(share)
+
+    def withdraw(self, share: SharePartition, changes: Sequence[Change]) -> None:
+        """Records that nobody is to be given: the share coordinator is told, and if that fails, the next time."""
+        if changes:
+            self._give_back(share, changes)
+
+    def _store(self, share: SharePartition, changes: Sequence[Change]) -> Deferred[None] | None:
+        done, batches = share.in_flight.stored(changes)
+        try:
+            written = self._broker.share_states.write(
+                share.key,
+                state_epoch=share.state_epoch,
+                leader_epoch=share.leader_epoch,
+                start_offset=share.in_flight.start_offset,
+                delivery_complete_count=done,
+                batches=batches,
+            )
+        except Refused as refusal:
+            if refusal.code in (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST):
+                self._drop(share)  # another has taken over, or begun anew
+            raise
+        if written is not None:
+            written.add_done_callback(lambda done: self._on_written(share, done))
+        return written
+
+    def _on_written(self, share: SharePartition, written: Deferred[None]) -> None:
+        """Another process has written a change, or not: then what is in memory went on without it, and is read anew."""
+        try:
+            written.result()
+        except Exception as error:
+            log.warning("What became of records of %s cannot be written: %s", share.key.text, error)
+            self._drop(share)
+
+    def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
+        """Nobody is told, so that it need not be written: at worst the records are delivered once more."""
+        try:
+            self._store(share, changes)
+        except Refused as refusal:
+            log.warning("What became of records of %s cannot be written: %s", share.key.text, refusal)
+        share.in_flight.apply(changes)
+        self._changed(share)
+
+    def _changed(self, share: SharePartition) -> None:
+        self._watch(share)
+        self._broker.purgatory.check_soon(share)
+
+    # -- locks and sessions -----------------------------------------------------------------------------------------
+
+    def _now_ms(self) -> int:
+        return self._broker.clock.monotonic_ms()
+
+    def _watch(self, share: SharePartition) -> None:
+        """Have the timer come up when the next lock ends."""
+        deadline_ms = share.in_flight.next_deadline_ms()
+        timer = share.timer
+        if deadline_ms is not None and timer is not None and timer.active and timer.deadline_ms <= deadline_ms:
+            return  # it looks again then
+        if timer is not None:
+            timer.cancel()
+            share.timer = None
+        if deadline_ms is not None and self._live.get(share.key) is share:
+            share.timer = self._broker.timers.call_at(int(deadline_ms), lambda: self._locks_ended(share))
+
+    def _locks_ended(self, share: SharePartition) -> None:
+        share.timer = None
+        if not share.partition.hosted:
+            self._drop(share)
+            return
+        limits = self.settings(share.key.group_id).limits
+        changes = share.in_flight.given_back(limits, now_ms=self._now_ms())
+        if changes:
+            self._give_back(share, changes)
+        else:
+            self._watch(share)
+
+    def _session_ended(self, session: ShareSession) -> None:
+        self.release(session.key)
+
+    def release(self, key: SessionKey) -> None:
+        """A member is gone: what it had is available again."""
+        limits = self.settings(key.group_id).limits
+        for share in [each for each in self._live.values() if each.key.group_id == key.group_id]:
+            changes = share.in_flight.given_back(limits, member_id=key.member_id)
+            if changes:
+                self._give_back(share, changes)
+
+
+def _duration_ms(duration: re.Match[str]) -> int:
+    parts = {name: float((text or "0").replace(",", ".")) for name, text in duration.groupdict().items()}
+    seconds = ((parts["days"] * 24 + parts["hours"]) * 60 + parts["minutes"]) * 60 + parts["seconds"]
+    return int(seconds * 1000)

@@ -1,0 +1,73 @@
+"""What the five APIs of the share coordinator have in common: a group, its topics by id, an answer a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import Reply
+from coordinator.group.refused import Refused
+from coordinator.share.decisions import check_partition
+from coordinator.share.state import ShareKey
+from protocol.errors import ErrorCode
+from protocol.schema import Api, Struct, StructType
+
+#: What to do for one partition of a request: fills the answer in. Raises Refused.
+Serve: TypeAlias = Callable[[ShareKey, Struct, Struct], None]
+
+#: Errors of the coordinator as a whole; their texts say what could not be done.
+_OF_THE_COORDINATOR = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+
+
+def answer_states(
+    ctx: RequestContext, api: Api, request: Struct, verb: str, topic: StructType, partition: StructType, serve: Serve
+) -> Reply:
+    """The answer: of each topic a `topic` with its partitions as `partition`. Without a group there is none."""
+    if not request.group_id:
+        return api.response()
+
+    def answer(serve: Serve) -> Struct:
+        def one(topic_id: bytes, asked: Struct) -> Struct:
+            answered = partition(partition=asked.partition)
+            try:
+                serve(ShareKey(request.group_id, topic_id, asked.partition), asked, answered)
+            except Refused as refusal:
+                message = refusal.message
+                if refusal.code in _OF_THE_COORDINATOR:
+                    message = f"Unable to {verb}: {message}"
+                return partition(partition=asked.partition, error_code=refusal.code, error_message=message)
+            return answered
+
+        results = [
+            topic(topic_id=each.topic_id, partitions=[one(each.topic_id, asked) for asked in each.partitions])
+            for each in request.topics
+            if each.partitions
+        ]
+        return api.response(results=results)
+
+    def fail(code: ErrorCode) -> Struct:
+        def refuse(share: ShareKey, asked: Struct, answered: Struct) -> None:
+            raise Refused(code, code.text)
+
+        return answer(refuse)
+
+    keys = (
+        ShareKey(request.group_id, each.topic_id, asked.partition).text
+        for each in request.topics
+        for asked in each.partitions
+    )
+    return ctx.broker.share_states.when_forced(keys, answer(serve), fail)
+
+
+def check_exists(ctx: RequestContext, share: ShareKey) -> None:
+    """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST."""
+    check_partition(share)
+    topic = ctx.broker.controller.image.topic_by_id(share.topic_id)
+    if topic is None or share.partition not in topic.partitions:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise Refused(code, code.text)

@@ -1,0 +1,113 @@
+"""Markers: the control records that end a transaction in each of its partitions.
+
+They are asked for by this broker's own coordinator, and by WriteTxnMarkers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker.replicas.partition import Partition
+from broker.requests.error_map import error_code_of
+from coordinator.shard import Producer
+from coordinator.transaction.transaction import NEWER
+from metadata.topic_names import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
+from protocol.records.control import build_end_transaction_marker
+from runtime.deferred import Deferred, after
+from storage.append.rules import AppendOrigin
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+#: Errors of the group coordinator that mean the same as a leader that is not there yet.
+_NOT_READY = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """The end of a producer's transaction, as `coordinator_epoch` has it."""
+
+    producer: Producer
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+
+def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
+    """Write a marker into a partition, in its turn; where flush.messages asks for that, it is on the disk then.
+
+    Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, and where another worker has the partition,
+    KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch below 0. The Deferred may fail with
+    LogOffline instead.
+    """
+    partition = broker.partitions.get(topic, index)
+    if partition is None:
+        return broker.partitions.absence(topic, index)
+    if min(marker.producer) < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+    if topic == CONSUMER_OFFSETS:
+        return _when_forced(broker, partition, _append_to_groups(broker, marker, partition))
+    appended = broker.appends.in_order(partition, lambda: _append(broker, marker, partition))
+    if isinstance(appended, Deferred):
+        return after(appended, lambda: _when_forced(broker, partition, appended.result()))
+    return _when_forced(broker, partition, ErrorCode(appended))
+
+
+def _when_forced(broker: Broker, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
+    """The code; of a marker that was just written, once it is on the disk where it has to be."""
+    forced = broker.background.forced(partition.log) if code is ErrorCode.NONE else None
+    return code if forced is None else forced.then(lambda _: code)
+
+
+def _append(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
+    if not partition.hosted:  # deleted while it waited
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.lacks_replicas():
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    now_ms = broker.clock.now_ms()
+    try:
+        if is_of_the_next(partition, marker):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        partition.append(_batch(marker, now_ms), now_ms, AppendOrigin.COORDINATOR)
+    except Exception as error:
+        return error_code_of(error)
+    return ErrorCode.NONE
+
+
+@lru_cache(maxsize=4)
+def _batch(marker: Marker, now_ms: int) -> bytes:
+    """The marker's bytes: the same in all partitions of a transaction, mostly."""
+    return build_end_transaction_marker(
+        *marker.producer,
+        commit=marker.committed,
+        coordinator_epoch=marker.coordinator_epoch,
+        timestamp_ms=now_ms,
+    )
+
+
+def _append_to_groups(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
+    """The shard's state follows its log."""
+    found = broker.groups.log_at(partition.index)
+    if isinstance(found, ErrorCode):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if found in _NOT_READY else found
+    if is_of_the_next(partition, marker):
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return found.end_transaction(marker.producer, marker.coordinator_epoch, marker.committed)
+
+
+def is_of_the_next(partition: Partition, marker: Marker) -> bool:
+    """Whether what is open has the marker's own epoch: then it is a later transaction, where epochs are bumped."""
+    if marker.transaction_version < NEWER:  # from then on a marker has a higher epoch than its records (KIP-1228)
+        return False
+    entry = partition.log.producer_state.producers.get(marker.producer.producer_id)
+    return (
+        entry is not None and entry.transaction_offset >= 0 and entry.producer_epoch == marker.producer.producer_epoch
+    )

@@ -1,0 +1,146 @@
+"""Archives that `pybroker.archives` names, as readers of what they do not have yet: retention waits for them.
+
+A thread reads the manifests that have changed (manifests.py), and the loop takes over where they end. Each process of
+several reads all of them, as each has partitions of its own; the owner alone tells of what cannot be read.
+
+Whose records an archive has is told by the names of topics. Where it ends behind a log it is of another topic of that
+name, such as one that was deleted: `pybroker archive` does not go on with it, and nothing of the topic is held for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from broker.external_readers.archives.manifests import Archive, Found, Manifests
+from broker.external_readers.poller import InThread, Poller
+from runtime.log_limit import LimitedLog
+from runtime.log_text import first_names
+from storage.checkpoints import TopicPartition
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from runtime.timers import Timers
+
+log = logging.getLogger(__name__)
+
+#: A look at what has not changed is a system call for each archive.
+INTERVAL_MS = 1_000
+
+
+@dataclass(slots=True)
+class _Known:
+    """`positions`: the lowest end of each partition, `behind`: of which archive; `partitions` by topic and archive."""
+
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    behind: dict[TopicPartition, str] = field(default_factory=dict)
+    partitions: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+
+    def add(self, archive: Archive, but: Mapping[str, object]) -> None:
+        """Add an archive, without some of its topics."""
+        for place, end in archive.ends.items():
+            topic, partition = place
+            if topic in but:
+                continue
+            self.partitions.setdefault(topic, {}).setdefault(archive.name, set()).add(partition)
+            if end < self.positions.get(place, end + 1):
+                self.positions[place], self.behind[place] = end, archive.name
+
+
+class Archives:
+    """Its methods belong to the event loop's thread. It is a Reader (broker/external_readers/holds.py).
+
+    Args:
+        paths: directories of archives.
+        log_end: the offset that the next record of a partition gets; None where its log is not here, or not open.
+        in_thread: as of Poller.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        log_end: Callable[[TopicPartition], int | None],
+        loop: AbstractEventLoop,
+        timers: Timers,
+        *,
+        tells_problems: bool = True,
+        in_thread: InThread | None = None,
+    ) -> None:
+        self._poller = Poller("archives", Manifests(paths).look, self._take, INTERVAL_MS, loop, timers, in_thread)
+        self._log_end = log_end
+        self._tells_problems = tells_problems
+        self._log = LimitedLog(log)
+        self._known: _Known | None = None
+        self._names: list[str] = []
+        self._told_problems: set[str] = set()
+        self._told_others: set[tuple[str, str]] = set()
+
+    # -- what it knows -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a look is over: before the first one nobody knows what is archived."""
+        return self._known is not None
+
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """From which offset on partitions are not archived."""
+        return self._known.positions if self._known is not None else {}
+
+    def name_of(self, place: TopicPartition) -> str:
+        """The archive that is furthest behind in a partition."""
+        return f"the archive {self._known.behind[place]}" if self._known is not None else "an archive"
+
+    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
+        """Archives of a topic that have nothing of a partition yet: they will have all of it, however old it is."""
+        topic, partition = place
+        archives = self._known.partitions.get(topic, {}) if self._known is not None else {}
+        return [(f"the archive {name}", 0) for name, known in archives.items() if partition not in known]
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look, now and again and again."""
+        self._poller.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._poller.stop()
+
+    def _take(self, found: Found) -> None:
+        known, others = _Known(), set[tuple[str, str]]()
+        for archive in found.archives:
+            of_others = self._of_others(archive)
+            known.add(archive, but=of_others)
+            for topic, where in of_others.items():
+                others.add((archive.name, topic))
+                if (archive.name, topic) not in self._told_others:
+                    told = (archive.name, topic, where)
+                    self._log.warning("The archive %s is of another topic %s, and is not waited for: %s", *told)
+        self._known, self._told_others = known, others
+        if self._tells_problems:
+            self._tell(found)
+
+    def _of_others(self, archive: Archive) -> Mapping[str, str]:
+        """Topics of an archive that are not those of that name here, with the reason."""
+        found = {}
+        for place, end in archive.ends.items():
+            log_end = self._log_end(place)
+            if log_end is not None and log_end < end:
+                topic, partition = place
+                found[topic] = f"{topic}-{partition} ends at offset {log_end}, and is archived up to {end}"
+        return found
+
+    def _tell(self, found: Found) -> None:
+        known = {archive.path for archive in found.archives}
+        for path, problem in found.problems.items():
+            if path not in self._told_problems:
+                held = "what it said last counts" if path in known else "until it can be, nothing waits for it"
+                self._log.warning("The archive %s cannot be read: %s; %s", path, problem, held)
+        self._told_problems = set(found.problems)
+        names = [archive.name for archive in found.archives]
+        if names != self._names:
+            log.info("Archives that retention waits for: %s", first_names(names))
+            self._names = names

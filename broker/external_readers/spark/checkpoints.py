@@ -1,0 +1,130 @@
+"""The checkpoints of `pybroker.spark.checkpoints`: which queries there are, and how far each has come.
+
+A path is a checkpoint, or a folder of checkpoints. A query whose checkpoint has gone out of its folder is forgotten.
+One that cannot be read stays where it was last seen; so do all below a path that is away, which may be a volume that
+is not mounted. Where nothing has been seen of them since the start, nobody knows what they read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.external_readers.foreign_files import UnreadableFile, reason, shown_names
+from broker.external_readers.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
+from storage.checkpoints import TopicPartition
+
+#: Of a folder.
+_MOST_CHECKPOINTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: its checkpoint's directory, and the name that this has, or all of the path where two have the same."""
+
+    name: str
+    path: str
+    progress: QueryProgress
+
+
+class Follower(NamedTuple):
+    """A query that subscribes to a topic, of which it knows so many partitions since it was begun at `begun_ms`."""
+
+    name: str
+    begun_ms: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one look has found.
+
+    `positions` has for each partition the lowest offset of a query that is read next, and `behind` the name of that
+    query. `followers` has for each topic the queries that read partitions which it gets later. `problems` say by path
+    what could not be read; `is_known` is False where that may be queries of which nothing is known at all.
+    """
+
+    queries: Sequence[Query] = ()
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    behind: Mapping[TopicPartition, str] = field(default_factory=dict)
+    followers: Mapping[str, Sequence[Follower]] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+    is_known: bool = True
+
+
+class Checkpoints:
+    """Reads them again and again, for one thread at a time."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = [os.path.abspath(path) for path in dict.fromkeys(paths)]
+        #: What was seen last, by path of the configuration and of the checkpoint; None: nothing yet.
+        self._seen: dict[str, dict[str, QueryProgress | None]] = {}
+        self._problems: dict[str, str] = {}
+
+    def look(self) -> Found:
+        """Read all that has changed. What cannot be read is among the problems."""
+        self._problems = {}
+        for path in self._paths:
+            try:
+                found = list(_below(path))
+                if not found and not os.listdir(path):
+                    raise UnreadableFile("it is empty: a volume may not be mounted there")
+            except (OSError, UnreadableFile) as error:
+                self._problems[path] = reason(error)
+            else:
+                before = self._seen.get(path, {})
+                self._seen[path] = {each: self._read(each, before.get(each)) for each in found}
+        return self._found()
+
+    def _read(self, path: str, last: QueryProgress | None) -> QueryProgress | None:
+        try:
+            return read_checkpoint(path, last)
+        except (OSError, UnreadableFile) as error:
+            self._problems[path] = reason(error)
+            return last
+
+    def _found(self) -> Found:
+        seen = {path: progress for below in self._seen.values() for path, progress in below.items()}
+        known = {path: progress for path, progress in sorted(seen.items()) if progress is not None}
+        names = shown_names(known)
+        queries = [Query(names[path], path, progress) for path, progress in known.items()]
+        positions: dict[TopicPartition, int] = {}
+        behind: dict[TopicPartition, str] = {}
+        followers: dict[str, list[Follower]] = {}
+        for query in queries:
+            for topic, partitions in query.progress.followed().items():
+                follower = Follower(query.name, query.progress.begun_ms or 0, partitions)
+                followers.setdefault(topic, []).append(follower)
+            for place, offset in _needed(query.progress):
+                if offset < positions.get(place, offset + 1):
+                    positions[place], behind[place] = offset, query.name
+        is_known = (
+            len(known) == len(seen)
+            and all(path in self._seen for path in self._paths)
+            and all(query.progress.is_known for query in queries)
+        )
+        return Found(queries, positions, behind, followers, self._problems, is_known)
+
+
+def _needed(progress: QueryProgress) -> Iterator[tuple[TopicPartition, int]]:
+    """From which offset on the query may still read partitions."""
+    yield from progress.positions.items()
+    for place in progress.unknown:
+        yield place, 0
+
+
+def _below(path: str) -> Iterator[str]:
+    """The path itself, or the checkpoints in it. OSError; UnreadableFile: there are too many."""
+    with os.scandir(path) as entries:
+        if is_checkpoint(path):
+            yield path
+            return
+        count = 0
+        for entry in entries:
+            if entry.is_dir() and is_checkpoint(entry.path):
+                count += 1
+                if count > _MOST_CHECKPOINTS:
+                    raise UnreadableFile(f"there are more than {_MOST_CHECKPOINTS} checkpoints")
+                yield entry.path

@@ -1,0 +1,97 @@
+"""Queries of Spark that `pybroker.spark.checkpoints` names: read by a thread, known on the loop.
+
+Each process of several reads all of them, every pybroker.spark.checkpoints.interval.ms, as each has partitions of its
+own; the owner alone tells of what cannot be read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from broker.external_readers.poller import InThread, Poller
+from broker.external_readers.spark.checkpoints import Checkpoints, Found
+from runtime.log_limit import LimitedLog
+from runtime.log_text import first_names
+from storage.checkpoints import TopicPartition
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from runtime.timers import Timers
+
+log = logging.getLogger(__name__)
+
+
+class SparkQueries:
+    """Its methods belong to the event loop's thread. `found` is what the last look has found; before the first, None.
+
+    Args:
+        paths: checkpoints, or folders of them.
+        in_thread: as of Poller.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        interval_ms: int,
+        loop: AbstractEventLoop,
+        timers: Timers,
+        *,
+        tells_problems: bool = True,
+        in_thread: InThread | None = None,
+    ) -> None:
+        look = Checkpoints(paths).look
+        self._poller = Poller("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
+        self._tells_problems = tells_problems
+        self._log = LimitedLog(log)
+        self._told: set[str] = set()
+        self._names: frozenset[str] = frozenset()
+        self.found: Found | None = None
+
+    # -- what it knows -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are no other queries than those that are known."""
+        return self.found is not None and self.found.is_known
+
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """From which offset on queries have still to read partitions."""
+        return self.found.positions if self.found is not None else {}
+
+    def name_of(self, place: TopicPartition) -> str:
+        """The query that is furthest behind in a partition."""
+        return f"the query {self.found.behind[place]}" if self.found is not None else "a query"
+
+    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
+        """The queries that read a partition's topic and do not know of the partition yet, and when they were begun."""
+        followers = self.found.followers.get(place[0], ()) if self.found is not None else ()
+        return [(f"the query {each.name}", each.begun_ms) for each in followers if place[1] >= each.partitions]
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Look, now and again and again."""
+        self._poller.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._poller.stop()
+
+    def _take(self, found: Found) -> None:
+        self.found = found
+        if self._tells_problems:
+            self._tell(found)
+
+    def _tell(self, found: Found) -> None:
+        for path, problem in found.problems.items():
+            if path not in self._told:
+                held = "" if found.is_known else "; until it can be, retention.hold.max.bytes of all topics are held"
+                self._log.warning("The checkpoint %s cannot be read: %s%s", path, problem, held)
+        self._told = set(found.problems)
+        names = frozenset(query.name for query in found.queries)
+        if names != self._names:
+            log.info("Queries of Spark that are followed: %s", first_names(sorted(names)))
+            self._names = names

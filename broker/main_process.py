@@ -1,0 +1,211 @@
+"""Owner: the process of a broker that was started. It decides: metadata, coordinators; the console is its business.
+
+Where there are several workers it is the one with number 0, and has the crew of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from broker.access.authentication.delegation_tokens import DelegationTokens
+from broker.access.authentication.listeners import authenticate
+from broker.access.authorization.selection import guard_of
+from broker.access.quotas.enforcement import enforce_quotas
+from broker.broker import Broker, CannotStart
+from broker.console.hosted import bind_console
+from broker.coordinators.group.coordinator import GroupCoordinator
+from broker.coordinators.share.coordinator import ShareCoordinator
+from broker.coordinators.share.partitions import SharePartitions
+from broker.coordinators.transaction.coordinator import TransactionCoordinator
+from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.network.listener import CannotBind, Listener
+from broker.network.settings import bind_listeners, configure
+from broker.observability.telemetry.subscriptions import ClientMetrics
+from broker.replicas.cordoned_dirs import record_cordoned
+from broker.requests.dispatcher import Dispatcher
+from broker.requests.served_api import Row
+from broker.startup.node import Node, open_node
+from config import BrokerConfig
+from controller.controller import Controller
+from controller.metadata_retention import MetadataRetention
+from controller.quorum import MetadataQuorum
+from runtime.clock import Clock
+from runtime.deferred import Deferred, outcome
+from storage.log.directory import LogDirectory
+
+if TYPE_CHECKING:
+    from broker.console.process import Console
+
+
+class Owner(Broker):
+    """The process with number 0. `on_fatal(reason)` is called when nothing is left that could be served."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock | None = None,
+        make_dispatcher: Callable[[Broker, Mapping[int, Row]], Dispatcher] = Dispatcher,
+        on_fatal: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher)
+        self.console: Console | None = None
+        self._on_fatal = on_fatal
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens, for people."""
+        others = self.crew.listeners if self.crew is not None else ()
+        return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
+
+    # -- up ------------------------------------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Have a start that waits for other workers raise StartInterrupted; nothing where none is waited for."""
+        if self.crew is not None:
+            self.crew.interrupt()
+
+    def _bind(self) -> list[Listener]:
+        """Take the ports, of all workers."""
+        self.console = bind_console(self.config)
+        listeners = bind_listeners(self.config, self.clock)
+        if self.config.num_workers > 1:
+            others: list[list[Listener]] = []
+            try:
+                for worker in range(1, self.config.num_workers):
+                    others.append(bind_listeners(self.config, self.clock, worker))
+            except CannotBind:
+                for listener in chain(listeners, *others):
+                    listener.close()
+                raise
+            from broker.workers.supervisor import Crew  # with one worker nothing of it is needed
+
+            alike = zip(listeners, *others, strict=True)
+            self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
+            self.crew = Crew(self, others)
+        return listeners
+
+    def _open_node(self) -> Node:
+        return open_node(
+            self.config,
+            self.clock.now_ms(),
+            max_open_files=self._descriptors.log_files,
+            on_failure=self._directory_failed,
+        )
+
+    def _wire(self, node: Node) -> None:
+        self._check_ids(node)
+        config, clock = self.config, self.clock
+        self._wire_data(node, config.node_id)
+        self.controller = Controller(
+            config,
+            node.cluster_id,
+            node.metadata_log,
+            node.image,
+            self.partitions,
+            self._sync_metadata,
+            clock.now_ms,
+            node.directory_ids,
+            self.loop.call_soon,
+        )
+        self.guard = self.dispatcher.guard = guard_of(config, self.controller)
+        enforce_quotas(self, node.image)
+        self.delegation_tokens = DelegationTokens(config, self.controller, clock, self.timers)
+        self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
+        self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
+        self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self.share_states = ShareCoordinator(self)
+        self.share_partitions = SharePartitions(self)
+        self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
+
+    def _check_ids(self, node: Node) -> None:
+        """Raises CannotStart where another broker has an id under which a worker is to be seen."""
+        for node_id in node.image.brokers:
+            if node_id != self.config.node_id and self.config.is_own_id(node_id):
+                raise CannotStart(f"num.workers: the metadata has another broker {node_id}: clients would mistake them")
+
+    async def _open(self, listeners: list[Listener]) -> None:
+        """Host partitions, start the other workers, load groups, make declared topics; then let clients in."""
+        offline = [each for each in self.logs.directories if not each.is_online]
+        for directory in offline:
+            self.controller.directory_failed(directory.path)
+        self.controller.host_all()
+        record_cordoned(self)
+        self.partitions.tell_offline()
+        if len(offline) == len(self.logs.directories):
+            self._on_fatal("all log directories are offline")
+        self._start_data()
+        if self.crew is not None:
+            assert self._node is not None
+            await self.crew.start(self._node.deleted_topics)
+        self.share_states.start()
+        self.groups.start()
+        self.transactions.start()
+        self.delegation_tokens.start()
+        await outcome(self.controller.create_declared_topics())
+        configure(self.server, self.config, listeners)
+        authenticate(listeners, self)
+        if self.crew is not None:
+            self.crew.queue(self.server.backlog)
+        self.lazy_imports.start()
+        self.server.open(listeners)
+        self.opening.start()
+        if self.crew is not None:
+            self.crew.open()
+        if self.console is not None:
+            self.console.start(self)
+
+    def _sync_metadata(self) -> Deferred[None]:
+        """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
+        assert self._node is not None
+        synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms(), self.timers.call_later)
+        synced.add_done_callback(lambda _: self.metadata_retention.check())
+        return synced
+
+    async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
+        if self.crew is not None:
+            self.crew.close()
+        await super()._abandon(listeners, mark_clean=mark_clean and self.crew is None)
+
+    # -- down ----------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """As every process; the other workers stop at the same time, and what they have is marked clean with it."""
+        if self.console is not None:
+            self.console.end()
+        self._let_nobody_in()
+        crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
+        self.transactions.stop()
+        self.groups.stop()
+        self.share_states.stop()
+        await self._give_last_answers()
+        are_clean = True
+        if self.crew is not None and crew is not None:
+            are_clean = await crew
+            self.crew.close()
+        await self._close(mark_clean=are_clean)
+
+    def _close_pools(self) -> None:
+        super()._close_pools()
+        if self.console is not None:
+            self.console.close()
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _go_on_without(self, directory: LogDirectory) -> None:
+        """Serve the others; end when it was the last one, as Apache Kafka does."""
+        for partition in self.partitions.take_offline(directory):
+            self.groups.partition_lost(partition)
+            self.share_states.partition_lost(partition)
+            self.transactions.partition_lost(partition)
+        self.controller.directory_failed(directory.path)
+        if self.crew is not None:
+            self.crew.tell_failure(directory)
+        if not any(each.is_online for each in self.logs.directories):
+            self._on_fatal("all log directories are offline")

@@ -1,0 +1,212 @@
+"""Logging: set-up as text or JSON lines, levels by flag, by signal, and live through BROKER_LOGGER resources (KIP-412).
+
+Loggers are named after modules (`broker.network.listener`), so a level can be set for a room or a file. Kafka's own
+names of loggers are taken, too, and mean the room here that does that work. A message is one line, whatever a client
+put into it; secrets are `Password`s (see config.values), which print as stars.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import asyncio
+
+ROOT = "root"
+ROOMS = (
+    "broker",
+    "config",
+    "broker.handlers",
+    "broker.network",
+    "coordinator",
+    "metadata",
+    "protocol",
+    "storage",
+)
+"""Loggers that exist from the start, whether or not anything was logged there."""
+
+LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
+"""Kafka's names of levels, least important first."""
+
+_NAMES = {number: name for name, number in LEVELS.items()}
+
+
+class LoggerError(Exception):
+    """A level or a logger that there is not; `str()` is the sentence for the client."""
+
+
+class _Text(logging.Formatter):
+    """`2026-01-31 12:00:00,123 INFO broker.server: message`, in UTC."""
+
+    converter = staticmethod(time.gmtime)
+
+    def __init__(self, process: str = "") -> None:
+        where = f"%(name)s [{process}]" if process else "%(name)s"
+        super().__init__(f"%(asctime)s %(levelname)s {where}: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+
+class _Json(logging.Formatter):
+    """One object a line: time (ISO 8601, UTC), level, logger, message, and process and exception where there are."""
+
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        import json
+
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry = {
+            "time": f"{seconds}.{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if self._process:
+            entry["process"] = self._process
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def one_line(text: str) -> str:
+    """`text` with its line ends made visible, so that nobody outside can write lines of their own into the log."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = None, process: str = "") -> None:
+    """Log everything from `level` up to `stream` (standard error), instead of whatever was set up before.
+
+    `process`: named in each line, where several write to one stream.
+    """
+    for name, number in LEVELS.items():
+        logging.addLevelName(number, name)
+    logging.raiseExceptions = False  # a log that can not be written must not stop the broker
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_Json(process) if json else _Text(process))
+    root = logging.getLogger()
+    for former in list(root.handlers):
+        root.removeHandler(former)
+    root.addHandler(handler)
+    root.setLevel(LEVELS[{"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level.upper(), level.upper())])
+    for name in ROOMS:
+        logging.getLogger(name)
+
+
+def line_formatter() -> logging.Formatter:
+    """Of lines for people, whatever `setup` was told."""
+    return _Text()
+
+
+def writes_json() -> bool:
+    """Whether `setup` was told so."""
+    return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
+
+
+def install_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """SIGUSR1 logs one level more, SIGUSR2 one less."""
+    loop.add_signal_handler(signal.SIGUSR1, step_level, -1)
+    loop.add_signal_handler(signal.SIGUSR2, step_level, +1)
+
+
+def step_level(step: int) -> None:
+    """Move the root's level by that many steps towards FATAL (negative: towards TRACE), as far as there are any."""
+    root = logging.getLogger()
+    order = list(LEVELS.values())
+    nearest = min(range(len(order)), key=lambda index: abs(order[index] - root.level))
+    root.setLevel(order[max(0, min(nearest + step, len(order) - 1))])
+    logging.getLogger(__name__).log(root.level, "log level is %s now", _NAMES[root.level])
+    _tell_subscribers()
+
+
+def levels() -> Mapping[str, str]:
+    """All loggers by name, in order, with the level that each goes by: ours, Kafka's, and `root`."""
+    from broker.observability.kafka_loggers import KAFKA_LOGGERS
+
+    names = {logger.name for logger in _ours()} | KAFKA_LOGGERS | {ROOT}
+    return {name: _level_name(_logger(name).getEffectiveLevel()) for name in sorted(names)}
+
+
+def check_level(name: str, level: str | None) -> None:
+    """Raises LoggerError unless `set_level` will do."""
+    if name not in levels():
+        raise LoggerError(f"Logger {name} does not exist!")
+    if level is not None and level not in LEVELS:
+        raise LoggerError(
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(sorted(LEVELS))}"
+        )
+
+
+def set_level(name: str, level: str | None) -> None:
+    """Give a logger a level, or with None take its own away, so that it goes by the one above. Raises LoggerError."""
+    check_level(name, level)
+    _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
+    _tell_subscribers()
+
+
+def own_levels() -> dict[str, str]:
+    """The levels that were set, by logger, `root` among them; all other loggers go by the one above."""
+    own = {logger.name: _level_name(logger.level) for logger in _ours() if logger.level != logging.NOTSET}
+    return {ROOT: _level_name(logging.getLogger().level), **own}
+
+
+def take_over(levels: Mapping[str, str]) -> None:
+    """Have the levels that another process has told as `own_levels`, and no others."""
+    for logger in _ours():
+        if logger.name not in levels:
+            logger.setLevel(logging.NOTSET)
+    for name, level in levels.items():
+        _logger(name).setLevel(LEVELS[level])
+
+
+_subscribers: list[Callable[[], None]] = []
+
+
+def subscribe(callback: Callable[[], None]) -> None:
+    """Call `callback()` after a level was set."""
+    _subscribers.append(callback)
+
+
+def unsubscribe(callback: Callable[[], None]) -> None:
+    """Call it no more; one that is not called is fine."""
+    with suppress(ValueError):
+        _subscribers.remove(callback)
+
+
+def _tell_subscribers() -> None:
+    for callback in _subscribers:
+        callback()
+
+
+_ROOM_NAMES = frozenset(name.partition(".")[0] for name in ROOMS)
+
+
+def _ours() -> list[logging.Logger]:
+    """The loggers of rooms that there are."""
+    found = (each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger))
+    return [each for each in found if each.name.partition(".")[0] in _ROOM_NAMES]
+
+
+def _logger(name: str) -> logging.Logger:
+    """The logger that a name means, ours or Kafka's."""
+    from broker.observability.kafka_loggers import KAFKA_LOGGERS, meaning
+
+    if name == ROOT:
+        return logging.getLogger()
+    return logging.getLogger(meaning(name) if name in KAFKA_LOGGERS else name)
+
+
+def _level_name(number: int) -> str:
+    return _NAMES.get(number) or _NAMES[min(LEVELS.values(), key=lambda level: abs(level - number))]

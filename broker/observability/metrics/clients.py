@@ -1,0 +1,94 @@
+"""What `/clients` answers: clients that were asked for their metrics (KIP-714), and what they pushed, as JSON.
+
+Kafka's protocol has no room for them: whoever subscribes to metrics of clients is not told which clients there are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from broker.observability.metrics.exposition import AT_ONCE, PAUSE_S
+from controller.formatting import id_bytes
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.observability.telemetry.received import Series
+    from broker.observability.telemetry.subscriptions import ClientInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients that the loop knows at a moment, on both clocks.
+
+    `counts` are numbers kept, by instance ids; `numbers` those of the client that was asked for, None where none was.
+    """
+
+    now_ms: int
+    monotonic_ms: int
+    instances: list[ClientInstance]
+    counts: dict[bytes, int]
+    numbers: list[Series] | None
+
+
+def asked_client(query: str) -> bytes | None:
+    """The client that a question is about: `id=` with its instance id. ValueError: that is none."""
+    given = parse_qs(query).get("id")
+    return None if given is None else id_bytes(given[-1])
+
+
+def take_clients(broker: Broker, instance_id: bytes | None) -> Clients:
+    """In the loop. Other workers than the first have none: it is asked for all of them."""
+    metrics, received = broker.client_metrics, broker.client_metrics.received
+    is_first = broker.remote_transactions is None and received is not None
+    now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
+    if not is_first or received is None:
+        return Clients(now_ms, monotonic_ms, [], {}, None if instance_id is None else [])
+    numbers = None if instance_id is None else received.of_client(instance_id)
+    return Clients(now_ms, monotonic_ms, metrics.instances(), received.counts(), numbers)
+
+
+def clients_json(taken: Clients, instance_id: bytes | None) -> bytes:
+    """An object with `clients`: all that are there or whose numbers are kept, or the one that was asked for, with them.
+
+    For any thread, which pauses: there may be thousands.
+    """
+    told = []
+    for number, each in enumerate(taken.instances, 1):
+        if instance_id in (None, each.instance_id) and (described := _client(each, taken)):
+            told.append(described)
+        if number % AT_ONCE == 0:
+            time.sleep(PAUSE_S)
+    return json.dumps({"clients": told}).encode() + b"\n"
+
+
+def _client(each: ClientInstance, taken: Clients) -> dict[str, object]:
+    """Empty for one that is gone, and of which nothing is kept. Times are since the epoch, None for never."""
+    is_there, kept = not each.is_over(taken.monotonic_ms), taken.counts.get(each.instance_id, 0)
+    if not is_there and not kept:
+        return {}
+    taken_ms = None if each.taken_ms is None else taken.now_ms - (taken.monotonic_ms - each.taken_ms)
+    told: dict[str, object] = {
+        **each.about,
+        "client_address": f"{each.connection.client_host}:{each.connection.client_port}",
+        "connected": is_there,
+        "subscriptions": list(each.subscriptions),
+        "metrics": list(each.metrics),
+        "interval_ms": each.interval_ms,
+        "pushed_ms": taken_ms,
+        "pushed_numbers": each.taken_count,
+        "kept_numbers": kept,
+        "last_answer": each.last_error.name,
+    }
+    if taken.numbers is not None:
+        told["numbers"] = [_number(each) for each in taken.numbers]
+    return told
+
+
+def _number(series: Series) -> dict[str, object]:
+    value = series.value if math.isfinite(series.value) else None  # JSON has no others
+    return {"name": series.name, "origin": series.origin, "labels": dict(series.labels), "value": value}

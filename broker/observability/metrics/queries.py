@@ -1,0 +1,54 @@
+"""What `/queries` answers: queries of Spark that the broker follows, as JSON for programs such as `pybroker groups`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from broker.external_readers.spark.checkpoints import Found, Query
+from broker.observability.metrics.snapshot import Snapshot
+from broker.observability.metrics.table import QUERY_LAG
+from storage.checkpoints import TopicPartition
+
+
+def queries_json(found: Found | None, snapshot: Snapshot) -> bytes:
+    """An object with `queries`, with `problems` by path, and whether all queries are known; for any thread.
+
+    `snapshot` has samples of their lag: null in the answer for partitions that are not this process's.
+    """
+    found = found or Found(is_known=False)
+    lags = dict(snapshot.get(QUERY_LAG, ()))
+    told = {
+        "queries": [_query(query, lags) for query in found.queries],
+        "problems": dict(found.problems),
+        "all_known": found.is_known,
+    }
+    return json.dumps(told).encode() + b"\n"
+
+
+def _query(query: Query, lags: Mapping[tuple[str, ...], Any]) -> dict[str, object]:
+    progress = query.progress
+    return {
+        "query": query.name,
+        "checkpoint": query.path,
+        "batch": progress.batch,
+        "running_batch": progress.running,
+        "committed_ms": progress.committed_ms,
+        "partitions": [
+            {
+                "topic": topic,
+                "partition": partition,
+                "offset": offset,
+                "lag": lags.get((query.name, topic, str(partition))),
+            }
+            for (topic, partition), offset in _partitions(query)
+        ],
+    }
+
+
+def _partitions(query: Query) -> Iterator[tuple[TopicPartition, int | None]]:
+    """Partitions in order, with the offsets that are read next; None where no batch is done, and none is known."""
+    positions = query.progress.positions
+    for place in sorted({*positions, *query.progress.unknown}):
+        yield place, positions.get(place)

@@ -1,0 +1,299 @@
+"""Where samples come from: generators that read what a broker's rooms know anyway, on the loop's thread.
+
+They may be left and gone on with between two turns of the loop, as there may be many partitions: so each takes a copy
+of what it walks through.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from importlib.metadata import version
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from broker.observability.loop_watch import LAG_BOUNDS_S
+from broker.observability.metrics import table
+from broker.observability.metrics.metric import Buckets, Sample
+from broker.workers.placement import OWNER
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.streams.group import StreamsGroup
+from metadata.partition_registration import NO_LEADER
+from protocol.messages.fetch import FETCH
+from protocol.messages.produce import PRODUCE
+from runtime.deferred import Deferred
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.observability.metrics.traffic import Traffic
+    from broker.observability.telemetry.received import Series
+
+_GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share", StreamsGroup: "streams"}
+
+
+def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+    """Of a broker that runs; the cluster's and the coordinators' are told by the process that has them."""
+    yield from requests(broker)
+    yield from clients(broker)
+    yield from process(broker)
+    yield from partitions(broker, traffic)
+    yield from directories(broker)
+    yield from queries(broker)
+    if broker.remote_transactions is None:
+        yield from cluster(broker)
+        yield from groups(broker)
+        yield from transactions(broker)
+        yield from telemetry(broker)
+
+
+def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+    """What a glance at a broker wants, without a number for each topic; samples of a metric are to be added up."""
+    yield table.REQUESTS, (), sum(codec.requests for codec in list(broker.dispatcher.codecs))
+    yield table.CONNECTIONS, (), len(broker.server.connections)
+    yield _loop_lag(broker)
+    yield from traffic.total(broker.logs.logs.values())
+
+
+def requests(broker: Broker) -> Iterator[Sample]:
+    """What clients have asked for."""
+    of_api: Counter[int] = Counter()
+    for codec in list(broker.dispatcher.codecs):
+        of_api[codec.api.key] += codec.requests
+        yield table.REQUESTS, (codec.api.name, str(codec.version)), codec.requests
+    yield table.PRODUCE_REQUESTS, (), of_api[PRODUCE.key]
+    yield table.FETCH_REQUESTS, (), of_api[FETCH.key]
+    if broker.endpoint is not None:
+        yield from broker.endpoint.request_times.samples()
+
+
+def clients(broker: Broker) -> Iterator[Sample]:
+    """Their connections, and what waits."""
+    server = broker.server
+    by_listener = Counter({listener.name: 0 for listener in server.listeners})
+    by_listener.update(connection.listener_name for connection in server.connections)
+    for name, count in by_listener.items():
+        yield table.CONNECTIONS, (name,), count
+        yield table.SOCKET_CONNECTIONS, (name,), count
+    yield table.CONNECTIONS_CLOSED, (), server.ended_count
+    yield table.SENDFILE_BYTES, (), server.sendfile_bytes
+    yield table.REQUEST_QUEUE, (), server.queued_requests
+    yield table.HELD_BYTES, (), server.held_bytes
+    yield table.WAITING, (), len(broker.purgatory)
+    yield table.FETCH_SESSIONS, (), len(broker.fetch_sessions)
+    yield table.SESSION_PARTITIONS, (), broker.fetch_sessions.partition_count
+
+
+def process(broker: Broker) -> Iterator[Sample]:
+    """The event loop, and who works for it."""
+    watch = broker.loop_watch
+    yield _loop_lag(broker)
+    yield table.LOOP_STALLS, (), watch.stalls
+    yield table.LOOP_CPU, (), watch.cpu_s
+    for metric in (table.LOOP_IDLE, table.PROCESSOR_IDLE, table.HANDLER_IDLE):
+        yield metric, (), watch.idle
+    yield table.TIMERS, (), len(broker.timers)
+    yield table.THREAD_CALLS, ("offload",), broker.offload.queued_count
+    yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
+    yield table.WORKER_PROCESSES, (), len(broker.workers.process_ids)
+    if broker.number == OWNER:
+        crew = broker.crew
+        yield table.WORKERS_SERVING, (), 1 if crew is None else 1 + crew.serving
+        yield table.WORKER_RESTARTS, (), 0 if crew is None else crew.restarts
+    yield table.BACKGROUND_TASKS, (), broker.background.queued_count
+    yield table.FLUSHES, (), broker.background.flush_times.timings()
+    yield table.BROKER_STATE, (), broker.state
+    yield table.INFO, (version("pybroker"), broker.controller.cluster_id, str(broker.partitions.node_id)), 1
+
+
+def _loop_lag(broker: Broker) -> Sample:
+    watch = broker.loop_watch
+    up_to = accumulate(watch.lag_counts)
+    counts = list(zip((*map(str, LAG_BOUNDS_S), "+Inf"), up_to, strict=True))
+    return table.LOOP_LAG, (), Buckets(counts, watch.lag_sum_s)
+
+
+def partitions(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+    """Partitions with their logs, and what went in and out of them."""
+    counts: Counter[str] = Counter()
+    unflushed = 0
+    logs = broker.logs
+    for partition in list(broker.partitions):
+        counts["all"] += 1
+        in_sync, replicas = len(partition.isr), len(partition.replicas)
+        counts["under replicated"] += in_sync < replicas
+        # Not by `partition.log`, which would have one opened that waits for somebody to need it.
+        log = logs.logs.get((partition.topic, partition.index))
+        if log is None or not log.directory.is_online:
+            waiting = logs.unopened.get((partition.topic, partition.index))
+            counts["online"] += waiting is not None and waiting.problem is None
+            continue
+        counts["online"] += 1
+        counts["under min isr"] += in_sync < log.config.min_insync_replicas
+        counts["at min isr"] += in_sync == log.config.min_insync_replicas
+        traffic.note(log)
+        unflushed += max(0, log.log_end_offset - log.recovery_point)
+        labels = (partition.topic, str(partition.index))
+        yield table.LOG_SIZE, labels, log.size_bytes
+        yield table.LOG_START, labels, log.log_start_offset
+        yield table.LOG_END, labels, log.log_end_offset
+        yield table.LOG_SEGMENTS, labels, len(log.segments)
+        yield table.PARTITION_UNDER_REPLICATED, labels, in_sync < replicas
+        yield table.STABLE_OFFSET_LAG, labels, log.high_watermark - log.last_stable_offset
+    yield from traffic.samples({partition.topic for partition in broker.partitions})
+    yield table.PARTITIONS, (), counts["all"]
+    yield table.LEADERS, (), counts["online"]
+    yield table.OFFLINE_REPLICAS, (), counts["all"] - counts["online"]
+    yield table.UNDER_REPLICATED, (), counts["under replicated"]
+    yield table.UNDER_MIN_ISR, (), counts["under min isr"]
+    yield table.AT_MIN_ISR, (), counts["at min isr"]
+    yield table.ISR_SHRINKS, (), 0
+    yield table.ISR_EXPANDS, (), 0
+    yield table.UNFLUSHED, (), unflushed
+
+
+def directories(broker: Broker) -> Iterator[Sample]:
+    """Log directories, and the cleaner."""
+    cleaner = broker.cleaner
+    uncleanable = Counter(log.directory.path for log in cleaner.uncleanable)
+    offline = 0
+    for directory in broker.logs.directories:
+        offline += not directory.is_online
+        yield table.DIRECTORY_OFFLINE, (directory.path,), not directory.is_online
+        yield table.UNCLEANABLE, (directory.path,), uncleanable[directory.path]
+    yield table.OFFLINE_DIRECTORIES, (), offline
+    yield table.CLEANER_ROUNDS, (), cleaner.total.rounds
+    yield table.CLEANER_READ, (), cleaner.total.read_bytes
+    yield table.CLEANER_KEPT, (), cleaner.total.kept_bytes
+    yield table.CLEANER_ACTIVE, (), cleaner.active_count
+
+
+def queries(broker: Broker, *, of_all: bool = False) -> Iterator[Sample]:
+    """Queries of Spark, in the partitions that are here, or `of_all` workers; and what retention keeps."""
+    for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
+        yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
+    found = broker.queries.found if broker.queries is not None else None
+    if found is None:
+        return
+    for query in found.queries:
+        progress = query.progress
+        if progress.batch is not None:
+            yield table.QUERY_BATCH, (query.name,), progress.batch
+        if progress.committed_ms is not None:
+            yield table.QUERY_COMMITTED, (query.name,), progress.committed_ms / 1000
+        for (topic, index), offset in progress.positions.items():
+            end = _high_watermark(broker, topic, index) if of_all else _own_high_watermark(broker, topic, index)
+            if end is not None:
+                labels = (query.name, topic, str(index))
+                yield table.QUERY_OFFSET, labels, offset
+                yield table.QUERY_LAG, labels, max(0, end - offset)
+    yield table.QUERIES_UNREADABLE, (), len(found.problems)
+
+
+def cluster(broker: Broker) -> Iterator[Sample]:
+    """What the metadata says."""
+    image = broker.controller.image
+    active = sum(each.is_active for each in image.brokers.values())
+    yield table.ACTIVE_CONTROLLERS, (), 1
+    yield table.ACTIVE_BROKERS, (), active
+    yield table.FENCED_BROKERS, (), len(image.brokers) - active
+    yield table.TOPICS, (), len(image.topics_by_name)
+    registered = [each for topic in image.topics_by_name.values() for each in topic.partitions.values()]
+    yield table.ALL_PARTITIONS, (), len(registered)
+    yield table.OFFLINE_PARTITIONS, (), sum(each.leader == NO_LEADER for each in registered)
+    yield table.NOT_PREFERRED, (), sum(not each.has_preferred_leader for each in registered)
+    yield table.UNCLEAN_ELECTIONS, (), 0
+    quorum = broker.quorum
+    yield table.METADATA_OFFSET, (), broker.controller.last_offset
+    yield table.METADATA_APPLIED, (), broker.controller.last_offset
+    yield table.QUORUM_LEADER, (), broker.config.node_id
+    yield table.QUORUM_EPOCH, (), quorum.epoch
+    yield table.QUORUM_HIGH_WATERMARK, (), quorum.end_offset
+    yield table.QUORUM_END, (), quorum.end_offset
+
+
+def groups(broker: Broker) -> Iterator[Sample]:
+    """Groups with their members and offsets."""
+    by_kind: Counter[tuple[str, str]] = Counter()
+    offsets = 0
+    for shard in [each.shard for each in broker.groups.loaded_logs()]:
+        for group_id, group in list(shard.groups.items()):
+            by_kind[_GROUP_TYPES[type(group)], _name(group.state)] += 1
+            yield table.GROUP_MEMBERS, (group_id,), len(group.members)
+        for group_id in shard.offsets.group_ids():
+            for topic, committed in list(shard.offsets.of_group(group_id).items()):
+                for index, each in list(committed.items()):
+                    offsets += 1
+                    labels = (group_id, topic, str(index))
+                    yield table.GROUP_OFFSET, labels, each.offset
+                    end = _high_watermark(broker, topic, index)
+                    if end is not None:
+                        yield table.GROUP_LAG, labels, max(0, end - each.offset)
+    for kind_and_state, count in by_kind.items():
+        yield table.GROUPS_OF_TYPE, kind_and_state, count
+    for state, metric in table.GROUPS_BY_STATE.items():
+        yield metric, (), by_kind["classic", state]
+    yield table.GROUPS, (), sum(count for (kind, _), count in by_kind.items() if kind == "classic")
+    yield table.OFFSETS, (), offsets
+
+
+def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
+    """Of a log that is open, here or, as far as that is known, at another worker."""
+    own = _own_high_watermark(broker, topic, index)
+    return own if own is not None or broker.crew is None else broker.crew.known_ends.get((topic, index))
+
+
+def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
+    log = broker.logs.logs.get((topic, index))
+    return log.high_watermark if log is not None and log.directory.is_online else None
+
+
+def learn_ends(broker: Broker) -> Deferred[None]:
+    """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
+    if broker.crew is None:
+        return Deferred.resolved(None)
+    offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
+    committed = {
+        (topic, index)
+        for each in offsets
+        for group_id in each.group_ids()
+        for topic, indexes in each.of_group(group_id).items()
+        for index in indexes
+    }
+    found = broker.queries.found if broker.queries is not None else None
+    for query in () if found is None else found.queries:
+        committed.update(query.progress.positions)
+    return broker.crew.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
+
+
+def transactions(broker: Broker) -> Iterator[Sample]:
+    """Transactions under way."""
+    shards = [each.shard for each in broker.transactions.loaded_logs()]
+    yield table.TRANSACTIONAL_IDS, (), sum(len(shard.transactions) for shard in shards)
+    yield table.TRANSACTIONS, ("ongoing",), sum(len(shard.ongoing) for shard in shards)
+    yield table.TRANSACTIONS, ("decided",), sum(len(shard.prepared) for shard in shards)
+
+
+def telemetry(broker: Broker) -> Iterator[Sample]:
+    """What clients push of themselves; the numbers are `client_series`."""
+    metrics = broker.client_metrics
+    yield table.CLIENT_INSTANCES, (), metrics.instance_count
+    for error, count in list(metrics.pushes.items()):
+        yield table.CLIENT_PUSHES, (error.name,), count
+    if metrics.received is not None:
+        yield table.CLIENT_SERIES, (), len(metrics.received.series())
+        yield table.CLIENT_LEFT_OUT, (), metrics.received.left_out
+
+
+def client_series(broker: Broker) -> list[Series]:
+    """The numbers that clients have pushed, as far as this process has them."""
+    if broker.remote_transactions is not None or broker.client_metrics.received is None:
+        return []
+    return broker.client_metrics.received.series()
+
+
+def _name(state: Enum) -> str:
+    """As clients see it."""
+    return str(state.value)

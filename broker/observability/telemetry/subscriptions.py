@@ -1,0 +1,253 @@
+"""Which clients are to report which of their metrics (KIP-714), as client metrics subscriptions say.
+
+A client asks what is wanted of it and then pushes that every so often. Where there is an endpoint for metrics, what is
+pushed is shown there (broker/observability/telemetry/). Where there is none, nobody receives it, as in a Kafka
+without a reporter of client metrics: it is checked and dropped, and ApiVersions does not offer it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from config import BrokerConfig
+from config.keys import CLIENT_METRICS_KEYS
+from config.resources import client_pattern
+from controller.formatting import id_text
+from metadata.decision import Refused
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from protocol.records.crc32c import crc32c
+
+if TYPE_CHECKING:
+    from broker.network.connection import Connection
+    from broker.observability.telemetry.otlp import Point
+    from broker.observability.telemetry.received import ReceivedMetrics
+    from controller.controller import Controller
+
+#: Clients remembered, and for how long at least: Kafka's bounds.
+MOST_INSTANCES = 16_384
+SHORTEST_MEMORY_MS = 60_000
+ALL_METRICS = "*"
+_COMPRESSION_TYPES = range(5)
+#: After these a client has to ask anew, and may at once.
+_ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+#: What metrics of a client are labelled with.
+_LABELS = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
+#: Clients may call themselves what they like, and each of their metrics repeats it.
+_MOST_OF_A_LABEL = 100
+
+
+class ClientInstance(msgspec.Struct):
+    """A client, what it says it is, what it is to report, and when it was heard of; times are monotonic.
+
+    `subscriptions` are the names of those that match it. `taken_ms`: its last report, of `taken_count` numbers.
+    """
+
+    instance_id: bytes
+    connection: Connection
+    about: Mapping[str, str]
+    version: int
+    subscription_id: int
+    subscriptions: tuple[str, ...]
+    metrics: tuple[str, ...]
+    interval_ms: int
+    seen_ms: int
+    asked_ms: int | None = None
+    pushed_ms: int | None = None
+    taken_ms: int | None = None
+    taken_count: int = 0
+    terminating: bool = False
+    last_error: ErrorCode = ErrorCode.NONE
+
+    def may_ask(self, now_ms: int) -> bool:
+        """Whether its interval is over since it asked or pushed last; then it asks now."""
+        last = max((each for each in (self.asked_ms, self.pushed_ms) if each is not None), default=None)
+        if last is not None and now_ms - last < self.interval_ms:
+            return False
+        self.asked_ms = now_ms
+        return True
+
+    def may_push(self, now_ms: int) -> bool:
+        """Whether it has asked since it pushed last, or its interval is over; then it pushes now."""
+        last = self.pushed_ms
+        asked_since = self.asked_ms is not None and (last is None or self.asked_ms > last)
+        if not asked_since and last is not None and now_ms - last < self.interval_ms:
+            return False
+        self.pushed_ms = now_ms
+        return True
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether it has hung up, or was silent for long."""
+        return self.connection.is_closed or now_ms - self.seen_ms > max(SHORTEST_MEMORY_MS, 3 * self.interval_ms)
+
+
+class ClientMetrics:
+    """The subscriptions in force, and the clients that have asked for them."""
+
+    def __init__(self, config: BrokerConfig, controller: Controller, now_ms: Callable[[], int]) -> None:
+        self.max_bytes = config.get_int("telemetry.max.bytes")
+        self._image = controller.image
+        self._now_ms = now_ms
+        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        self._version = 0
+        #: How often clients have pushed, by what they were answered.
+        self.pushes: Counter[ErrorCode] = Counter({ErrorCode.NONE: 0})
+        #: None: nobody receives it.
+        self.received: ReceivedMetrics | None = None
+        if config.get_list("metrics.listeners"):
+            from broker.observability.telemetry.received import (
+                ReceivedMetrics,  # as long as nobody asks for it, nothing is needed
+            )
+
+            self.received = ReceivedMetrics(now_ms)
+        controller.on_config_changed(self._on_config_changed)
+
+    def _on_config_changed(self, resource_type: int, _name: str) -> None:
+        self._version += resource_type == ResourceType.CLIENT_METRICS
+
+    @property
+    def instance_count(self) -> int:
+        """Clients that were heard of lately, and are there."""
+        now_ms = self._now_ms()
+        return sum(not each.is_over(now_ms) for each in self._instances.values())
+
+    def instances(self) -> list[ClientInstance]:
+        """Clients that were heard of, and some that are not there any more."""
+        return list(self._instances.values())
+
+    def is_known(self, instance_id: bytes) -> bool:
+        return instance_id in self._instances
+
+    def ask(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
+        """What the client is to report. Raises Refused for one that asks too often."""
+        instance = self._instance(instance_id, connection, client_id)
+        if not instance.may_ask(self._now_ms()) and instance.last_error not in _ASK_AGAIN:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        instance.last_error = ErrorCode.NONE
+        return instance
+
+    def push(
+        self,
+        instance_id: bytes,
+        connection: Connection,
+        client_id: str | None,
+        *,
+        subscription_id: int,
+        terminating: bool,
+        compression_type: int,
+        size_bytes: int,
+    ) -> ClientInstance:
+        """Whose report may be taken. Raises Refused. After one that says it is the last of a client there is none."""
+        instance = self._instance(instance_id, connection, client_id)
+        was_terminating, instance.terminating = instance.terminating, terminating
+        if was_terminating:
+            error = ErrorCode.INVALID_REQUEST
+        elif not instance.may_push(self._now_ms()) and not terminating:
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        elif subscription_id != instance.subscription_id:
+            error = ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        elif compression_type not in _COMPRESSION_TYPES:
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        elif size_bytes > self.max_bytes:
+            error = ErrorCode.TELEMETRY_TOO_LARGE
+        else:
+            error = ErrorCode.NONE
+        instance.last_error = error
+        if error is not ErrorCode.NONE:
+            self.pushes[error] += 1
+            raise Refused(error)
+        return instance
+
+    def take(self, instance: ClientInstance, read: list[Point] | ErrorCode) -> ErrorCode:
+        """Have what a client has pushed received, now that it is read, or not to be read; how that is answered."""
+        error = ErrorCode.NONE
+        if isinstance(read, ErrorCode):
+            error = instance.last_error = read
+        else:
+            instance.taken_ms, instance.taken_count = self._now_ms(), len(read)
+            if self.received is not None:
+                self.received.take(instance.instance_id, instance.about, instance.interval_ms, read)
+        self.pushes[error] += 1
+        return error
+
+    def _instance(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
+        """The client, made anew when it has another connection, the subscriptions have changed, or it was silent."""
+        now_ms = self._now_ms()
+        former = known = self._instances.get(instance_id)
+        if known is not None and (known.version < self._version or known.is_over(now_ms)):
+            known = None
+        if known is None:
+            known = self._made(instance_id, connection, client_id, now_ms)
+            if former is not None:
+                known.taken_ms, known.taken_count = former.taken_ms, former.taken_count
+            self._instances[instance_id] = known
+        known.seen_ms = now_ms
+        self._instances.move_to_end(instance_id)
+        if len(self._instances) > MOST_INSTANCES:
+            self._instances.popitem(last=False)
+        return known
+
+    def _made(self, instance_id: bytes, connection: Connection, client_id: str | None, now_ms: int) -> ClientInstance:
+        client = {
+            "client_instance_id": id_text(instance_id),
+            "client_id": client_id or "",
+            "client_software_name": connection.client_software_name,
+            "client_software_version": connection.client_software_version,
+            "client_source_address": connection.client_host,
+            "client_source_port": str(connection.client_port),
+        }
+        interval_ms = _value({}, "interval.ms")
+        assert isinstance(interval_ms, int)
+        subscriptions: list[str] = []
+        metrics: dict[str, None] = {}
+        for (kind, name), settings in self._image.configs.items():
+            if kind == ResourceType.CLIENT_METRICS and _matches(_value(settings, "match"), client):
+                own_ms, names = _value(settings, "interval.ms"), _value(settings, "metrics")
+                assert isinstance(own_ms, int)
+                assert isinstance(names, tuple)
+                interval_ms = min(interval_ms, own_ms)
+                metrics.update(dict.fromkeys(names))
+                subscriptions.append(name)
+        wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(metrics)
+        subscription_id = _subscription_id(wanted, interval_ms, instance_id)
+        about = {label: client[label][:_MOST_OF_A_LABEL] for label in _LABELS}
+        return ClientInstance(
+            instance_id=instance_id,
+            connection=connection,
+            about=about,
+            version=self._version,
+            subscription_id=subscription_id,
+            subscriptions=tuple(subscriptions),
+            metrics=wanted,
+            interval_ms=interval_ms,
+            seen_ms=now_ms,
+        )
+
+
+def _value(settings: Mapping[str, str], key: str) -> object:
+    """A subscription's value, which was checked when it was set, or the default."""
+    row = CLIENT_METRICS_KEYS[key]
+    return row.read(settings[key]) if key in settings else row.default
+
+
+def _matches(patterns: object, client: Mapping[str, str]) -> bool:
+    """Whether all patterns are of the client; of two for one attribute the later counts.
+
+    One that a Kafka has taken, and this broker would not, is nobody's.
+    """
+    assert isinstance(patterns, tuple)
+    found = [client_pattern(each) for each in patterns if each]
+    wanted = dict(each for each in found if each is not None)
+    return None not in found and all(each.fullmatch(client[attribute]) for attribute, each in wanted.items())
+
+
+def _subscription_id(metrics: Collection[str], interval_ms: int, instance_id: bytes) -> int:
+    """Changes with what is wanted: its checksum, and the client's id, as KIP-714 has it; signed, 32 bits."""
+    checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
+    halves = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
+    found = checksum ^ ((halves ^ (halves >> 32)) & 0xFFFFFFFF)
+    return found - (1 << 32) if found >= 1 << 31 else found

@@ -1,0 +1,351 @@
+"""Appends: in order of arrival, also where a batch has to be opened in a worker first.
+
+Most batches are appended where they arrive. A very large one is written to its place by a thread of the pool before
+that (storage/append/placing.py). One that has to be opened, or converted, and is not small goes to a worker
+(storage/append/opening.py), and until it is back it stands in its partition's queue: all that is to be done to the
+partition meanwhile, appends of clients and of coordinators and DeleteRecords, waits behind it. Several are opened at a
+time; each is appended when it is at the front, by the configuration, the time and the producers' sequences of then.
+Other partitions go on. Whoever gave the work may be gone by then: it is done all the same, as in Kafka.
+
+Not for the log of a coordinator of ours: it appends at once and replays, whatever its partition's queue holds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from broker.replicas.partition import Partition
+from protocol.records.batch import CODEC_MASK, HEADER_SIZE, parse_header
+from protocol.records.buffer import Buffer
+from runtime.clock import Clock
+from runtime.deferred import Deferred
+from runtime.process_pool import WorkerDied, Workers, WorkersClosed
+from runtime.thread_pool import Offload
+from storage.append.opening import BatchToOpen, Opened, is_for_worker, open_in_worker
+from storage.append.placing import NotInPlace, PlacedBatch
+from storage.append.result import AppendResult
+from storage.append.rules import AppendOrigin, must_open
+from storage.errors import StorageError
+from storage.log.partition_log import PartitionLog
+from storage.log_config import LogConfig
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: (records, configuration, now in ms) -> the batch to be appended, or None for the records as they are.
+Opener = Callable[[bytes, LogConfig, int], bytes | None]
+
+#: Uncompressed messages of at most so many bytes are converted where they arrive.
+_CONVERTED_HERE_BYTES = 4 << 10
+#: Where the attributes of the first of them are, with the codec in them.
+_MESSAGE_ATTRIBUTES = 17
+
+#: A worker that dies may have been killed for what another one did; one that dies again was not.
+_ATTEMPTS = 2
+
+
+class Appends:
+    """The one way by which clients' records come into partitions. Everything in it belongs to the event loop's thread.
+
+    Args:
+        offload: the pool of threads that write large batches.
+        on_held: told how many bytes more (or less) wait in queues.
+        on_queued: told +1 and -1 as requests come and go that wait for their turn: back-pressure.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        clock: Clock,
+        offload: Offload,
+        on_held: Callable[[int], None],
+        on_queued: Callable[[int], None] = lambda change: None,
+    ) -> None:
+        self._workers = workers
+        self._clock = clock
+        self._offload = offload
+        self._on_held = on_held
+        self._on_queued = on_queued
+
+    def append(
+        self, partition: Partition, records: Buffer, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
+    ) -> AppendResult | Deferred[AppendResult]:
+        """Append a batch: at once, or in its turn. Raises, or fails with, what `Partition.append` raises.
+
+        `records` are copied where they have to wait, but for very large ones, whose memory is nobody else's.
+        """
+        queue = partition.queue
+        # Not in a coordinator's log: that is appended to whatever waits here, at the very place.
+        if partition.log.is_to_be_placed(len(records)) and not partition.internal:
+            if queue is None:
+                queue = partition.queue = AppendQueue(partition)
+            return queue.put(_PlacedAppend(self, partition, memoryview(records), origin))
+        if queue is None:
+            try:
+                return partition.append(records, now_ms, origin)
+            except BatchToOpen:
+                queue = partition.queue = AppendQueue(partition)
+        step = _Append(self, partition, bytes(records), origin)
+        if step.is_to_be_opened():
+            step.open()
+        return queue.put(step)
+
+    def append_converted(
+        self, partition: Partition, records: Buffer, now_ms: int, convert: Callable[[bytes, LogConfig, int], bytes]
+    ) -> AppendResult | Deferred[AppendResult]:
+        """Append what `convert(records, config, now_ms)` makes of records: one batch v2 that needs no opening.
+
+        `convert` is a module-level function that runs in a worker unless the records are few. It judges the records as
+        `open_batch` does, gives offsets from 0 and the timestamp type CreateTime, and raises AppendRefused.
+        """
+        queue = partition.queue
+        if (
+            queue is None
+            and _MESSAGE_ATTRIBUTES < len(records) <= _CONVERTED_HERE_BYTES
+            and not records[_MESSAGE_ATTRIBUTES] & CODEC_MASK
+        ):
+            config = partition.log.config
+            return partition.append(convert(bytes(records), config, now_ms), now_ms, opened=Opened(config))
+        if queue is None:
+            queue = partition.queue = AppendQueue(partition)
+        step = _Conversion(self, partition, bytes(records), convert)
+        step.open()
+        return queue.put(step)
+
+    def count(self, waiting: Deferred[None]) -> None:
+        """A request waits, until this is done; nobody may cancel it."""
+        self._on_queued(1)
+        waiting.add_done_callback(lambda _: self._on_queued(-1))
+
+    def in_order(self, partition: Partition, call: Callable[[], T]) -> T | Deferred[T]:
+        """Do `call()` to a partition when all that came before it is done: now, mostly."""
+        if partition.queue is None:
+            return call()
+        return partition.queue.put(_Call(call))
+
+
+class _Step(Generic[T]):
+    """Something to be done to a partition in its turn.
+
+    A batch must not be part of a cycle, nor hang from one, when it is done: cycles are looked for seldom.
+    """
+
+    __slots__ = ("deferred", "ready", "wake")
+
+    def __init__(self) -> None:
+        self.deferred: Deferred[T] = Deferred()
+        self.ready = True
+        self.wake: Callable[[], None] = _nothing
+
+    def run(self) -> T:
+        raise NotImplementedError
+
+    def open(self) -> None:
+        """Have a worker prepare it; it is ready, and wakes its queue, after that."""
+
+    def end(self) -> None:
+        """It is done."""
+
+
+def _nothing() -> None:
+    """What a step wakes that is in no queue yet."""
+
+
+class _Call(_Step[T]):
+    """What somebody else does."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        super().__init__()
+        self._call = call
+
+    def run(self) -> T:
+        return self._call()
+
+
+class _Append(_Step[AppendResult]):
+    """A batch, and what became of it in a worker."""
+
+    __slots__ = ("_appends", "_attempts", "_opened", "_origin", "_partition", "_records")
+
+    def __init__(self, appends: Appends, partition: Partition, records: Buffer, origin: AppendOrigin) -> None:
+        super().__init__()
+        self._appends = appends
+        self._partition = partition
+        self._records = records
+        self._origin = origin
+        self._opened: Opened | None = None
+        self._attempts = 0
+        appends._on_held(len(records))
+
+    def is_to_be_opened(self) -> bool:
+        """As far as can be seen already: what is overlooked is opened when it is at the front."""
+        records, log = self._records, self._partition.log
+        if len(records) < HEADER_SIZE:
+            return False
+        header = parse_header(records)
+        return must_open(header, log.config, self._origin) and is_for_worker(header, log.config)
+
+    def open(self) -> None:
+        self._open_with(open_in_worker)
+
+    def _open_with(self, opener: Opener) -> None:
+        self.ready = False
+        config = self._partition.log.config
+        self._attempts += 1
+        job = self._appends._workers.submit(opener, bytes(self._records), config, self._appends._clock.now_ms())
+        job.add_done_callback(partial(self._on_opened, config))
+
+    def _on_opened(self, config: LogConfig, job: Deferred[bytes | None]) -> None:
+        try:
+            self._opened = Opened(config, job.result())
+        except WorkersClosed as error:
+            self._opened = Opened(config, error=error)
+        except WorkerDied as error:
+            if self._attempts < _ATTEMPTS:
+                self.open()
+                return
+            log.error("A batch for %s is refused: opening it ended %d workers", self._partition, self._attempts)
+            self._opened = Opened(config, error=error)
+        except Exception as error:
+            self._opened = Opened(config, error=error)
+        self._attempts = 0
+        self.ready = True
+        self.wake()
+
+    def run(self) -> AppendResult:
+        now_ms = self._appends._clock.now_ms()
+        return self._partition.append(self._records, now_ms, self._origin, self._opened)
+
+    def end(self) -> None:
+        self._appends._on_held(-len(self._records))
+        self._records = b""
+        self._opened = None
+
+
+class _PlacedAppend(_Append):
+    """A batch so large that a thread writes it to its place, once it is at the front.
+
+    `records` lie in memory that nothing else is received into (network/receive_buffer.py): they are not copied.
+    """
+
+    __slots__ = ("_error", "_placed")
+
+    def __init__(self, appends: Appends, partition: Partition, records: memoryview, origin: AppendOrigin) -> None:
+        super().__init__(appends, partition, records, origin)
+        self._error: StorageError | None = None
+        self._placed: PlacedBatch | None = None
+
+    def is_to_be_opened(self) -> bool:
+        return False
+
+    def open(self) -> None:
+        self._undo()
+        log = self._partition.log
+        try:
+            placed = log.place(memoryview(self._records), self._appends._clock.now_ms(), self._origin)
+        except BatchToOpen:
+            super().open()
+            return
+        except StorageError as error:
+            self._error = error
+            return
+        self.ready = False
+        self._placed = placed
+        self._appends._offload(placed.write).add_done_callback(partial(self._on_written, log))
+
+    def _on_written(self, log: PartitionLog, job: Deferred[None]) -> None:
+        try:
+            job.result()
+        except OSError as error:
+            self._error = log.directory.fail(error)
+        self.ready = True
+        self.wake()
+
+    def run(self) -> AppendResult:
+        if self._error is not None:
+            raise self._error
+        if self._opened is not None:
+            return super().run()
+        if self._placed is None:
+            raise NotInPlace
+        now_ms = self._appends._clock.now_ms()
+        return self._partition.append(self._records, now_ms, self._origin, None, self._placed)
+
+    def end(self) -> None:
+        self._undo()
+        super().end()
+
+    def _undo(self) -> None:
+        """Nothing, once it is appended."""
+        placed, self._placed = self._placed, None
+        if placed is not None:
+            with suppress(OSError):  # no part of the log: recovery cuts off what is no whole batch
+                placed.undo()
+
+
+class _Conversion(_Append):
+    """Records in an old format."""
+
+    __slots__ = ("_convert",)
+
+    def __init__(self, appends: Appends, partition: Partition, records: bytes, convert: Opener) -> None:
+        super().__init__(appends, partition, records, AppendOrigin.CLIENT)
+        self._convert = convert
+
+    def open(self) -> None:
+        self._open_with(self._convert)
+
+    def run(self) -> AppendResult:
+        opened = self._opened
+        if opened is None or opened.config != self._partition.log.config:
+            raise BatchToOpen
+        if opened.error is not None:
+            raise opened.error
+        assert opened.batch is not None
+        now_ms = self._appends._clock.now_ms()
+        return self._partition.append(opened.batch, now_ms, opened=Opened(opened.config))
+
+
+class AppendQueue:
+    """What waits for its turn at one partition; it is the partition's as long as there is something in it."""
+
+    __slots__ = ("_partition", "_steps")
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._steps: deque[_Step[Any]] = deque()
+
+    def put(self, step: _Step[T]) -> Deferred[T]:
+        """Do it when all before it is done; at once when there is nothing, and it needs no preparation any more."""
+        step.wake = self._run
+        self._steps.append(step)
+        if step.ready and len(self._steps) == 1:
+            self._run()
+        return step.deferred
+
+    def _run(self) -> None:
+        steps = self._steps
+        while steps and steps[0].ready:
+            step = steps[0]
+            try:
+                outcome = partial(step.deferred.resolve, step.run())
+            except (BatchToOpen, NotInPlace):
+                step.open()
+                continue
+            except (StorageError, WorkerDied) as error:
+                outcome = partial(step.deferred.fail, error.with_traceback(None))  # its frames have the batch
+            except Exception as error:
+                outcome = partial(step.deferred.fail, error)
+            steps.popleft()
+            step.end()
+            if not steps:
+                self._partition.queue = None
+            outcome()

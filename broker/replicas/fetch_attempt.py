@@ -1,0 +1,387 @@
+"""One fetch while it is served: its partitions are read, now and whenever one has changed, until there is enough.
+
+The answer is a list of slices of segment files, whose bytes are never touched. The first batch of the first partition
+that has any is whole, whatever the limits say. A fetch that finds less than it wants waits in the purgatory for its
+partitions.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from broker.replicas.down_conversion import (
+    FIRST_VERSION_WITH_BATCHES,
+    FIRST_VERSION_WITH_WHOLE_BATCH,
+    Wanted,
+    convert_answer,
+    refusal,
+)
+from broker.replicas.fetch_session import NO_SESSION, FetchContext, FetchedPartition
+from broker.replicas.partition import Partition
+from broker.requests.advertised_endpoints import nodes
+from broker.requests.dispatcher import RequestContext
+from broker.requests.error_map import error_code_of
+from broker.workers.view import leader_elsewhere
+from protocol.errors import ErrorCode
+from protocol.fetch_answer import (
+    NO_RECORDS,
+    Aborted,
+    Epoch,
+    FetchAnswer,
+    FetchedData,
+    FetchedTopic,
+    Node,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+from runtime.deferred import Deferred, after
+from storage.errors import LogOffline, OffsetOutOfRange
+from storage.fetch_slice import FetchSlice
+from storage.log.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_CONSUMER = -1
+READ_COMMITTED = 1
+
+#: Before it a broker whose disk failed says that it is not the leader, which makes clients look for another (KIP-112).
+_FIRST_VERSION_WITH_STORAGE_ERROR = 6
+_FIRST_VERSION_WITH_LEADER = 16
+_NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative number of bytes
+_SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class FetchAttempt:
+    """One fetch, tried at once and, when it waits, again whenever one of its partitions has changed."""
+
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_bytes_read",
+        "_committed",
+        "_context",
+        "_ctx",
+        "_found",
+        "_incremental",
+        "_is_plain",
+        "_is_stale",
+        "_max_bytes",
+        "_may_read",
+        "_min_bytes",
+        "_replica_id",
+        "_to_log_end",
+        "_version",
+        "_waits_for",
+        "_wanted",
+        "_woken",
+    )
+
+    def __init__(self, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int) -> None:
+        self._broker: Broker = ctx.broker
+        self._version = ctx.api_version
+        self._ctx = ctx
+        self._context = context
+        self._wanted = list(context.partitions.values())
+        self._incremental = context.session is not None
+        self._replica_id = replica_id
+        self._to_log_end = replica_id != _CONSUMER
+        self._committed = request.isolation_level == READ_COMMITTED and not self._to_log_end
+        self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
+        if ctx.charge is not None:
+            self._max_bytes = ctx.charge.most_fetched(self._max_bytes)
+        self._min_bytes: int = min(request.min_bytes, self._max_bytes)
+        self._bytes_read = 0
+        #: The logs that were read last, with how much was found in each.
+        self._found: list[tuple[PartitionLog, int]] = []
+        self._is_plain = True
+        #: Whether a partition may have changed since it was read, and nobody looked.
+        self._is_stale = False
+        guard = self._broker.guard
+        self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
+        self._answers: list[tuple[FetchedPartition, FetchedData]] = []
+        #: Of one that waits: done when what was read last is to be answered.
+        self._woken: Deferred[None] | None = None
+        #: While it waits: each partition with the size of its log when it was last found wanting.
+        self._waits_for: list[tuple[Partition, int]] = []
+
+    def finds_any(self) -> bool:
+        """Whether any of the partitions is here, and may be read."""
+        names = ((wanted.topic or self._name_of(wanted), wanted.index) for wanted in self._wanted)
+        return any(
+            name is not None
+            and (self._may_read is None or self._may_read(name))
+            and self._broker.partitions.get(name, index) is not None
+            for name, index in names
+        )
+
+    def read(self) -> bool:
+        """Read all partitions; whether there is enough, or an error, to answer with."""
+        answers = self._answers
+        answers.clear()
+        self._found.clear()
+        absent: list[tuple[FetchedPartition, FetchedData]] = []  # told last
+        self._is_plain = True
+        limit_bytes = self._max_bytes
+        version = self._version
+        one_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
+        total = 0
+        found = 0
+        ready = False
+        get = self._broker.partitions.get
+        for wanted in self._wanted:
+            topic = wanted.topic
+            if topic is None:
+                topic = self._name_of(wanted)
+            if self._may_read is not None and topic is not None and not self._may_read(topic):
+                absent.append((wanted, absent_data(wanted.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+                ready = True
+                continue
+            partition = None if topic is None else get(topic, wanted.index)
+            if partition is None:
+                code = self._broker.partitions.absence(topic, wanted.index)
+                ready = ready or code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+                absent.append((wanted, self._say_other_leader(topic, absent_data(wanted.index, code))))
+                continue
+            found += 1
+            data = self._read_one(partition, wanted, limit_bytes, one_batch)
+            if data is None:
+                continue
+            size = len(data.records)
+            if size:
+                one_batch = False
+                limit_bytes = max(limit_bytes - size, 0)
+                total += size
+                self._found.append((partition.log, size))
+            elif (
+                data.error_code
+                or data.diverging_epoch is not None
+                or (version < FIRST_VERSION_WITH_WHOLE_BATCH and wanted.fetch_offset < data.high_watermark)
+            ):
+                ready = True
+            answers.append((wanted, data))
+        answers += absent
+        self._is_stale = bool(absent)  # what is not there may come, and wakes nobody
+        self._bytes_read = total
+        return ready or total >= self._min_bytes or not found
+
+    def _read_one(
+        self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
+    ) -> FetchedData | None:
+        """The answer for one partition; None when a session's client knows all that it would say."""
+        if self._replica_id >= 0:
+            known = wanted.current_leader_epoch >= 0
+            return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
+            return _failed(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+        code = partition.check_leader_epoch(wanted.current_leader_epoch)
+        if code:
+            return self._say_leader(partition, _failed(wanted, code))
+        log = partition.log
+        try:
+            high_watermark = log.high_watermark
+            last_stable_offset = log.last_stable_offset
+            log_start_offset = log.log_start_offset
+            end_offset = (
+                log.log_end_offset if self._to_log_end else last_stable_offset if self._committed else high_watermark
+            )
+            fetch_offset = wanted.fetch_offset
+            records: FetchSlice | bytes = NO_RECORDS
+            diverging = None
+            if wanted.last_fetched_epoch >= 0:
+                diverging = _divergence(partition, wanted)
+            if diverging is None and fetch_offset != end_offset:
+                if wanted.max_bytes < 0 or limit_bytes < 0:
+                    in_range = log_start_offset <= fetch_offset <= log.log_end_offset
+                    return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
+                records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
+            aborted: list[Aborted] | None = None
+            if self._committed and diverging is None:
+                aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
+        except Exception as error:
+            return _failed(wanted, error_code_of(error))
+        if self._version < FIRST_VERSION_WITH_BATCHES:
+            code = refusal(log.config)
+            if code:
+                return _failed(wanted, code)
+        if (
+            self._incremental
+            and not records
+            and diverging is None
+            and wanted.high_watermark == high_watermark
+            and wanted.log_start_offset == log_start_offset
+        ):
+            return None
+        data = FetchedData(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, records, aborted)
+        if diverging is not None:
+            data.diverging_epoch = diverging
+            self._is_plain = False
+        return data
+
+    def _name_of(self, wanted: FetchedPartition) -> str | None:
+        """The name that belongs to a topic id; a session may have asked for a topic before it was there."""
+        if wanted.topic_id == ZERO_UUID:
+            return None
+        wanted.topic = self._broker.partitions.topic_name(wanted.topic_id)
+        return wanted.topic
+
+    def _say_leader(self, partition: Partition, data: FetchedData) -> FetchedData:
+        if self._version >= _FIRST_VERSION_WITH_LEADER and data.error_code in _SAYS_LEADER:
+            data.current_leader = Epoch(partition.leader_epoch, partition.leader_id)
+            self._is_plain = False
+        return data
+
+    def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
+        """Also of a partition that another worker has."""
+        if self._version >= _FIRST_VERSION_WITH_LEADER:
+            leader = leader_elsewhere(self._broker, topic, data.index)
+            if leader is not None:
+                leader_id, leader_epoch = leader
+                data.current_leader = Epoch(leader_epoch, leader_id)
+                self._is_plain = False
+        return data
+
+    def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
+        """Wait for more; the Deferred is resolved with what there is at the deadline."""
+        broker = self._broker
+        woken = self._woken = Deferred()
+        answered = after(woken, self.warmed)
+        get = broker.partitions.get
+        for wanted in self._wanted:
+            partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
+            if partition is not None:
+                self._waits_for.append((partition, partition.log.size_bytes))
+                partition.log.awaited = True
+        waiter = broker.purgatory.watch(
+            [partition for partition, _ in self._waits_for],
+            self._try_complete,
+            broker.clock.monotonic_ms() + max_wait_ms,
+            self._on_timeout,
+        )
+        answered.on_cancel(waiter.cancel)
+        answered.on_cancel(woken.cancel)  # it knows this attempt, and this attempt it
+        return answered
+
+    def _try_complete(self) -> bool:
+        if self._min_bytes > 1 and not self._has_grown():
+            self._is_stale = True
+            return False
+        if not self.read() and all(partition.hosted for partition, _ in self._waits_for):
+            return False
+        self._wake()  # also where one is gone: its client is not to wait for the others
+        return True
+
+    def _wake(self) -> None:
+        assert self._woken is not None
+        self._woken.resolve(None)
+
+    def _has_grown(self) -> bool:
+        """Whether the logs have grown by what was missing: spares reading them at each append."""
+        bytes_there = self._bytes_read
+        try:
+            for partition, size_bytes in self._waits_for:
+                if not partition.hosted:
+                    return True
+                bytes_there += max(partition.log.size_bytes - size_bytes, 0)
+        except LogOffline:  # there is an error to tell
+            return True
+        return bytes_there >= self._min_bytes
+
+    def _on_timeout(self) -> None:
+        """Whoever changes a partition wakes those that wait for it: what nobody was woken for is as it was read."""
+        if self._is_stale or self._may_read is not None:
+            self.read()
+        self._wake()
+
+    def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
+        """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""
+        if self._version < FIRST_VERSION_WITH_BATCHES:
+            return convert_answer(self._broker, self._version, self._to_convert()).then(lambda _: self.response())
+        answer = self.response()
+        now_ms = self._broker.clock.monotonic_ms()
+        cold = [
+            data.records
+            for _, data in self._answers
+            if isinstance(data.records, FetchSlice) and data.records.is_cold(now_ms)
+        ]
+        if not cold:
+            return answer
+        return self._broker.offload(_warm, cold).then(lambda _: answer)
+
+    def _to_convert(self) -> list[Wanted]:
+        """What was read, and has to be messages."""
+        found = []
+        for wanted, data in self._answers:
+            partition = self._broker.partitions.get(wanted.topic or "", wanted.index)
+            if partition is not None and not data.error_code:
+                found.append(Wanted(partition, data, wanted.fetch_offset, min(wanted.max_bytes, self._max_bytes)))
+        return found
+
+    def response(self) -> FetchAnswer:
+        """The answer that says what was read last; nothing, where that would be more than the client's quota."""
+        charge = self._ctx.charge
+        if charge is not None and not charge.allows_fetched(self._bytes_read):
+            session = self._context.session
+            return FetchAnswer(0, NO_SESSION if session is None else session.id, [])
+        for log, size in self._found:
+            log.fetched_bytes += size
+        error_code, session_id, answers = self._context.answer(self._answers)
+        if self._version < _FIRST_VERSION_WITH_STORAGE_ERROR:
+            for _, data in answers:
+                if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        topics: list[FetchedTopic] = []
+        last: FetchedPartition | None = None
+        for wanted, data in answers:
+            if last is None or wanted.topic != last.topic or wanted.topic_id != last.topic_id:
+                topics.append(FetchedTopic(wanted.topic or "", wanted.topic_id, [data]))
+                last = wanted
+            else:
+                topics[-1].partitions.append(data)
+        if self._is_plain:
+            return FetchAnswer(error_code, session_id, topics)
+        leaders = {data.current_leader.value for _, data in answers if data.current_leader is not None}
+        told = (
+            [
+                Node(each.node_id, each.host, each.port, each.rack)
+                for each in nodes(self._ctx)
+                if each.node_id in leaders
+            ]
+            if leaders
+            else ()
+        )
+        return FetchAnswer(error_code, session_id, topics, False, told)
+
+
+def _warm(slices: list[FetchSlice]) -> None:
+    for each in slices:
+        with suppress(OSError):  # who sends it will run into that, too
+            each.warm()
+
+
+def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:
+    """What an error says: the code, and -1 wherever an offset would be."""
+    return FetchedData(wanted.index, code)
+
+
+def absent_data(index: int, code: ErrorCode) -> FetchedData:
+    """The same of a partition that was not even looked for: Kafka gives it an empty list of aborted transactions."""
+    return FetchedData(index, code, aborted=())
+
+
+def _divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
+    """Where the client's log parts from ours, by the epoch of its last record (KIP-595). Raises OffsetOutOfRange."""
+    log = partition.log
+    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
+        raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return Epoch(epoch, end_offset)
+    return None
+
+
+def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Aborted]:
+    """The aborted transactions that a reader of `records` has to know to skip their data (KIP-98)."""
+    found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
+    return [Aborted(each.producer_id, each.first_offset) for each in found]

@@ -1,0 +1,217 @@
+"""Partition: who leads and who follows, how far it is committed, who waits for it. Files are its log's matter.
+
+All of it belongs to the event loop's thread. With one replica, this broker, everything appended is committed at once:
+the high watermark follows the log end offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+
+from protocol.errors import ErrorCode
+from protocol.primitives import ZERO_UUID
+from protocol.records.buffer import Buffer
+from storage.append.opening import Opened
+from storage.append.placing import PlacedBatch
+from storage.append.result import AppendResult
+from storage.append.rules import AppendOrigin
+from storage.errors import LogOffline
+from storage.log.partition_log import PartitionLog
+from storage.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from broker.replicas.append_scheduler import AppendQueue
+
+
+NO_LEADER_EPOCH = -1
+
+
+class OfflineLog:
+    """Stands for a log whose directory does not work: whatever is asked of it raises LogOffline."""
+
+    appends_at_once = False  # a Produce goes to the handler, which tells what is wrong
+
+    def __init__(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, reason: LogOffline) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise type(self.reason)(self.reason.path, self.reason.reason)
+
+
+class LogOnDemand(NamedTuple):
+    """Stands for a log that is opened when it is needed: `open(partition)` does, or gives an OfflineLog for now."""
+
+    topic: str
+    partition: int
+    topic_id: bytes
+    open: Callable[[Partition], PartitionLog | OfflineLog]
+
+
+class Partition:
+    """One partition of a topic, led by this broker. Also the purgatory's key for what waits for it.
+
+    Args:
+        wake: called with the partition when records were appended, or it is no longer what a waiter thinks.
+    """
+
+    __slots__ = (
+        "_open_log",
+        "_wake",
+        "hosted",
+        "index",
+        "internal",
+        "isr",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "queue",
+        "replicas",
+        "topic",
+        "topic_id",
+    )
+
+    log: PartitionLog
+
+    def __init__(
+        self,
+        log: PartitionLog | LogOnDemand,
+        *,
+        leader_id: int,
+        leader_epoch: int,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        internal: bool,
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self.topic = log.topic
+        self.topic_id: bytes = log.topic_id or ZERO_UUID
+        self.index = log.partition
+        if isinstance(log, LogOnDemand):
+            self._open_log = log.open
+        else:
+            self.log = log
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replicas = replicas
+        self.isr = isr
+        #: A topic that clients may not write to: __consumer_offsets, __transaction_state, __share_group_state.
+        self.internal = internal
+        #: False once the topic is deleted.
+        self.hosted = True
+        #: What has to wait for a batch that is being opened; None mostly. See broker/replicas/append_scheduler.py.
+        self.queue: AppendQueue | None = None
+        self._wake = wake
+
+    def __repr__(self) -> str:
+        return f"Partition({self})"
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    @property
+    def online(self) -> bool:
+        """Whether the log can be read and written; else all requests get KAFKA_STORAGE_ERROR."""
+        return not isinstance(self.log, OfflineLog) and self.log.directory.is_online
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """End of what is committed: the upper bound for read_uncommitted."""
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """First offset of the earliest open transaction, else the high watermark: the bound for read_committed."""
+        return self.log.last_stable_offset
+
+    def lead(self, leader_epoch: int) -> None:
+        """Become the leader with this epoch: appends carry it from the log end offset on (KIP-101). LogOffline."""
+        self.leader_epoch = leader_epoch
+        self.log.assign_leader_epoch(leader_epoch)
+
+    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
+        """Have this log from now on."""
+        self.log = cast(PartitionLog, log)
+
+    def take_log(self, log: PartitionLog) -> None:
+        """Go on with a log that has all that the one before it had: in another log directory. LogOffline."""
+        self.go_on_with(log)
+        log.assign_leader_epoch(self.leader_epoch)
+        self._wake(self)
+
+    def append(
+        self,
+        records: Buffer,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        opened: Opened | None = None,
+        placed: PlacedBatch | None = None,
+    ) -> AppendResult:
+        """Append as the leader, now, and wake who waits: for those whose turn it is
+        (broker/replicas/append_scheduler.py).
+
+        Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
+        `placed` anew.
+        """
+        result = self.log.append(records, self.leader_epoch, now_ms, origin, opened, placed)
+        self._wake(self)
+        return result
+
+    def delete_records(self, before_offset: int) -> int:
+        """Move the log start offset up, -1 to the high watermark; the low watermark. Raises OffsetOutOfRange."""
+        self.log.delete_records(self.high_watermark if before_offset == -1 else before_offset)
+        self._wake(self)
+        return self.log_start_offset
+
+    def lacks_replicas(self) -> bool:
+        """Whether acks=all may not be promised: fewer in sync than min.insync.replicas, or than there are at all."""
+        return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    def check_leader_epoch(self, epoch: int) -> ErrorCode:
+        """Compare the epoch that a client believes to be current with ours; negative is not compared (KIP-320)."""
+        if epoch < 0 or epoch == self.leader_epoch:
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
+        """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)
+
+
+class UnopenedPartition(Partition):
+    """One whose log nobody has needed yet: with the first look at `log` it becomes an ordinary partition.
+
+    While the log cannot be opened, each look gives an OfflineLog, as of a partition whose directory has failed.
+
+    A class of its own, since one with `__getattr__` answers more slowly for every attribute.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What is missing is the log."""
+            if name != "log":
+                raise AttributeError(name)
+            log = self._open_log(self)
+            if not isinstance(log, OfflineLog):
+                self.go_on_with(log)
+            return log
+
+    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
+        """The same, as an ordinary partition."""
+        super().go_on_with(log)
+        self.__class__ = Partition  # type: ignore[assignment]

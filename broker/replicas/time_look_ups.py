@@ -1,0 +1,129 @@
+"""Look-ups by time, in steps that do not hold the loop (storage/log/timestamps.py).
+
+A request has a first turn at once, which is enough for nearly all. What is left of it waits for further turns: one
+request has one in each turn of the loop, and each has its turn before one has it again. Batches that are not small are
+searched by workers, a few at a time, so that batches that are to be appended do not wait long behind them. A worker
+reads from the file itself; who waits here has names and numbers, and, as any request that waits, what was decoded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from runtime.deferred import Deferred
+from runtime.gate import Gate
+from runtime.process_pool import WorkerDied, Workers
+from storage.log.batch_search import BatchSearch, Searched, search_file
+from storage.log.timestamps import Allowance, Steps
+
+if TYPE_CHECKING:
+    from broker.access.quotas.charge import Charge
+
+T = TypeVar("T")
+
+#: What a request may look at in a turn: some 2 ms, and a small batch more.
+_A_TURN = 800
+
+
+class TimeLookUps:
+    """Those of all requests; `allowance` is that of whichever has its turn. Belongs to the event loop's thread."""
+
+    def __init__(self, workers: Workers, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self.allowance = Allowance(0)
+        self.gate = Gate(workers.size)
+        self.workers = workers
+        self._call_soon = call_soon
+        self._waiting: deque[_LookUp[Any]] = deque()
+
+    def begin_turn(self) -> None:
+        """A request has its turn: give it its allowance."""
+        self.allowance.left = _A_TURN
+
+    def run(self, steps: Steps[T], charge: Charge | None = None) -> T | Deferred[T]:
+        """What comes of it: now, where nothing has to wait. A cancel ends it; raises, or fails with, what it raises.
+
+        It is part of the turn that has begun. `charge`: of the request, for whose client the time counts that it takes.
+        """
+        try:
+            wanted = steps.send(None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        look_up = _LookUp(self, steps, charge)
+        look_up.wait(wanted)
+        return look_up.found
+
+    def wait_for_turn(self, look_up: _LookUp[Any]) -> None:
+        """Go on with it in a later turn of the loop."""
+        self._waiting.append(look_up)
+        if len(self._waiting) == 1:
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        look_up = self._waiting.popleft()
+        if self._waiting:
+            self._call_soon(self._turn)
+        look_up.go_on()
+
+
+class _LookUp(Generic[T]):
+    """One that waits: for its turn, for a worker, or, behind a gate, for the worker's turn."""
+
+    __slots__ = ("_charge", "_enter", "_go_on", "_look_ups", "_steps", "found")
+
+    def __init__(self, look_ups: TimeLookUps, steps: Steps[T], charge: Charge | None) -> None:
+        self._look_ups = look_ups
+        self._steps = steps
+        self._charge = charge
+        self._go_on: Callable[[], BatchSearch | None]
+        self._enter: Callable[[], None] | None = None
+        self.found: Deferred[T] = Deferred()
+        self.found.on_cancel(self._cancel)
+
+    def wait(self, wanted: BatchSearch | None) -> None:
+        """For what it has asked for."""
+        if wanted is None:
+            self._go_on = partial(self._steps.send, None)
+            self._look_ups.wait_for_turn(self)
+        else:
+            self._enter = partial(self._search, wanted)
+            self._look_ups.gate.enter(self._enter)
+
+    def go_on(self) -> None:
+        """It has its turn."""
+        self._look_ups.begin_turn()
+        if self._charge is not None:
+            self._charge.resume()
+        try:
+            outcome = partial(self.wait, self._go_on())
+        except StopIteration as end:
+            outcome = partial(self.found.resolve, end.value)
+        except Exception as error:
+            outcome = partial(self.found.fail, error)
+        if self._charge is not None:
+            self._charge.pause()
+        outcome()
+
+    def _search(self, wanted: BatchSearch) -> None:
+        self._enter = None
+        self._look_ups.workers.submit(search_file, wanted).add_done_callback(self._on_searched)
+
+    def _on_searched(self, job: Deferred[Searched]) -> None:
+        try:
+            self._go_on = partial(self._steps.send, job.result())
+        except WorkerDied:  # perhaps of what is in the batch: it is not looked into again
+            self._go_on = partial(self._steps.send, None)
+        except Exception as error:
+            self._go_on = partial(self._steps.throw, error)
+        self._look_ups.gate.leave()
+        self.go_on()
+
+    def _cancel(self) -> None:
+        """Nobody wants it any more: a turn of it that still comes ends at once. A search under way is not ended, which
+        would cost its process.
+        """
+        self._steps.close()
+        if self._enter is not None:
+            self._look_ups.gate.withdraw(self._enter)

@@ -1,0 +1,108 @@
+"""The page of all APIs, docs/generated/apis.md, written from the handlers and the schemas.
+
+python -m broker.requests.api_docs            write it, from the project's root
+python -m broker.requests.api_docs --check    exit code 1 if it is not current
+
+A handler's module says in its docstring what the API is for (the first sentence, behind the versions) and what of it is
+not there (a sentence that begins with "Not served:" or "Not here:"). So page and code cannot part.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.requests.served_api import Row, discover
+from protocol.registry import API_BY_KEY
+from protocol.schema import Api
+
+APIS_PAGE = Path("docs/generated/apis.md")
+
+_HEAD = """\
+# APIs
+
+Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
+
+**Served** are the versions that are answered; they are also what ApiVersions tells, but for client telemetry (71, 72)
+without `metrics.listeners`, which a Kafka without a receiver for it answers and does not tell either. **Kafka** are
+those of Apache Kafka 4.3; older ones are those that Kafka 4 has dropped, and go with `pybroker.legacy.versions=false`.
+What is told then is exactly what Kafka tells (Produce from 0 on, which is served from 3).
+"""
+
+_SERVED_HEAD = """
+## Served: {}
+
+| key | API | served | Kafka | what it does | not there |
+|---|---|---|---|---|---|
+"""
+
+_MISSING_HEAD = """
+## Not yet: {}
+
+ApiVersions does not tell them; a request closes the connection, as Apache Kafka does with APIs that it does not know.
+The schemas of their messages are in `protocol/messages/`. APIs of controllers alone are left out.
+
+| key | API | Kafka |
+|---|---|---|
+"""
+
+_SUMMARY = re.compile(r"\w+ v\d+(?:-v\d+)?: (.*?\.)(?:\s|$)", re.DOTALL)
+_MISSING = re.compile(r"Not\s(?:served|here): (.*?\.)(?:\s|$)", re.DOTALL)
+
+
+def apis_page() -> str:
+    """docs/generated/apis.md, whole."""
+    rows = discover()
+    missing = [api for api in API_BY_KEY.values() if api.key not in rows and _is_brokers(api)]
+    parts = [
+        _HEAD,
+        _SERVED_HEAD.format(len(rows)),
+        *(_served(row) for row in rows.values()),
+        _MISSING_HEAD.format(len(missing)) if missing else "",
+        *(f"| {api.key} | {api.name} | {api.current} |\n" for api in missing),
+    ]
+    return "".join(parts)
+
+
+def _is_brokers(api: Api) -> bool:
+    return bool(api.current) and "broker" in api.listeners
+
+
+def _served(row: Row) -> str:
+    docstring = sys.modules[row.handler.__module__].__doc__ or ""
+    summary = _SUMMARY.match(docstring)
+    if summary is None:
+        raise ValueError(
+            f"{row.handler.__module__}: its docstring has to begin with the API, its versions and a sentence"
+        )
+    missing = _MISSING.search(docstring)
+    cells = (row.api.key, row.api.name, row.served, row.api.current, _line(summary), _line(missing))
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def _line(found: re.Match[str] | None) -> str:
+    """What was found as one line, with a capital, without the period."""
+    if found is None:
+        return ""
+    text = " ".join(found[1].split()).removesuffix(".")
+    return text[0].upper() + text[1:]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page, or compare it; the exit code."""
+    text = apis_page()
+    if APIS_PAGE.exists() and APIS_PAGE.read_text() == text:
+        return 0
+    if "--check" in argv:
+        print(f"{APIS_PAGE} is not current: run python -m broker.requests.api_docs", file=sys.stderr)
+        return 1
+    APIS_PAGE.parent.mkdir(parents=True, exist_ok=True)
+    APIS_PAGE.write_text(text)
+    print(f"wrote {APIS_PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

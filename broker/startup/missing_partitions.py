@@ -1,0 +1,99 @@
+"""Partitions whose log directory is not there at a start: they are told, and never made anew by accident.
+
+A disk that is not mounted looks like an empty directory. Formatting it, and making its partitions in it, would be the
+silent loss of their records; Apache Kafka does not start then. So a start is refused where a directory would have to be
+formatted while the metadata knows of partitions in one that nobody has (KIP-858). Where a directory cannot be used, or
+was left out of log.dirs, its partitions are offline, without a leader, until it is back or their topic is deleted. Who
+has lost a disk for good formats another by `pybroker format --ignore-formatted`: in that they are made anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.formatting import id_bytes, id_text
+from metadata.image import MetadataImage
+from metadata.partition_registration import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from storage.checkpoints import MetaProperties, read_meta_properties
+from storage.errors import CorruptFile, DirectoryRefused
+from storage.fs import FileSystem
+from storage.log.directory import LogDirectory
+
+log = logging.getLogger(__name__)
+
+Missing = Mapping[tuple[bytes, int], str]
+"""By (topic id, partition), what is said to who asks for it."""
+
+_NOT_TOLD = (UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
+#: Partitions told by name in one line.
+_NAMED = 10
+
+
+def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) -> None:
+    """Take those offline that cannot be read or written, but that of the metadata; what they have is unknown."""
+    for directory in directories:
+        if directory.path == metadata_path:
+            continue
+        try:
+            directory.fs.check_usable(directory.path)
+            read_meta_properties(directory.fs, directory.path)
+        except OSError as error:
+            directory.fail(error)
+        except CorruptFile:
+            continue  # it works, and is refused when all are looked at
+
+
+def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
+    """Partitions of this node that the metadata knows in directories which are not among those `found`, by path.
+
+    One that lies in a directory that is there, wherever the metadata has it, is not missing.
+    """
+    there = {id_bytes(each.directory_id) for each in found.values() if each.directory_id is not None}
+    missing = {}
+    for name, topic in image.topics_by_name.items():
+        for index, registration in topic.partitions.items():
+            directory = registration.directory_of(node_id)
+            if directory in there or directory in _NOT_TOLD or node_id not in registration.replicas:
+                continue
+            if not any(fs.exists(f"{path}/{name}-{index}") for path in found):
+                reason = f"it is in a log directory that is not there (directory.id {id_text(directory)})"
+                missing[topic.topic_id, index] = reason
+    return missing
+
+
+def check_unformatted(missing: Missing, image: MetadataImage, unformatted: Sequence[str]) -> None:
+    """Raises DirectoryRefused where what is about to be formatted may be the place of what is missing."""
+    if missing and unformatted:
+        reason = (
+            f"has no meta.properties, while partitions ({_names(missing, image)}) are in a log directory that is not "
+            "there: is it mounted? (To make them anew, empty: pybroker format --ignore-formatted)"
+        )
+        raise DirectoryRefused(unformatted[0], reason)
+    for path in unformatted:
+        log.warning("Log directory %s is new: it has no meta.properties, others have", path)
+
+
+def settle(missing: Missing, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
+    """Those that stay offline: none where a new directory was formatted by hand; says what it does."""
+    if not missing:
+        return missing
+    former = image.brokers[node_id].log_directories if node_id in image.brokers else ()
+    partitions = (each for topic in image.topics_by_name.values() for each in topic.partitions.values())
+    known = {*former, *(each.directory_of(node_id) for each in partitions)}
+    for path, properties in found.items():
+        if properties.directory_id is not None and id_bytes(properties.directory_id) not in known:
+            log.warning(
+                "Log directory %s is new: partitions of one that is not there are made anew, empty: %s",
+                path,
+                _names(missing, image),
+            )
+            return {}
+    log.error("Partitions are in a log directory that is not there: %s", _names(missing, image))
+    return missing
+
+
+def _names(missing: Missing, image: MetadataImage) -> str:
+    topics = {topic_id: topic.name for topic_id, _ in missing if (topic := image.topic_by_id(topic_id)) is not None}
+    names = sorted(f"{topics[topic_id]}-{index}" for topic_id, index in missing)
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

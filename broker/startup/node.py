@@ -1,0 +1,373 @@
+"""The node's data at the start and at the end: directories taken and formatted, the metadata log read and led, logs
+loaded.
+
+The order, each step needing the one before it: look at meta.properties (nothing is touched if this node may not have
+the data); lock the directories; read the metadata log; format what is empty, unless the metadata misses partitions
+(cluster/missing_partitions.py); begin the next leader epoch and register; load the partitions' logs with their topics'
+configuration; set aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and
+mark the directories as clean with the broker epoch by which the next start is known to have missed nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+
+from broker.startup.log_dirs import StartDirectories, look_at, spare
+from broker.startup.missing_partitions import (
+    Missing,
+    check_unformatted,
+    find_missing,
+    settle,
+)
+from broker.startup.topic_id_repair import adopt, may_be
+from broker.workers.placement import OWNER, worker_of
+from config import BrokerConfig, Listener
+from controller.formatting import (
+    METADATA_LOG,
+    NodeData,
+    formatted_with,
+    make_ready,
+)
+from controller.metadata_log import TOPIC, TOPIC_ID, MetadataLog
+from controller.metadata_retention import write_last_snapshot
+from controller.metadata_snapshot import snapshots_in
+from metadata import registration as lifecycle
+from metadata.bulk_records import Changes
+from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.image import Endpoint, MetadataImage, ResourceType
+from metadata.loading import MetadataLoader
+from metadata.registration import NodeIdentity
+from metadata.replay import replay_all
+from runtime.ids import random_id
+from storage.checkpoints import read_topic_id, write_topic_id
+from storage.errors import DirectoryRefused, LogOffline
+from storage.fs import LOCAL, FileSystem
+from storage.log.directory import LogDirectory, lock_all
+from storage.log.stored_log import StoredLog
+from storage.log_config import LONG_MAX, LogConfig
+from storage.log_manager import LogManager
+from storage.open_files import DEFAULT_CAPACITY
+from storage.recovery.job import Recovered, RecoveryJob
+from storage.recovery.loading import load_log
+from storage.recovery.log_dir_scan import Recover
+from storage.recovery.segment import Cut
+
+log = logging.getLogger(__name__)
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class Node:
+    """What `open_node` opened.
+
+    `directory_ids` are the ids of log directories by path; `missing`: see cluster/missing_partitions.py.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        data: NodeData,
+        logs: LogManager,
+        metadata_log: MetadataLog,
+        image: MetadataImage,
+        missing: Missing,
+        deleted_topics: set[bytes],
+    ) -> None:
+        self.cluster_id = data.cluster_id
+        self.directory_ids = data.directory_ids
+        self.logs = logs
+        self.metadata_log = metadata_log
+        self.image = image
+        self.missing = missing
+        self.deleted_topics = deleted_topics
+        self._config = config
+        #: The epoch of this start's registration.
+        self.broker_epoch = image.brokers[config.node_id].broker_epoch
+
+    def close(self, now_ms: int, mark_clean: bool = True) -> None:
+        """Leave the cluster in order: all on the disk, and all directories that work marked as clean, unless not."""
+        metadata = self.metadata_log.partition_log
+        if metadata.directory.is_online:
+            metadata.directory.attempt(lambda: self._leave(now_ms))
+        self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata], mark_clean=mark_clean)
+        metadata.directory.unlock()
+
+    def _leave(self, now_ms: int) -> None:
+        """OSError."""
+        records = lifecycle.leave(self.image, self._config.node_id)
+        with suppress(LogOffline):  # its directory has just failed, which is told there
+            if records:
+                self.metadata_log.append(records, now_ms)
+                replay_all(self.image, records)
+            write_last_snapshot(self.metadata_log, self.image, self._config, now_ms)
+
+
+def open_node(
+    config: BrokerConfig,
+    now_ms: int,
+    *,
+    fs: FileSystem = LOCAL,
+    max_open_files: int = DEFAULT_CAPACITY,
+    on_failure: Callable[[LogDirectory], None] | None = None,
+) -> Node:
+    """Bring the node's data up. `max_open_files`: of logs, at a time.
+
+    Raises DirectoryRefused, MetadataLogDamaged, StorageError and OSError, with all directories unlocked again.
+    """
+    logs = LogManager(
+        config.log_dirs,
+        fs=fs,
+        max_open_files=max_open_files,
+        on_failure=on_failure,
+        on_remark=tell_remark,
+        owns=partial(_is_owners, config.num_workers) if config.num_workers > 1 else None,
+    )
+    directories = look_at(config, fs, logs, on_failure)
+    lock_all([each for each in directories.usable if each not in directories.unformatted], directories.spared)
+    try:
+        return _open_locked(config, fs, logs, directories, now_ms)
+    except BaseException:
+        logs.unlock()
+        directories.metadata.unlock()
+        raise
+
+
+def _open_locked(
+    config: BrokerConfig, fs: FileSystem, logs: LogManager, directories: StartDirectories, now_ms: int
+) -> Node:
+    """`open_node`, once the directories are locked; the unformatted ones are if the metadata misses nothing."""
+    working = [each.path for each in directories.usable if each.is_online]
+    found = {path: directories.found[path] for path in working if path in directories.found}
+    metadata = None
+    missing: Missing = {}
+    if directories.metadata.path in found:
+        metadata = _load_metadata(directories.metadata, config, now_ms)
+        image = metadata[1].image
+        missing = find_missing(fs, image, config.node_id, found)
+        check_unformatted(missing, image, [each.path for each in directories.unformatted])
+        missing = settle(missing, image, config.node_id, found)
+        lock_all(directories.unformatted, directories.spared)
+    data = make_ready(
+        fs,
+        [each.path for each in logs.directories if each.is_online],
+        directories.metadata.path,
+        config.node_id,
+        found,
+        new_id=random_id,
+        now_ms=now_ms,
+        cluster_id=config.get_str("pybroker.cluster.id"),
+        controllers=endpoints(config.controller_listeners),
+        spare=partial(spare, directories.spared),
+    )
+    metadata_log, loader = metadata or _load_metadata(directories.metadata, config, now_ms)
+    _lead_metadata(config, metadata_log, loader, data, missing, now_ms)
+    in_processes = fs is LOCAL
+    load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
+    return Node(config, data, logs, metadata_log, loader.image, missing, loader.deleted_topics)
+
+
+def tell_remark(line: str) -> None:
+    """Log what was found damaged in a log directory."""
+    log.warning("%s", line)
+
+
+def _is_owners(workers: int, topic: str, partition: int) -> bool:
+    return worker_of(topic, partition, workers) == OWNER
+
+
+def load_logs(
+    config: BrokerConfig,
+    logs: LogManager,
+    image: MetadataImage,
+    directory_ids: Mapping[str, bytes],
+    deleted_topics: set[bytes],
+    now_ms: int,
+    *,
+    in_processes: bool = True,
+) -> None:
+    """Open the logs of topics, in agreement with the metadata: with their configuration, without strays.
+
+    `in_processes`: recovery may have some. Raises DirectoryRefused.
+    """
+    config.apply_dynamic(image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id)))
+    logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
+    logs.load(
+        lambda topic: config.log_config(image.topic_config(topic)),
+        now_ms,
+        _recovery(config) if in_processes else None,
+        _places(image, config.node_id, directory_ids),
+        may_wait=partial(_is_known, image, config.node_id),
+    )
+    for line in (*map(str, logs.cuts), *chain.from_iterable(each.remarks for each in logs.directories)):
+        tell_remark(line)
+    _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
+    _adopt(logs, image)
+
+
+def _places(image: MetadataImage, node_id: int, directory_ids: Mapping[str, bytes]) -> Callable[[str, int], str | None]:
+    """By topic and partition, the path of the log directory in which the metadata has this node's replica."""
+    paths = {directory_id: path for path, directory_id in directory_ids.items()}
+
+    def place_of(name: str, index: int) -> str | None:
+        topic = image.topic(name)
+        registration = topic.partitions.get(index) if topic is not None else None
+        return None if registration is None else paths.get(registration.directory_of(node_id))
+
+    return place_of
+
+
+def _recovery(config: BrokerConfig) -> Recover:
+    def run(jobs: list[RecoveryJob]) -> dict[str, Recovered]:
+        from broker.startup.recovery import recover  # for starts after an unclean stop only
+
+        return recover(jobs, config.get_int("num.recovery.threads.per.data.dir"))
+
+    return run
+
+
+def _load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) -> tuple[MetadataLog, MetadataLoader]:
+    """The metadata log and what it says. Nothing is written but what repairs it."""
+    path = f"{directory.path}/{METADATA_LOG}"
+    cuts: list[Cut] = []
+    values = _metadata_log_config(config)
+    snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
+    newest = snapshots[-1].end_offset if snapshots else 0  # what lies before it need not be whole
+    directory.fs.make_directory(path)
+    partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
+    for cut in cuts:
+        log.warning("%s", cut)
+    if partition_log.topic_id is None:
+        write_topic_id(directory.fs, path, TOPIC_ID)
+    metadata_log = MetadataLog(partition_log)
+    loader = metadata_log.load()
+    _check_metadata_version(directory.path, loader.image)
+    _check_voters(directory.path, metadata_log, config.node_id)
+    return metadata_log, loader
+
+
+def _lead_metadata(
+    config: BrokerConfig,
+    metadata_log: MetadataLog,
+    loader: MetadataLoader,
+    data: NodeData,
+    missing: Missing,
+    now_ms: int,
+) -> None:
+    """Begin the next leader epoch, with this node's registrations."""
+    image = loader.image
+    directory = metadata_log.partition_log.directory
+
+    def append(records: Sequence[Changes]) -> None:
+        if records:
+            metadata_log.append(records, now_ms)
+            replay_all(image, records)
+
+    metadata_log.become_leader(config.node_id, now_ms)
+    if loader.in_transaction:
+        append(lifecycle.abort_transaction(image))
+    if METADATA_VERSION not in image.features:
+        append(lifecycle.bootstrap_records(formatted_with(directory.fs, directory.path)))
+        _check_metadata_version(directory.path, image)
+    node = NodeIdentity(config.node_id, random_id())
+    append(lifecycle.register_controller(image, node, endpoints(config.controller_listeners)))
+    append(
+        lifecycle.register_broker(
+            image,
+            node,
+            metadata_log.end_offset,
+            endpoints(config.advertised_listeners),
+            config.rack,
+            [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids],
+        )
+    )
+    append(lifecycle.unfence_broker(image, config.node_id, missing))
+
+
+def _metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Nothing goes by time or size: only what a snapshot stands for may."""
+    test_size = config.get("internal.metadata.log.segment.bytes")
+    return LogConfig(
+        segment_bytes=test_size if isinstance(test_size, int) else config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
+        retention_ms=-1,
+        retention_bytes=-1,
+        max_message_bytes=2**31 - 1,
+        message_timestamp_after_max_ms=LONG_MAX,
+    )
+
+
+def _check_metadata_version(path: str, image: MetadataImage) -> None:
+    for name, level in image.features.items():
+        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
+        if name == METADATA_VERSION:
+            lowest, highest = MIN_METADATA_VERSION, MAX_METADATA_VERSION
+        if not lowest <= level <= highest:
+            raise DirectoryRefused(path, f"is at {name} {level}, and this broker knows {lowest} to {highest}")
+
+
+def _check_voters(path: str, metadata_log: MetadataLog, node_id: int) -> None:
+    others = [voter for voter in metadata_log.voters if voter != node_id]
+    if others:
+        numbers = ", ".join(map(str, others))
+        raise DirectoryRefused(path, f"belongs to a quorum with other controllers (nodes {numbers}), not served yet")
+
+
+def endpoints(listeners: tuple[Listener, ...]) -> list[Endpoint]:
+    """Listeners as the metadata tells them; what only a client's connection could tell is localhost there."""
+    return [
+        Endpoint(each.name, each.host or "localhost", each.port, SECURITY_PROTOCOLS[each.security_protocol])
+        for each in listeners
+    ]
+
+
+def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, stored: StoredLog) -> bool:
+    """Whether a log is what the metadata has under its name, and on this node."""
+    topic = image.topic(stored.topic)
+    registration = topic.partitions.get(stored.partition) if topic is not None else None
+    if topic is None or registration is None or node_id not in registration.replicas:
+        return False
+    try:
+        return (stored.topic_id or read_topic_id(directory.fs, stored.path)) == topic.topic_id
+    except OSError:  # cannot be read now: its name has to do, and its id is looked at when it is opened
+        return True
+
+
+def _take_out_strays(
+    logs: LogManager, image: MetadataImage, node_id: int, deleted_topics: set[bytes], now_ms: int
+) -> None:
+    """Go on with the deletion of topics that a crash interrupted; what nobody deleted is kept for people to decide."""
+    for topic, partition in list(_strays(logs, image, node_id)):
+        unique = os.urandom(16).hex()
+        if logs.logs[topic, partition].topic_id in deleted_topics:
+            log.info("Topic %s is deleted: partition %d goes now", topic, partition)
+            logs.delete(topic, partition, unique, now_ms)
+        else:
+            log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)
+            logs.set_aside(topic, partition, unique)
+
+
+def _adopt(logs: LogManager, image: MetadataImage) -> None:
+    """Give each log the topic id that it belongs to by its name (broker/startup/topic_id_repair.py)."""
+    for (name, _), partition_log in logs.logs.items():
+        topic = image.topic(name)
+        if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:
+            adopt(partition_log, topic.topic_id)
+
+
+def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tuple[str, int]]:
+    """Logs of topics that are not there (any more), or not under this id, or not with this partition on this node."""
+    for (name, index), partition_log in logs.logs.items():
+        topic = image.topic(name)
+        registration = topic.partitions.get(index) if topic is not None else None
+        if (
+            topic is None
+            or registration is None
+            or node_id not in registration.replicas
+            or not (may_be(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
+        ):
+            yield name, index

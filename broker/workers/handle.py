@@ -1,0 +1,373 @@
+"""A member of the crew: one worker, restarted when it dies, and what it asks of the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import subprocess
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from broker.broker import CannotStart, StartInterrupted
+from broker.observability import logs
+from broker.workers import process
+from broker.workers.forwarded import serve_forwarded
+from broker.workers.link import Link, LinkEnded
+from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
+from broker.workers.messages import (
+    AutoCreate,
+    Begin,
+    DirectoryFailed,
+    Forward,
+    GivenConfig,
+    GivenDirectory,
+    GivenListener,
+    Mark,
+    Open,
+    Placed,
+    ReadShare,
+    Ready,
+    Records,
+    Refused,
+    Stop,
+    Verify,
+    WriteShare,
+)
+from broker.workers.share_keeping import ShareKeeper
+from broker.workers.verifying import verified
+from metadata.framing import encode_record
+from metadata.snapshot import image_records
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred, settled
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.listener import Listener
+
+log = logging.getLogger(__name__)
+
+#: A worker that dies is started again at once, then after so many seconds, twice as many each time up to the most.
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+#: A process whose link has ended has so long to end, too.
+LAST_WORDS_S = 10.0
+#: So long one may write what it has to the disk when all stop. What is left then, the next start recovers.
+LONGEST_STOP_S = 120.0
+#: One that has lived for so long has not died of its start.
+SOUND_AFTER_S = 60.0
+
+
+class Member:
+    """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
+
+    def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener]) -> None:
+        self._broker = broker
+        self._number = number
+        self._listeners = listeners
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: Link | None = None
+        self._pulse: Pulse | None = None
+        self._shares = ShareKeeper(broker)
+        self._began_s = 0.0
+        self._pause_s = 0.0
+        self._behind: dict[Deferred[Any], None] = {}
+        #: Ids of topics whose files it may still have, as it may not have been there to see them go.
+        self._deleted_topics: set[bytes] = set()
+        self._started: asyncio.Future[None] | None = None
+        self._is_ready = False
+        self._is_open = False
+        self._stopping = False
+        #: How often its process has died and was started again.
+        self.restarts = 0
+
+    def __str__(self) -> str:
+        return f"Worker {self._number}"
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it lets clients in, now."""
+        return self._is_ready and self._is_open
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def start(self, deleted_topics: Collection[bytes] = ()) -> None:
+        """Begin; done once its logs are open, but for those of topics of these ids. Raises CannotStart."""
+        self._deleted_topics.update(deleted_topics)
+        self._started = self._broker.loop.create_future()
+        self._begin()
+        await self._started
+
+    def interrupt(self) -> None:
+        """Wait no longer for it to open its logs: a start that is under way raises StartInterrupted."""
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(StartInterrupted(f"{self} was interrupted while it started"))
+            self._stopping = True
+
+    def open(self) -> None:
+        """Let clients in, now and after each restart."""
+        self._is_open = True
+        self.tell(Open())
+
+    async def stop(self) -> bool:
+        """Go down in good order; whether that was so. A log directory that failed for it has then failed here, too."""
+        self._stopping = True
+        if self._link is None or not self._is_ready:  # one that opens its logs hears nothing, for as long as that takes
+            self.kill()
+            return False
+        stopped: asyncio.Future[None] = self._broker.loop.create_future()
+        answer = self._link.ask(Stop())
+        answer.add_done_callback(lambda _: None if stopped.done() else stopped.set_result(None))
+        try:
+            await asyncio.wait_for(stopped, LONGEST_STOP_S)
+            failures: dict[str, str] = answer.result()
+        except Exception as error:
+            log.error("%s has not gone down in good order: %r", self, error)
+            return False
+        for path, reason in failures.items():
+            self._broker.fail_directory(path, reason)
+        return True
+
+    def begin_anew(self) -> None:
+        """End its process; the next one is told all there is."""
+        if self._process is not None:
+            self._process.kill()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._stopping = True
+        if self._started is not None:
+            self._started.cancel()
+        self._let_go_of_link()
+        if self._process is not None:
+            self._process.kill()
+            try:
+                self._process.wait(LAST_WORDS_S)
+            except subprocess.TimeoutExpired:  # its part of the locks keeps the next broker out
+                log.error("%s does not end: the disk holds it up", self)
+            self._process = None
+
+    def _let_go_of_link(self) -> None:
+        self._is_ready = False
+        if self._pulse is not None:
+            self._pulse.stop()
+            self._pulse = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _begin(self) -> None:
+        if self._stopping:
+            return
+        loop = self._broker.loop
+        self._began_s = loop.time()
+        begin = self._what_to_begin_with()
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                handles = [handle for each in begin.listeners for handle in each.handles]
+                # A group of its own: what a terminal sends to the broker's group is the owner's business.
+                self._process = subprocess.Popen(
+                    process.command(theirs.fileno()),
+                    pass_fds=(theirs.fileno(), *handles),
+                    stdin=subprocess.DEVNULL,
+                    process_group=0,
+                )
+        except OSError as error:  # no descriptors, or no processes, left
+            self._ended(f"cannot be started: {error}")
+            return
+        self._shares = ShareKeeper(self._broker)
+        self._link = Link(loop, ours, self._serve, self._on_end)
+        self._link.tell(begin)
+        self._link.listen()
+
+    def _what_to_begin_with(self) -> Begin:
+        broker = self._broker
+        config, controller = broker.config, broker.controller
+        return Begin(
+            self._number,
+            GivenConfig(config.path, dict(config.static), dict(config.static_values), config.listening),
+            controller.cluster_id,
+            broker.quorum.kraft_version,
+            controller.last_offset,
+            tuple(map(encode_record, image_records(controller.image))),
+            frozenset(self._deleted_topics),
+            tuple(
+                GivenDirectory(
+                    each.path,
+                    broker.directory_ids.get(each.path),
+                    bool(each.was_left_clean) and self._started is not None,
+                    each.failure,
+                )
+                for each in broker.logs.directories
+            ),
+            dict(broker.missing),
+            tuple(GivenListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
+            broker.ports,
+            logs.own_levels(),
+            logs.writes_json(),
+        )
+
+    def _on_ready(self) -> None:
+        assert self._link is not None
+        self._is_ready = True
+        self._forget_deleted_topics()
+        self._pulse = Pulse(self._broker.loop, self._link, self._on_silence)  # before that recovery may take its time
+        self._pulse.start()
+        if self._started is not None:
+            if not self._started.done():
+                self._started.set_result(None)
+            self._started = None  # from now on it is a restart, after a crash
+        else:
+            log.info("%s is back after %.1f s", self, self._broker.loop.time() - self._began_s)
+            self._broker.transactions.worker_is_back(self._number)
+        if self._is_open:
+            self.tell(Open())
+
+    def _on_silence(self) -> None:
+        log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)
+        self.begin_anew()
+
+    def _on_refused(self, reason: str) -> None:
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(CannotStart(reason))
+            self._stopping = True
+        else:
+            log.error("%s cannot start: %s", self, reason)
+
+    def _on_end(self) -> None:
+        """The link has ended, and so has the process, or is about to."""
+        self._let_go_of_link()
+        if self._process is not None:
+            waited = self._broker.loop.run_in_executor(None, _wait, self._process)
+            waited.add_done_callback(lambda done: self._ended(_how(done.result())))
+
+    def _ended(self, how: str) -> None:
+        self._process = None
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(CannotStart(f"{self} {how} while it started"))
+            self._stopping = True
+        if self._stopping:
+            return
+        loop = self._broker.loop
+        if loop.time() - self._began_s >= SOUND_AFTER_S:
+            self._pause_s = 0.0
+        log.error("%s %s; it is started again in %.0f s", self, how, self._pause_s)
+        self.restarts += 1
+        loop.call_later(self._pause_s, self._begin)
+        self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+
+    # -- what it is told -----------------------------------------------------------------------------------------------
+
+    def tell(self, message: object) -> None:
+        """Say something, if it is there."""
+        if self._link is not None:
+            self._link.tell(message)
+
+    def follow(self, message: Records) -> None:
+        """Tell it of metadata. One that cannot carry it out begins anew, with all of it."""
+        if self._link is None:
+            return
+        process_then, done = self._process, self._link.ask(message)
+        self._behind[done] = None
+
+        def forget(_: Deferred[Any]) -> None:
+            self._behind.pop(done, None)
+            try:
+                done.result()
+            except LinkEnded:
+                return
+            except Exception as error:
+                if process_then is not None and process_then is self._process:
+                    log.error("%s could not carry out what has changed, and is ended: %r", self, error)
+                    process_then.kill()
+                return
+            self._forget_deleted_topics()
+
+        done.add_done_callback(forget)
+
+    def note_deleted(self, topic_id: bytes) -> None:
+        """A topic is no more; the records that say so may not get there."""
+        self._deleted_topics.add(topic_id)
+
+    def _forget_deleted_topics(self) -> None:
+        """After something was carried out; what was told later may be a deletion."""
+        if not self._behind:
+            self._deleted_topics.clear()
+
+    def when_caught_up(self) -> Deferred[None]:
+        """Resolves once it has carried out what it was told, or has ended.
+
+        One that opens its logs is not waited for, as that may take long: it lets clients in after it was told all.
+        """
+        return settled(list(self._behind) if self._is_ready else [])
+
+    def mark(self, message: Mark) -> Deferred[ErrorCode]:
+        """Have a marker written; NOT_LEADER_OR_FOLLOWER where it is away."""
+        marked: Deferred[ErrorCode] = Deferred()
+        if self._link is None:
+            marked.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return marked
+
+        def pass_on(done: Deferred[ErrorCode]) -> None:
+            try:
+                marked.resolve(done.result())
+            except Exception:
+                marked.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        self._link.ask(message).add_done_callback(pass_on)
+        return marked
+
+    def ask(self, message: object) -> Deferred[Any]:
+        """Its answer; fails with LinkEnded where it is away, or still opens its logs, as that may take long."""
+        if self._link is not None and self._is_ready:
+            return self._link.ask(message)
+        asked: Deferred[Any] = Deferred()
+        asked.fail(LinkEnded())
+        return asked
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    def _serve(self, message: Any) -> object:
+        broker = self._broker
+        if isinstance(message, Forward):
+            return serve_forwarded(broker, message)
+        if isinstance(message, Verify):
+            return verified(broker, message)
+        if isinstance(message, ReadShare):
+            return self._shares.read(message)
+        if isinstance(message, WriteShare):
+            return self._shares.write(message)
+        if isinstance(message, AutoCreate):
+            return broker.controller.auto_create(message.names)
+        if isinstance(message, Placed):
+            self._place(message)
+        elif isinstance(message, DirectoryFailed):
+            broker.fail_directory(message.path, message.reason)
+        elif isinstance(message, Ready):
+            self._on_ready()
+        elif isinstance(message, Refused):
+            self._on_refused(message.reason)
+        return None
+
+    def _place(self, message: Placed) -> None:
+        try:
+            self._broker.controller.record_placements(message.placed)
+        except (OSError, StorageError) as error:
+            log.warning("The metadata cannot be told where partitions of %s are: %s", self, error)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that is about to end, and has to."""
+    try:
+        return process.wait(LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _how(code: int) -> str:
+    """How a process has ended, for people."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"has ended with code {code}"

@@ -1,0 +1,63 @@
+"""A worker's life: from the first message of the owner to the last."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+
+from broker.broker import CannotStart
+from broker.lifecycle import collect_garbage_seldom, on_loop_exception
+from broker.observability import logs
+from broker.process.event_loop import new_event_loop
+from broker.workers.link import receive_first
+from broker.workers.messages import Begin, Refused
+from broker.workers.worker import Worker
+
+log = logging.getLogger(__name__)
+
+
+def run(handle: int) -> int:
+    """Be a worker; `handle` is its end of the link. Returns the exit code."""
+    sock = socket.socket(fileno=handle)
+    try:
+        begin: Begin = receive_first(sock)
+    except (EOFError, OSError):
+        return 1  # the owner is gone
+    logs.setup(json=begin.log_as_json, process=f"worker {begin.number}")
+    logs.take_over(begin.log_levels)
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.set_exception_handler(on_loop_exception)
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(exit_code: int) -> None:
+        if not ended.done():
+            ended.set_result(exit_code)
+
+    def on_thread_exception(arguments: threading.ExceptHookArgs) -> None:
+        """A thread of ours has died: what it was there for is not done any more."""
+        if arguments.exc_type is not SystemExit:
+            log.critical("A thread failed: the worker ends", exc_info=arguments.exc_value)
+            loop.call_soon_threadsafe(end, 1)
+
+    threading.excepthook = on_thread_exception
+    try:
+        return loop.run_until_complete(_serve(Worker(begin, sock, loop, end), ended))
+    except Exception:
+        log.critical("The worker ends because of an error that it did not expect", exc_info=True)
+        return 1
+
+
+async def _serve(worker: Worker, ended: asyncio.Future[int]) -> int:
+    try:
+        await worker.start()
+    except CannotStart as error:
+        worker.link.tell(Refused(str(error)))
+        await worker.link.drained()
+        return 1
+    collect_garbage_seldom(worker)
+    exit_code = await ended
+    await worker.link.drained()
+    return exit_code

@@ -1,0 +1,244 @@
+"""A link: messages between owner and worker, each way in order, over one of two sockets that belong together.
+
+A message is its length and a pickle of (kind, number, value), as on the pipes of `storage/worker_process.py`. Some
+only tell;
+others ask, and are answered under their number, now or when a Deferred is resolved. Both ends are this broker's own
+processes: nobody else has the sockets. The loop never waits; what the other end does not take is kept here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import socket
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from runtime.deferred import Deferred
+from storage.worker_process import LENGTH, pack
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+log = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 18
+#: No message has as many: the longest is a request of a client, of less than 2^31.
+MOST_BYTES = 1 << 32
+#: Messages served in one turn of the loop: a worker may have forwarded the requests of hundreds of clients.
+MESSAGES_A_TURN = 32
+
+
+class LinkEnded(Exception):
+    """The process at the other end is gone."""
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    TELL = 0
+    ASK = 1
+    ANSWER = 2
+    FAILURE = 3
+
+
+def receive_first(sock: socket.socket) -> Any:
+    """Hear what is said first, before there is a loop; waits. EOFError."""
+    sock.setblocking(True)
+    (size,) = LENGTH.unpack(_receive(sock, LENGTH.size))
+    return pickle.loads(_receive(sock, size))[2]
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        more = sock.recv(size - len(data))
+        if not more:
+            raise EOFError("the other end is gone")
+        data += more
+    return bytes(data)
+
+
+class Link:
+    """One end.
+
+    Args:
+        serve: gets each message; what it gives, or a Deferred of that, is the answer where one was asked for.
+        on_end: called once, when the other end is gone. What was asked has failed with LinkEnded by then.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket.socket,
+        serve: Callable[[Any], object],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._serve = serve
+        self._on_end = on_end
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
+        self._flushes = False
+        self._number = 0
+        self._asked: dict[int, Deferred[Any]] = {}
+        self.ended = False
+        sock.setblocking(False)
+
+    def listen(self) -> None:
+        """Begin to receive."""
+        self._loop.add_reader(self._socket.fileno(), self._on_readable)
+
+    def tell(self, message: object) -> None:
+        """Say something; lost where nobody hears it."""
+        self._send(Kind.TELL, 0, message)
+
+    def ask(self, message: object) -> Deferred[Any]:
+        """Say something and get the answer. Fails as the other end does, or with LinkEnded."""
+        answered: Deferred[Any] = Deferred()
+        if self.ended:
+            answered.fail(LinkEnded())
+            return answered
+        self._number += 1
+        self._asked[self._number] = answered
+        self._send(Kind.ASK, self._number, message)
+        return answered
+
+    def close(self) -> None:
+        """Let go of it; what was asked fails."""
+        if self.ended:
+            return
+        self.ended = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+        asked, self._asked = self._asked, {}
+        for each in asked.values():
+            if not each.done:
+                each.fail(LinkEnded())
+
+    async def drained(self) -> None:
+        """Wait until the other end has taken all that was said, or is gone."""
+        while self._outgoing and not self.ended:
+            await asyncio.sleep(0.001)
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def _send(self, kind: Kind, number: int, value: object) -> None:
+        if self.ended:
+            return
+        self._outgoing += pack((kind, number, value))
+        if not self._flushes:  # what is said in one turn goes out together
+            self._flushes = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self.ended:
+            return
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._socket.send(self._outgoing)]
+        except BlockingIOError:
+            self._loop.add_writer(self._socket.fileno(), self._flush)
+            return
+        except OSError:
+            self._end()
+            return
+        self._flushes = False
+        self._loop.remove_writer(self._socket.fileno())
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._end()
+            return
+        self._incoming += data
+        self._serve_some()
+
+    def _serve_some(self) -> None:
+        """Serve messages that are there as a whole, so many now; nothing more is received before the last of them."""
+        try:
+            for _ in range(MESSAGES_A_TURN):
+                message = self._next()
+                if message is None:
+                    break
+                self._receive(*message)
+                if self.ended:
+                    return
+        except Exception:  # who has missed a message knows less than who begins anew
+            log.exception("What came from the other process cannot be understood: it is let go")
+            self._end()
+            return
+        if message is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if not self.ended:
+            self.listen()
+            self._serve_some()
+
+    def _next(self) -> tuple[Kind, int, Any] | None:
+        """The next message, if it is there as a whole. Raises what unpickling raises."""
+        incoming = self._incoming
+        if len(incoming) < LENGTH.size:
+            return None
+        (size,) = LENGTH.unpack_from(incoming)
+        if size > MOST_BYTES:
+            raise ValueError(f"a message of {size} bytes")
+        end = LENGTH.size + size
+        if len(incoming) < end:
+            return None
+        message: tuple[Kind, int, Any] = pickle.loads(memoryview(incoming)[LENGTH.size : end])
+        del incoming[:end]
+        return message
+
+    def _receive(self, kind: Kind, number: int, value: Any) -> None:
+        if kind is Kind.ANSWER or kind is Kind.FAILURE:
+            asked = self._asked.pop(number, None)
+            if asked is None:
+                log.error("An answer came that nobody has asked for: %r", value)
+            elif kind is Kind.ANSWER:
+                asked.resolve(value)
+            else:
+                asked.fail(value)
+            return
+        try:
+            answer = self._serve(value)
+        except Exception as error:
+            self._answer_failure(kind, number, value, error)
+            return
+        if kind is Kind.ASK:
+            answered = answer if isinstance(answer, Deferred) else Deferred.resolved(answer)
+            answered.add_done_callback(lambda done: self._answer_done(number, value, done))
+
+    def _answer_done(self, number: int, asked: object, done: Deferred[Any]) -> None:
+        try:
+            self._send(Kind.ANSWER, number, done.result())
+        except Exception as error:
+            self._answer_failure(Kind.ASK, number, asked, error)
+
+    def _answer_failure(self, kind: Kind, number: int, value: object, error: Exception) -> None:
+        if kind is Kind.TELL:
+            log.error("%s could not be served", type(value).__name__, exc_info=error)
+            return
+        try:
+            pickle.loads(pickle.dumps(error))  # one that can be made here, but not over there, would be lost
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        self._send(Kind.FAILURE, number, error)
+
+    def _end(self) -> None:
+        if not self.ended:
+            self.close()
+            self._on_end()

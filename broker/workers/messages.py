@@ -1,0 +1,211 @@
+"""What the owner and a worker say to each other, besides answers (link.py): values that pickle.
+
+Metadata goes as it does to any follower in KRaft: a snapshot first, then batch after batch of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from broker.coordinators.transaction.markers import Marker
+from broker.coordinators.transaction.verification import FirstBatch
+from broker.startup.missing_partitions import Missing
+from config.listening import Listening
+from config.setting import Setting
+from config.values import ConfigValue
+from coordinator.share.state import ShareKey, StateBatch
+
+
+class GivenConfig(msgspec.Struct, frozen=True):
+    """What a BrokerConfig is made of: the owner has read it, and files may have changed since."""
+
+    path: str | None
+    settings: Mapping[str, Setting]
+    values: Mapping[str, ConfigValue]
+    listening: Listening
+
+
+class GivenDirectory(msgspec.Struct, frozen=True):
+    """A log directory: its id, whether it was left cleanly, why it is offline if it is."""
+
+    path: str
+    directory_id: bytes | None
+    was_left_clean: bool
+    failure: str | None
+
+
+class GivenListener(msgspec.Struct, frozen=True):
+    """A listener with its sockets, which the worker inherits."""
+
+    name: str
+    security_protocol: str
+    handles: tuple[int, ...]
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The first thing that a worker hears. `ports`: of all workers, by listener.
+
+    `records`: a snapshot of the metadata, up to `last_offset`; `kraft_version` stands beside it in the log.
+    """
+
+    number: int
+    config: GivenConfig
+    cluster_id: str
+    kraft_version: int
+    last_offset: int
+    records: tuple[bytes, ...]
+    deleted_topics: frozenset[bytes]
+    directories: tuple[GivenDirectory, ...]
+    missing: Missing
+    listeners: tuple[GivenListener, ...]
+    ports: Mapping[str, tuple[int, ...]]
+    log_levels: Mapping[str, str]
+    log_as_json: bool
+
+
+# ---- from the owner
+
+
+class Open(msgspec.Struct, frozen=True):
+    """Let clients in."""
+
+
+class Records(msgspec.Struct, frozen=True):
+    """A batch of the metadata log, and the offset of its last record. Answered when it is carried out."""
+
+    last_offset: int
+    records: tuple[bytes, ...]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Write a marker. Answered with an ErrorCode, as `append_marker`."""
+
+    marker: Marker
+    topic: str
+    partition: int
+
+
+class LogLevels(msgspec.Struct, frozen=True):
+    """The levels that were set, by logger."""
+
+    levels: Mapping[str, str]
+
+
+class EndOffset(msgspec.Struct, frozen=True):
+    """Where a partition ends. Answered with its high watermark; fails with Refused."""
+
+    topic: str
+    partition: int
+
+
+class KnownEnds(msgspec.Struct, frozen=True):
+    """Where partitions end, (topic, partition) each. Answered with the high watermarks of logs that are open."""
+
+    places: tuple[tuple[str, int], ...]
+
+
+class ForgetShares(msgspec.Struct, frozen=True):
+    """The states of a share group's partitions of a topic have been changed, or are gone. None: of all partitions."""
+
+    group_id: str
+    topic_id: bytes
+    partitions: frozenset[int] | None
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """Say that the loop turns: the answer is nothing."""
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Go down in good order. Answered when all is on the disk, with why by path for directories where it is not."""
+
+
+# ---- from a worker
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """All partitions are there."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The worker cannot start, and why, in one line for people."""
+
+    reason: str
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Partitions are in these directories: (topic id, partition, directory id)."""
+
+    placed: tuple[tuple[bytes, int, bytes], ...]
+
+
+class AutoCreate(msgspec.Struct, frozen=True):
+    """Make topics that somebody uses. Answered when they are there, or not."""
+
+    names: tuple[str, ...]
+
+
+class Verify(msgspec.Struct, frozen=True):
+    """Whether partitions take part in a transaction. Answered with an ErrorCode for each (topic, partition)."""
+
+    transactional_id: str
+    batches: tuple[FirstBatch, ...]
+    api_version: int
+
+
+class ReadShare(msgspec.Struct, frozen=True):
+    """The state of a share-partition, for its leader. Answered with a ShareState; fails with Refused."""
+
+    share: ShareKey
+    leader_epoch: int
+
+
+class WriteShare(msgspec.Struct, frozen=True):
+    """What has changed of a share-partition. Answered when it is written; fails with Refused."""
+
+    share: ShareKey
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+
+
+class Client(msgspec.Struct, frozen=True):
+    """A client of a worker, whose request goes to the owner."""
+
+    listener_name: str
+    security_protocol: str
+    client_host: str
+    client_port: int
+    local_host: str
+    local_port: int
+    principal: str
+    client_software_name: str
+    client_software_version: str
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """A request as it came, for the owner to serve. Answered with Forwarded."""
+
+    client: Client
+    frame: bytes
+
+
+class Forwarded(msgspec.Struct, frozen=True):
+    """The frame of an answer, and for how long its client is not served now: it has taken more than its quota."""
+
+    frame: bytes
+    throttle_ms: int = 0
+
+
+# ---- from both
+
+
+class DirectoryFailed(msgspec.Struct, frozen=True):
+    """A log directory is offline: for one process, so for all."""
+
+    path: str
+    reason: str

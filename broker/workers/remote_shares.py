@@ -1,0 +1,79 @@
+"""What a worker has in the place of the share coordinator, which is the owner's (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from broker.workers.messages import ReadShare, WriteShare
+from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey, ShareState, StateBatch
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+from runtime.deferred import Deferred
+
+if TYPE_CHECKING:
+    from broker.workers.link import Link
+    from runtime.timers import Timers
+
+#: A state that nobody takes up is not kept for longer: who asked has hung up, and it may not be so any more.
+_KEPT_MS = 5_000
+
+
+class RemoteShareCoordinator:
+    """The states of share-partitions that this worker leads.
+
+    Args:
+        on_read: called once a state is there that was asked for.
+    """
+
+    def __init__(self, link: Link, timers: Timers, on_read: Callable[[ShareKey], None]) -> None:
+        self._link = link
+        self._timers = timers
+        self._on_read = on_read
+        self._asked: dict[ShareKey, Deferred[ShareState]] = {}
+
+    def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
+        """The state, once. Raises Refused: COORDINATOR_LOAD_IN_PROGRESS until it is there, and as the coordinator."""
+        asked = self._asked.get(share)
+        if asked is None:
+            asked = self._asked[share] = self._link.ask(ReadShare(share, leader_epoch))
+            asked.add_done_callback(lambda done: self._on_answer(share, done))
+        if not asked.done:
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        del self._asked[share]
+        return asked.result()
+
+    def _on_answer(self, share: ShareKey, asked: Deferred[ShareState]) -> None:
+        def drop() -> None:
+            if self._asked.get(share) is asked:
+                del self._asked[share]
+
+        if self._asked.get(share) is asked:
+            self._timers.call_later(_KEPT_MS, drop)
+        self._on_read(share)
+
+    def forget(self, topic_id: bytes, group_id: str | None = None) -> None:
+        """What was read of a topic, by this group or any, is not so any more."""
+        for share in [each for each in self._asked if each.topic_id == topic_id]:
+            if group_id in (None, share.group_id):
+                del self._asked[share]
+
+    def write(
+        self,
+        share: ShareKey,
+        *,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+    ) -> Deferred[None]:
+        """Have changes taken over, in the order in which they are given here. Fails with Refused."""
+        return self._link.ask(
+            WriteShare(share, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
+        )
+
+    def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Struct:
+        """`response`: what is written here is answered for when it is where it has to be."""
+        return response

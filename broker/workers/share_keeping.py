@@ -1,0 +1,74 @@
+"""The owner's side of share-partitions that a worker leads: their states, which the share coordinator has (KIP-932)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.workers.messages import ReadShare, WriteShare
+from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey, ShareState
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+class ShareKeeper:
+    """For one process of a worker.
+
+    It goes on before it hears that a change was written. So after a change that was not, no other is taken of the same
+    share-partition until it reads anew: the others stand on the one that is missing.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._behind: set[ShareKey] = set()
+        #: Changes the disk is waited for with, of share-partitions that were not read since.
+        self._waiting: dict[ShareKey, set[object]] = {}
+
+    def read(self, asked: ReadShare) -> ShareState:
+        """The state, for the leader of that epoch. Raises Refused as `ShareCoordinator.read`."""
+        self._behind.discard(asked.share)
+        self._waiting.pop(asked.share, None)
+        return self._broker.share_states.read(asked.share, asked.leader_epoch)
+
+    def write(self, asked: WriteShare) -> Deferred[None] | None:
+        """Take changes over; a Deferred where the disk is waited for. Raises, or fails with, Refused."""
+        share = asked.share
+        if share in self._behind:
+            raise Refused(ErrorCode.FENCED_STATE_EPOCH, "What was written before is missing")
+        states = self._broker.share_states
+        try:
+            states.write(
+                share,
+                state_epoch=asked.state_epoch,
+                leader_epoch=asked.leader_epoch,
+                start_offset=asked.start_offset,
+                delivery_complete_count=asked.delivery_complete_count,
+                batches=asked.batches,
+            )
+        except Refused:
+            self._behind.add(share)
+            raise
+        failed: Any = ErrorCode  # the code itself
+        forced: Any = states.when_forced((share.text,), _WRITTEN, failed)
+        if not isinstance(forced, Deferred):
+            return None
+        change = object()
+        self._waiting.setdefault(share, set()).add(change)
+        return forced.then(lambda code: self._check(share, change, code))
+
+    def _check(self, share: ShareKey, change: object, code: ErrorCode) -> None:
+        waiting = self._waiting.get(share, set())
+        was_read_since = change not in waiting
+        waiting.discard(change)
+        if not waiting:
+            self._waiting.pop(share, None)
+        if code is not _WRITTEN:
+            if not was_read_since:  # else the worker knows of it: what it writes now stands on what there is
+                self._behind.add(share)
+            raise Refused(code, code.text)
+
+
+_WRITTEN: Any = ErrorCode.NONE

@@ -1,0 +1,212 @@
+"""A worker: as much of a broker as serves partitions. What is decided anywhere is decided by the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from broker.access.quotas.enforcement import enforce_quotas
+from broker.broker import Broker
+from broker.coordinators.share.coordinator import ShareCoordinator
+from broker.coordinators.share.partitions import SharePartitions
+from broker.coordinators.transaction.markers import append_marker
+from broker.network.listener import CannotBind, Listener
+from broker.network.settings import configure, inherited_listeners
+from broker.observability import logs
+from broker.requests.error_map import error_code_of
+from broker.requests.served_api import Row
+from broker.startup.node import Node
+from broker.workers.data import open_data
+from broker.workers.link import Link
+from broker.workers.messages import (
+    Begin,
+    DirectoryFailed,
+    EndOffset,
+    ForgetShares,
+    KnownEnds,
+    LogLevels,
+    Mark,
+    Open,
+    Ready,
+    Records,
+    Stop,
+)
+from broker.workers.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
+from broker.workers.remote_shares import RemoteShareCoordinator
+from broker.workers.requests import rows_of_a_worker
+from config import BrokerConfig
+from controller.controller import Controller
+from controller.quorum import MetadataQuorum
+from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from storage.errors import LogOffline
+from storage.log.directory import LogDirectory
+
+
+class Worker(Broker):
+    """Worker `begin.number`, in a process of its own. `link` leads to the owner.
+
+    Args:
+        sock: the worker's end of the link, on which `begin` has come.
+        end: ends the process, with an exit code.
+    """
+
+    def __init__(
+        self, begin: Begin, sock: socket.socket, loop: asyncio.AbstractEventLoop, end: Callable[[int], None]
+    ) -> None:
+        given = begin.config
+        config = BrokerConfig(given.path, dict(given.settings), given.values, given.listening)
+        super().__init__(config, loop)
+        self.ports = begin.ports
+        self.link = Link(loop, sock, self._serve, lambda: end(1))
+        self.number = begin.number
+        self._begin = begin
+        self._end = end
+        self._listeners: list[Listener] = []
+        self._is_going_down = False
+
+    # -- up ------------------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> Mapping[int, Row]:
+        return rows_of_a_worker(super()._rows())
+
+    def _bind(self) -> list[Listener]:
+        self._listeners = inherited_listeners(self._begin.listeners, self.clock)
+        return self._listeners
+
+    def _open_node(self) -> Node:
+        data = open_data(
+            self.config,
+            self._begin,
+            self.clock.now_ms(),
+            max_open_files=self._descriptors.log_files,
+            on_failure=self._directory_failed,
+        )
+        return cast(Node, data)
+
+    def _wire(self, node: Node) -> None:
+        number = self._begin.number
+        self._wire_data(node, self.config.node_id + number)
+        self._follower = FollowingController(
+            self.config,
+            self._begin.cluster_id,
+            node.image,
+            self.partitions,
+            node.directory_ids,
+            self.loop.call_soon,
+            number,
+            self._begin.last_offset,
+            self.link,
+        )
+        self.controller = cast(Controller, self._follower)
+        self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
+        self.remote_transactions = RemoteTransactionCoordinator(self.link)
+        self._remote_shares = RemoteShareCoordinator(self.link, self.timers, self._on_share_read)
+        self.share_states = cast(ShareCoordinator, self._remote_shares)
+        self.share_partitions = SharePartitions(self)
+        self._follower.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
+        enforce_quotas(self, node.image)
+
+    async def _open(self, listeners: list[Listener]) -> None:
+        for directory in self.logs.directories:
+            if not directory.is_online:
+                self._tell_failure(directory)
+        self.controller.host_all()
+        self.partitions.tell_offline()
+        self._start_data()
+        configure(self.server, self.config, listeners)
+        self.lazy_imports.start()
+        self.link.tell(Ready())
+        self.link.listen()
+
+    # -- down ----------------------------------------------------------------------------------------------------------
+
+    def _stop_when_asked(self) -> Deferred[dict[str, str]]:
+        stopped: Deferred[dict[str, str]] = Deferred()
+
+        def tell(done: asyncio.Task[None]) -> None:
+            error = done.exception()
+            if error is None:
+                # Also those that failed while the logs were closed, which nobody has told the owner.
+                directories = self.logs.directories
+                stopped.resolve({each.path: each.failure for each in directories if each.failure is not None})
+            else:
+                stopped.fail(error)
+            self._end(0 if error is None else 1)
+
+        self._is_going_down = True
+        stopping = self.loop.create_task(self.stop())
+        stopping.add_done_callback(tell)
+        return stopped
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _go_on_without(self, directory: LogDirectory) -> None:
+        self.partitions.take_offline(directory)
+        self._tell_failure(directory)
+
+    def _tell_failure(self, directory: LogDirectory) -> None:
+        self.controller.directory_failed(directory.path)
+        self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
+
+    # -- what the owner says -------------------------------------------------------------------------------------------
+
+    def _serve(self, message: Any) -> object:
+        if isinstance(message, Records):
+            return self._follower.follow(message)
+        if isinstance(message, Mark):
+            return self._mark(message)
+        if isinstance(message, EndOffset):
+            return self._end_offset(message)
+        if isinstance(message, KnownEnds):
+            opened = self.logs.logs
+            found = {place: opened[place] for place in message.places if place in opened}
+            return {place: log.high_watermark for place, log in found.items() if log.directory.is_online}
+        if isinstance(message, ForgetShares):
+            self._remote_shares.forget(message.topic_id, message.group_id)
+            self.share_partitions.forget(message.group_id, message.topic_id, message.partitions)
+        elif isinstance(message, DirectoryFailed):
+            self.fail_directory(message.path, message.reason)
+        elif isinstance(message, LogLevels):
+            logs.take_over(message.levels)
+        elif isinstance(message, Open):
+            # After a restart there may be Records before it whose partitions are not all made yet.
+            self._follower.when_hosted().add_done_callback(lambda _: self._let_in())
+        elif isinstance(message, Stop):
+            return self._stop_when_asked()
+        return None
+
+    def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
+        if self._follower.is_to_be_hosted(asked.topic, asked.partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
+        return append_marker(self, asked.marker, asked.topic, asked.partition)
+
+    def _end_offset(self, asked: EndOffset) -> int:
+        """Raises Refused."""
+        partition = self.partitions.get(asked.topic, asked.partition)
+        if partition is None:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        try:
+            return partition.high_watermark
+        except LogOffline as error:
+            raise Refused(error_code_of(error)) from error
+
+    def _on_share_read(self, share: ShareKey) -> None:
+        """Fetches wait for the state of a share-partition."""
+        partition = self.partitions.get_by_id(share.topic_id, share.partition)
+        if partition is not None:
+            self.purgatory.check_soon(partition)
+
+    def _let_in(self) -> None:
+        if self._is_going_down:
+            return
+        try:
+            self.server.open(self._listeners)
+        except CannotBind:
+            self._end(1)
+        else:
+            self.opening.start()

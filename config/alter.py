@@ -1,0 +1,302 @@
+"""Changes of configurations, decided as Kafka's broker and then its controller decide them; nothing is written.
+
+A resource's change is either whole or refused: `plan_*` give what would have to be recorded, or raise `Refusal` with
+the code and the sentence for the client. Order of checks, and what each is blamed on, as seen on Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker.observability import logs
+from metadata.features import CORDONED_DIRECTORIES_LEVEL, ELIGIBLE_LEADER_REPLICAS
+from metadata.image import ResourceType
+from metadata.topic_names import name_problem
+from protocol.errors import ErrorCode
+
+from .dynamic import check_dynamic
+from .errors import ConfigError
+from .key import KeyTable
+from .keys import BROKER_KEYS, TOPIC_KEYS
+from .resources import SubscriptionError, validate_client_metrics_config, validate_group_config
+from .unknown import dynamic_row_of
+from .values import ConfigType
+
+if TYPE_CHECKING:
+    from metadata.image import MetadataImage
+
+    from .broker_config import BrokerConfig, Trial
+
+MIN_ISR = "min.insync.replicas"
+CORDONED = "cordoned.log.dirs"
+
+Changes = dict[str, str | None]
+"""New values by key; None takes the value away."""
+
+
+class Operation(IntEnum):
+    """What to do to a single key (KIP-339). APPEND and SUBTRACT are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_OPERATIONS = frozenset(Operation)
+
+
+class Alteration(msgspec.Struct, frozen=True):
+    """One key's change as a client asks for it; `operation` may be a number that means nothing."""
+
+    key: str
+    operation: int
+    value: str | None
+
+
+class Refusal(Exception):
+    """Why a resource is not changed. `message` None where Kafka gives none."""
+
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def _invalid_request(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _invalid_config(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_CONFIG, message)
+
+
+def repeated(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Resources that stand in a request more than once: none of their changes is made."""
+    return {resource for resource, count in Counter(resources).items() if count > 1}
+
+
+REPEATED = _invalid_request("Each resource must appear at most once.")
+
+
+def plan_incremental(
+    config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], alterations: Collection[Alteration]
+) -> Changes:
+    """What IncrementalAlterConfigs would change of a resource other than a logger."""
+    kind, name = resource
+    _check_request(alterations, values_optional=True)
+    current = image.config(kind, name)
+    if kind == ResourceType.BROKER:
+        _check_broker_name(config, name)
+        changes = {each.key: _after(BROKER_KEYS, current, each, _refuse_broker_operation) for each in alterations}
+        _check_broker(config, name, _merged(current, changes))
+    elif kind not in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        raise _invalid_request(f"Unknown resource type {kind}")
+    else:
+        keys: KeyTable = TOPIC_KEYS if kind == ResourceType.TOPIC else {}
+        changes = {each.key: _after(keys, current, each, _refuse_operation) for each in alterations}
+    _check(config, image, resource, current, changes)
+    return changes
+
+
+def plan_replacement(
+    config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], values: Collection[Alteration]
+) -> Changes:
+    """What AlterConfigs would change: the values given are all that the resource has afterwards."""
+    kind, name = resource
+    _check_request(values, values_optional=False)
+    current = image.config(kind, name)
+    changes: Changes = dict.fromkeys(current)
+    changes.update({each.key: each.value for each in values})
+    if kind == ResourceType.BROKER:
+        _check_broker_name(config, name)
+        _check_broker(config, name, _merged(current, changes))
+    elif kind not in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        raise _invalid_request(f"Unknown resource type {kind}")
+    _check(config, image, resource, current, changes)
+    return changes
+
+
+def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
+    """Which levels of loggers would change (KIP-412); they are no part of the metadata. Raises Refusal."""
+    _check_request(alterations, values_optional=True)
+    if not config.is_own_id(_node_id(name)):  # each worker's: one process's levels are those of all
+        raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")
+    changes: Changes = {}
+    for each in alterations:
+        if each.operation not in _OPERATIONS:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        operation = Operation(each.operation)
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            raise _invalid_request(f"{operation.name} operation is not allowed for the BROKER_LOGGER resource")
+        level = each.value if operation is Operation.SET else None
+        try:
+            logs.check_level(each.key, level)
+        except logs.LoggerError as error:
+            raise _invalid_config(str(error)) from None
+        if level is None and each.key == logs.ROOT:
+            raise _invalid_request("Removing the log level of the root logger is not allowed")
+        changes[each.key] = level
+    return changes
+
+
+def _check_request(alterations: Collection[Alteration], *, values_optional: bool) -> None:
+    if len({each.key for each in alterations}) != len(alterations):
+        raise _invalid_request("Error due to duplicate config keys")
+    missing = [
+        each.key
+        for each in alterations
+        if each.value is None and not (values_optional and each.operation == Operation.DELETE)
+    ]
+    if missing:
+        raise _invalid_request(f"Null value not supported for : {', '.join(missing)}")
+
+
+def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, refuse: _Refuse) -> str | None:
+    """A key's text after one alteration. Lists begin at the default of the table where there is no dynamic value."""
+    if alteration.operation == Operation.SET:
+        return alteration.value
+    if alteration.operation == Operation.DELETE:
+        return None
+    row = keys.get(alteration.key)
+    if (
+        alteration.operation not in (Operation.APPEND, Operation.SUBTRACT)
+        or row is None
+        or row.type is not ConfigType.LIST
+    ):
+        raise refuse(alteration)
+    assert alteration.value is not None
+    text = current.get(alteration.key, row.default_text)
+    entries = text.split(",") if text else []
+    given = alteration.value.rstrip(",")
+    # Commas at the end stand for nothing; an empty text is an entry.
+    for entry in given.split(",") if given or not alteration.value else ():
+        if alteration.operation == Operation.SUBTRACT:
+            if entry in entries:
+                entries.remove(entry)
+        elif entry not in entries:
+            entries.append(entry)
+    return ",".join(entries)
+
+
+class _Refuse:
+    """How an operation that can not be done is refused: brokers' keys are looked at by Kafka's broker, others later."""
+
+    def __init__(self, is_broker: bool) -> None:
+        self._is_broker = is_broker
+
+    def __call__(self, alteration: Alteration) -> Refusal:
+        if alteration.operation not in _OPERATIONS:
+            if self._is_broker:
+                return _invalid_request(f"Unknown operations type {alteration.operation}")
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if self._is_broker and dynamic_row_of(alteration.key) is None:
+            return _invalid_config(f"Unknown config name: {alteration.key}")
+        operation = Operation(alteration.operation).name
+        if self._is_broker:
+            return _invalid_config(f"Config value {operation.lower()} is not allowed for config key: {alteration.key}")
+        return _invalid_config(f"Can't {operation} to key {alteration.key} because its type is not LIST.")
+
+
+_refuse_broker_operation, _refuse_operation = _Refuse(True), _Refuse(False)
+
+
+def _merged(current: Mapping[str, str], changes: Changes) -> dict[str, str]:
+    merged = {**current, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _node_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise _invalid_request(f"Node id must be an integer, but it is: {name}") from None
+
+
+def _check_broker_name(config: BrokerConfig, name: str) -> None:
+    if name and (node_id := _node_id(name)) != config.node_id:
+        why = ", a worker that has the configuration of the first one" if config.is_own_id(node_id) else ""
+        raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
+
+
+def trials(config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes) -> list[Trial]:
+    """What is to be tried, besides, before a resource's changes may be made."""
+    kind, name = resource
+    if kind != ResourceType.BROKER:
+        return []
+    texts = _merged(image.config(kind, name), changes)
+    return config.trials(config.cluster_default, texts) if name else config.trials(texts, config.per_broker)
+
+
+def refusal_by(trials_of_one: Iterable[Trial]) -> Refusal | None:
+    """Why a resource is not changed after all; not on the loop."""
+    problem = next(filter(None, (trial() for trial in trials_of_one)), None)
+    return None if problem is None else _invalid_request(problem.message)
+
+
+def _check_broker(config: BrokerConfig, name: str, texts: Mapping[str, str]) -> None:
+    try:
+        check_dynamic(config, texts, per_broker=bool(name))
+    except ConfigError as error:
+        raise _invalid_request(str(error)) from None
+
+
+def _check(
+    config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], current: Mapping[str, str], changes: Changes
+) -> None:
+    """What Kafka's controller looks at: names, values and combinations, at last whether there is such a topic."""
+    kind, name = resource
+    merged = _merged(current, changes)
+    try:
+        if kind == ResourceType.BROKER:
+            _check_eligible_leaders(image, name, changes)
+            _check_cordons(image, changes)
+        elif kind == ResourceType.TOPIC:
+            _check_topic_name(name)
+            given = {key: value for key, value in changes.items() if value is not None}
+            config.validate_topic_config(given, {key: text for key, text in merged.items() if key not in given})
+            if image.topic(name) is None:
+                raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        elif kind == ResourceType.GROUP:
+            if not name:
+                raise _invalid_request("Default group resources are not allowed.")
+            validate_group_config(config, merged)
+        else:
+            if not name:
+                raise _invalid_request("Subscription name can't be empty")
+            validate_client_metrics_config(merged)
+    except SubscriptionError as error:
+        raise _invalid_request(str(error)) from None
+    except ConfigError as error:
+        raise _invalid_config(str(error)) from None
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise _invalid_request("Default topic resources are not allowed.")
+    problem = name_problem(name)
+    if problem is not None:
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def _check_eligible_leaders(image: MetadataImage, name: str, changes: Changes) -> None:
+    """With eligible leader replicas (KIP-966) the cluster's min.insync.replicas stays, and no broker has its own."""
+    if MIN_ISR not in changes or not image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
+        return
+    if name:
+        raise _invalid_config(f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.")
+    if changes[MIN_ISR] is None:
+        raise _invalid_config(f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
+
+
+def _check_cordons(image: MetadataImage, changes: Changes) -> None:
+    """Directories are cordoned from metadata.version 4.3 on (KIP-1066)."""
+    if CORDONED in changes and image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
+        raise _invalid_config(
+            f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+        )

@@ -1,0 +1,41 @@
+"""TLS in the configuration: stores, passwords and rules of each listener, tried before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from security.principal_rules import PrincipalRules, RulesError
+
+from .broker_config import BrokerConfig
+from .errors import Problem
+
+_RULES = "ssl.principal.mapping.rules"
+
+
+def tls_problems(config: BrokerConfig) -> Iterator[Problem]:
+    """Why listeners with TLS cannot be served as they are configured; what several share is told once."""
+    from config.tls_context import TlsSettings  # which knows this package
+
+    told: set[Problem] = set()
+    for listener in config.listeners:
+        if not listener.security_protocol.endswith("SSL"):
+            continue
+        found = (
+            TlsSettings(config, listener.name, listener.security_protocol).problem(),
+            _rules_problem(config, listener.name),
+        )
+        for problem in found:
+            if problem is not None and problem not in told:
+                told.add(problem)
+                yield problem
+
+
+def _rules_problem(config: BrokerConfig, listener_name: str) -> Problem | None:
+    rules = str(config.get_for_listener(listener_name, _RULES) or "")
+    try:
+        PrincipalRules(rules)
+    except RulesError as error:
+        own = f"listener.name.{listener_name.lower()}.{_RULES}"
+        key = own if own in config.originals() else _RULES
+        return Problem(key, rules, str(error), "DEFAULT, or RULE:pattern/replacement/[LU], with commas between")
+    return None

@@ -1,0 +1,55 @@
+"""What the console's visitors see of a broker, by what the broker has told of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from console.broker_log import BrokerLog
+from console.cluster.client import Client
+from console.errors import Refused
+from console.login_sessions import Login, Visits
+from console.logs.log_directories import LogDirectories
+from console.logs.readable import ReadableLogDirectories
+from console.pushing import Pushing
+from console.rates import Scraper
+from console.settings import Settings
+from console.sources import Sources
+
+_LONGEST = 1000
+
+
+def visits(settings: Settings, log: BrokerLog) -> Visits:
+    """Of everybody, or of the broker's users where it asks who comes."""
+    url = settings.metrics_url
+    scraper, pushing = (None, None) if url is None else (Scraper(url), Pushing(url))
+    if not settings.mechanisms:
+        return Visits(Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log))
+
+    def sources_of(client: Client) -> Sources:
+        return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, pushing, log)
+
+    return Visits(None, _login(settings, sources_of))
+
+
+def _login(settings: Settings, sources_of: Callable[[Client], Sources]) -> Login:
+    """By the mechanisms of SASL that the broker has, one after the other: a user may have a password in one of them."""
+
+    def enter(user: str, password: str) -> Sources:
+        if not user or not password or len(user) > _LONGEST or len(password) > _LONGEST or "\0" in user + password:
+            raise Refused("User or password is wrong")
+        for mechanism in settings.mechanisms:
+            client = Client(settings.bootstrap, _properties(settings, mechanism, user, password))
+            if client.is_known():
+                return sources_of(client)
+        raise Refused("User or password is wrong")
+
+    return enter
+
+
+def _properties(settings: Settings, mechanism: str, user: str, password: str) -> dict[str, str]:
+    found = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
+    if settings.ca_file is None:
+        return {**found, "security.protocol": "SASL_PLAINTEXT"}
+    # its name in the certificate is one for other machines; here it is who has the key
+    tls = {"ssl.ca.location": settings.ca_file, "ssl.endpoint.identification.algorithm": "none"}
+    return {**found, **tls, "security.protocol": "SASL_SSL"}

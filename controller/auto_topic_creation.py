@@ -1,0 +1,54 @@
+"""How topics are made that nobody asks for by name: the coordinators' own, and those that clients just use."""
+
+from __future__ import annotations
+
+from config import BrokerConfig
+from metadata.create_topics import NewTopic
+from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+
+
+def creatable_topic(config: BrokerConfig, name: str, brokers: int) -> NewTopic:
+    """The topic as Kafka would make it: internal ones by keys of their own, others by the defaults.
+
+    `brokers`: how many there are, which bounds the replication factors that nobody has set.
+    """
+    if name == CONSUMER_OFFSETS:
+        return NewTopic(
+            name,
+            config.get_int("offsets.topic.num.partitions"),
+            config.internal_topic_value("offsets.topic.replication.factor", brokers),
+            configs={
+                "compression.type": "producer",
+                "cleanup.policy": "compact",
+                "segment.bytes": str(config.get_int("offsets.topic.segment.bytes")),
+            },
+        )
+    if name == TRANSACTION_STATE:
+        return NewTopic(
+            name,
+            config.get_int("transaction.state.log.num.partitions"),
+            config.internal_topic_value("transaction.state.log.replication.factor", brokers),
+            configs={
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": str(config.internal_topic_value("transaction.state.log.min.isr", brokers)),
+                "segment.bytes": str(config.get_int("transaction.state.log.segment.bytes")),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    if name == SHARE_GROUP_STATE:
+        return NewTopic(
+            name,
+            config.get_int("share.coordinator.state.topic.num.partitions"),
+            config.internal_topic_value("share.coordinator.state.topic.replication.factor", brokers),
+            configs={
+                "compression.type": "producer",
+                "cleanup.policy": "delete",
+                "min.insync.replicas": str(
+                    config.internal_topic_value("share.coordinator.state.topic.min.isr", brokers)
+                ),
+                "segment.bytes": str(config.get_int("share.coordinator.state.topic.segment.bytes")),
+                "retention.ms": "-1",
+            },
+        )
+    return NewTopic(name)

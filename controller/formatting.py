@@ -1,0 +1,214 @@
+"""Whose data the log directories hold, and making new ones ready: meta.properties, bootstrap.checkpoint, the first
+snapshot.
+
+An empty directory is formatted at the first start, or beforehand by `pybroker format`, as `kafka-storage format
+--standalone` does it: a random cluster id, an id for each directory, the feature levels to begin with, and this node as
+the only voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not).
+Looking comes before touching: directories of another node or cluster are refused as they are. meta.properties comes
+last, so that what a crash left half done is formatted anew.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from controller.metadata_snapshot import (
+    BOOTSTRAP_FILE,
+    Quorum,
+    SnapshotId,
+    build_snapshot,
+    read_snapshot,
+    write_snapshot,
+)
+from metadata.features import BOOTSTRAP_FEATURES, KRAFT_VERSION, SUPPORTED_FEATURES
+from metadata.framing import MetadataRecord
+from metadata.image import Endpoint
+from metadata.registration import feature_records
+from protocol.messages.data import VotersRecord
+from protocol.messages.data.control_records import Endpoint as VoterEndpoint
+from protocol.messages.data.control_records import KRaftVersionFeature, VotersVoter
+from storage.checkpoints import LOCK, META_PROPERTIES, MetaProperties, read_meta_properties, write_meta_properties
+from storage.errors import CorruptFile, DirectoryRefused
+from storage.fs import FileSystem
+
+METADATA_LOG = "__cluster_metadata-0"
+#: What formatting leaves in a directory that is not to have the metadata log, and what a file system has of its own.
+_FIRST_FILES = {META_PROPERTIES, BOOTSTRAP_FILE, LOCK, "lost+found"}
+DEFAULT_CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093, 0)
+
+
+class NodeData(msgspec.Struct, frozen=True):
+    """What the directories say of themselves; `directory_ids` by path."""
+
+    cluster_id: str
+    directory_ids: Mapping[str, bytes]
+
+
+def id_text(data: bytes) -> str:
+    """A 16 byte id as Kafka writes it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def id_bytes(text: str) -> bytes:
+    """The 16 bytes of an id. Raises ValueError."""
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(data) != 16:
+        raise ValueError(f"{text} is no id of 16 bytes")
+    return data
+
+
+def inspect(
+    fs: FileSystem,
+    directories: Sequence[str],
+    metadata_directory: str,
+    node_id: int,
+    cluster_id: str | None = None,
+) -> dict[str, MetaProperties]:
+    """Read meta.properties of those directories that have it; touches nothing.
+
+    Raises DirectoryRefused for another node's or cluster's data, or data without its meta.properties. `cluster_id` is
+    what the configuration says, if it says anything.
+    """
+    found = formatted(fs, [*directories, metadata_directory], node_id)
+    for path, properties in found.items():
+        if cluster_id is not None and cluster_id != properties.cluster_id:
+            message = f"belongs to cluster {properties.cluster_id}, but pybroker.cluster.id is {cluster_id}"
+            raise DirectoryRefused(path, message)
+    if metadata_directory not in found:
+        other = next((path for path in found if not _is_only_formatted(fs, path)), None)
+        if other is not None:
+            raise DirectoryRefused(metadata_directory, f"has no meta.properties, while {other} has one: is it mounted?")
+        if _has_metadata_log(fs, metadata_directory):
+            raise DirectoryRefused(metadata_directory, "has a metadata log, but no meta.properties to say whose it is")
+    return found
+
+
+def formatted(fs: FileSystem, directories: Sequence[str], node_id: int) -> dict[str, MetaProperties]:
+    """meta.properties of those directories that have it, by path.
+
+    Raises DirectoryRefused for another node's data, and for directories of several clusters.
+    """
+    found: dict[str, MetaProperties] = {}
+    for path in dict.fromkeys(directories):
+        properties = _read(fs, path)
+        if properties is not None:
+            _check(path, properties, node_id, found)
+            found[path] = properties
+    return found
+
+
+def _read(fs: FileSystem, path: str) -> MetaProperties | None:
+    try:
+        return read_meta_properties(fs, path)
+    except CorruptFile as error:
+        raise DirectoryRefused(path, f"meta.properties cannot be used: {error.reason}") from None
+    except OSError as error:
+        raise DirectoryRefused(path, f"cannot be read: {error.strerror or error}") from None
+
+
+def _check(path: str, properties: MetaProperties, node_id: int, others: Mapping[str, MetaProperties]) -> None:
+    if properties.version == 0:
+        raise DirectoryRefused(path, "was written by a broker that kept its metadata in ZooKeeper")
+    if properties.node_id != node_id:
+        raise DirectoryRefused(path, f"belongs to node {properties.node_id}, but node.id is {node_id}")
+    for other_path, other in others.items():
+        if other.cluster_id != properties.cluster_id:
+            message = f"belongs to cluster {properties.cluster_id}, but {other_path} to cluster {other.cluster_id}"
+            raise DirectoryRefused(path, message)
+        if properties.directory_id is not None and other.directory_id == properties.directory_id:
+            raise DirectoryRefused(path, f"has the same directory.id as {other_path}: one is a copy of the other")
+
+
+def _is_only_formatted(fs: FileSystem, directory: str) -> bool:
+    """Whether no broker has run with it yet: then a crash may have kept the metadata directory, the last, from it."""
+    return all(entry.name.removesuffix(".tmp") in _FIRST_FILES for entry in fs.list(directory))
+
+
+def _has_metadata_log(fs: FileSystem, directory: str) -> bool:
+    path = f"{directory}/{METADATA_LOG}"
+    return fs.exists(path) and any(entry.name.endswith(".log") and entry.size_bytes for entry in fs.list(path))
+
+
+def make_ready(
+    fs: FileSystem,
+    directories: Sequence[str],
+    metadata_directory: str,
+    node_id: int,
+    found: Mapping[str, MetaProperties],
+    *,
+    new_id: Callable[[], bytes],
+    now_ms: int,
+    cluster_id: str | None = None,
+    controllers: Sequence[Endpoint] = (),
+    features: Mapping[str, int] = BOOTSTRAP_FEATURES,
+    static_quorum: bool = False,
+    users: Sequence[MetadataRecord] = (),
+    spare: Callable[[str, OSError], bool] = lambda path, error: False,
+) -> NodeData:
+    """Format what is not; the directories are there and locked. Raises OSError.
+
+    `cluster_id` is for a new cluster, random where it is not given; `controllers` are this node's controller listeners;
+    with `static_quorum` the log does not name this node as its voter, a configuration does (kraft.version 0); `users`
+    are the credentials of those who can log in from the beginning; `spare(path, error)` says whether to do without a
+    directory, other than that of the metadata, that cannot be written.
+    """
+    bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
+    cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
+    ids = {}
+
+    def format_one(path: str) -> None:
+        properties = found.get(path)
+        if properties is None or properties.directory_id is None:
+            directory_id = new_id()
+            if properties is None:
+                fs.replace_file(f"{path}/{BOOTSTRAP_FILE}", bootstrap, sync=True)
+            if path == metadata_directory and properties is None and not static_quorum:
+                _name_voter(fs, path, node_id, directory_id, controllers, now_ms)
+            properties = MetaProperties(cluster, node_id, id_text(directory_id))
+            write_meta_properties(fs, path, properties)
+        assert properties.directory_id is not None
+        ids[path] = id_bytes(properties.directory_id)
+
+    # The metadata directory last: the others are then formatted for the same cluster if a crash comes between.
+    for path in sorted(dict.fromkeys([*directories, metadata_directory]), key=lambda path: path == metadata_directory):
+        try:
+            format_one(path)
+        except OSError as error:
+            if path == metadata_directory or not spare(path, error):
+                raise
+    return NodeData(cluster, ids)
+
+
+def quorum_of(node_id: int, directory_id: bytes, controllers: Sequence[Endpoint]) -> Quorum:
+    """This node as the only voter, named in the log itself (kraft.version 1)."""
+    lowest, highest = SUPPORTED_FEATURES[KRAFT_VERSION]
+    voter = VotersVoter(
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        endpoints=[
+            VoterEndpoint(name=each.name, host=each.host, port=each.port)
+            for each in controllers or (DEFAULT_CONTROLLER,)
+        ],
+        kraft_version_feature=KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest),
+    )
+    return Quorum(highest, VotersRecord(voters=[voter]))
+
+
+def _name_voter(
+    fs: FileSystem, path: str, node_id: int, directory_id: bytes, controllers: Sequence[Endpoint], now_ms: int
+) -> None:
+    quorum = quorum_of(node_id, directory_id, controllers)
+    log_path = f"{path}/{METADATA_LOG}"
+    fs.make_directory(log_path)
+    write_snapshot(fs, log_path, SnapshotId(0, 0), build_snapshot((), now_ms, last_contained_ms=now_ms, quorum=quorum))
+
+
+def formatted_with(fs: FileSystem, metadata_directory: str) -> list[MetadataRecord]:
+    """What a directory was formatted with; our own where bootstrap.checkpoint is missing. Raises CorruptFile."""
+    path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
+    if not fs.exists(path):
+        return feature_records()
+    return [record for record in read_snapshot(fs, path).records if isinstance(record, MetadataRecord)]

@@ -1,0 +1,186 @@
+"""When a snapshot of the metadata is written, and what goes once it is there (KIP-630).
+
+A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or with any new records
+metadata.log.max.snapshot.interval.ms after the last one. As each start and each clean stop writes a record a
+partition, a clean stop writes one if the next start would have to read a lot without; and so does a start that had to,
+since crashes went before it. Of the snapshots, and of the segments that the oldest of them makes superfluous,
+metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always the newest snapshot. Files are written
+and removed off the loop, one snapshot at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from config import BrokerConfig
+from controller.metadata_log import MetadataLog
+from controller.metadata_snapshot import (
+    SnapshotId,
+    last_contained_ms,
+    snapshots_in,
+    write_snapshot,
+)
+from metadata.image import MetadataImage
+from runtime.deferred import Deferred
+from runtime.thread_pool import Offload
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.log.partition_log import PartitionLog
+from storage.log.retention import expired_segments, remove_segments
+from storage.log.tasks import FlushTask
+
+log = logging.getLogger(__name__)
+
+#: Some 50,000 records, half a second of a start.
+LONG_START_BYTES = 3 << 20
+#: A tenth of that. While the loop serves nobody, a snapshot costs less than to read what it stands for.
+LONG_STOP_BYTES = 300 << 10
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How old snapshots may be, and how many bytes they may take with the log, which has `log_bytes`; -1: no limit."""
+
+    retention_ms: int
+    retention_bytes: int
+    log_bytes: int
+
+    def superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
+        """How many of the oldest snapshots go, by their ages and sizes; never the last one."""
+        total = sum(sizes) + self.log_bytes
+        count = 0
+        while count < len(sizes) - 1 and (0 <= self.retention_ms < ages_ms[count] or 0 <= self.retention_bytes < total):
+            total -= sizes[count]
+            count += 1
+        return count
+
+
+class MetadataRetention:
+    """Belongs to the event loop's thread. Call `check` whenever something was forced to the disk."""
+
+    def __init__(
+        self,
+        metadata_log: MetadataLog,
+        image: MetadataImage,
+        config: BrokerConfig,
+        offload: Offload,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log = metadata_log
+        self._image = image
+        self._config = config
+        self._offload = offload
+        self._now_ms = now_ms
+        self._last_ms = now_ms()
+        self._running = False
+        #: Whether this start had to read so much that the next one should not have to.
+        self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
+
+    def check(self) -> None:
+        """Write a snapshot if one is due, and all that it would stand for is on the disk.
+
+        What was appended meanwhile may not be: after a power loss a snapshot beyond the end of the log is not used, and
+        those before it may be gone.
+        """
+        now_ms = self._now_ms()
+        partition_log = self._log.partition_log
+        is_on_disk = partition_log.directory.is_online and partition_log.recovery_point == self._log.end_offset
+        if self._running or not is_on_disk or not self._is_due(now_ms):
+            return
+        self._last_ms = now_ms
+        self._long_start = False
+        prepared = self._log.prepare_snapshot(self._image, now_ms)
+        if prepared is None:
+            return
+        self._running = True
+        snapshot_id, data = prepared
+        fs, path = partition_log.directory.fs, self._log.path
+        limits = _limits(self._config, partition_log)
+        written = self._offload(_write_and_choose, fs, path, snapshot_id, data, limits, now_ms)
+        written.add_done_callback(self._finish)
+
+    def _is_due(self, now_ms: int) -> bool:
+        new_bytes = self._log.bytes_since_snapshot
+        interval_ms = self._config.get_int("metadata.log.max.snapshot.interval.ms")
+        return (
+            self._long_start
+            or new_bytes >= self._config.get_int("metadata.log.max.record.bytes.between.snapshots")
+            or (new_bytes > 0 and 0 < interval_ms <= now_ms - self._last_ms)
+        )
+
+    def _finish(self, written: Deferred[SnapshotId]) -> None:
+        self._running = False
+        partition_log = self._log.partition_log
+        try:
+            oldest = written.result()
+            paths = _begin_log_at(partition_log, oldest, self._now_ms())
+        except OSError as error:
+            log.warning("No snapshot of the metadata was written: %s", error)
+            partition_log.directory.fail(error)
+            return
+        log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)
+        if paths:
+            self._offload(_remove, partition_log.directory.fs, paths)
+
+
+def write_last_snapshot(metadata_log: MetadataLog, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
+    """At a clean stop, if the next start would have to read a lot without. LogOffline, OSError."""
+    if metadata_log.bytes_since_snapshot < LONG_STOP_BYTES:
+        return
+    partition_log = metadata_log.partition_log
+    forced = FlushTask(partition_log, now_ms, with_active=True)  # it may not stand for what a power loss takes
+    forced.run()
+    forced.apply()
+    forced.check()
+    prepared = metadata_log.prepare_snapshot(image, now_ms)
+    assert prepared is not None
+    fs = partition_log.directory.fs
+    oldest = _write_and_choose(fs, metadata_log.path, *prepared, _limits(config, partition_log), now_ms)
+    _remove(fs, _begin_log_at(partition_log, oldest, now_ms))
+
+
+def _limits(config: BrokerConfig, partition_log: PartitionLog) -> Limits:
+    return Limits(
+        config.get_int("metadata.max.retention.ms"),
+        config.get_int("metadata.max.retention.bytes"),
+        partition_log.size_bytes,
+    )
+
+
+def _begin_log_at(partition_log: PartitionLog, oldest: SnapshotId, now_ms: int) -> list[str]:
+    """Take out of the log what the oldest snapshot stands for, as far as segments go: the files to be removed."""
+    partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
+    return remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
+
+
+def _write_and_choose(
+    fs: FileSystem,
+    path: str,
+    snapshot_id: SnapshotId,
+    data: bytes,
+    limits: Limits,
+    now_ms: int,
+) -> SnapshotId:
+    """Write a snapshot and remove those that are superfluous then; the oldest that is left."""
+    write_snapshot(fs, path, snapshot_id, data)
+    found = snapshots_in(fs, path)
+    sizes = {entry.name: entry.size_bytes for entry in fs.list(path)}
+    ages_ms = [now_ms - _time_of(fs, f"{path}/{each.file_name}") for each in found]
+    count = limits.superfluous(ages_ms, [sizes[each.file_name] for each in found])
+    _remove(fs, [f"{path}/{each.file_name}" for each in found[:count]])
+    return found[count]
+
+
+def _time_of(fs: FileSystem, path: str) -> int:
+    """The time of the last record in a snapshot; one that cannot be read is as old as can be."""
+    try:
+        return last_contained_ms(fs, path)
+    except CorruptFile:
+        return 0
+
+
+def _remove(fs: FileSystem, paths: list[str]) -> None:
+    for path in paths:
+        fs.remove(path)

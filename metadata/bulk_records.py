@@ -1,0 +1,124 @@
+"""Records of many partitions that differ in little, as they come by the thousand: what a snapshot has of each, and what
+a start and a clean stop change of each.
+
+    PartitionChanges     one change of many partitions: a PartitionChangeRecord for each, decided, encoded and replayed
+                         together
+    PartitionReader      PartitionRecords out of bytes; those like the last one cost a comparison
+
+Both give what the records' schemas do, byte for byte and value for value (`tests/unit/metadata/test_bulk_records.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct as Layout
+from typing import Any, TypeAlias
+
+import msgspec
+
+from metadata.features import record_version
+from metadata.framing import AnyRecord, MetadataRecord, decode_record, encode_record
+from metadata.partition_registration import PartitionRegistration, registration_of
+from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord
+from protocol.primitives import ZERO_UUID
+
+#: Frame version, record type and version, each a varint of one byte; then partition and topic id, in both records.
+_HEAD = 3
+_BEHIND_PARTITION = _HEAD + 4
+_BEHIND_TOPIC = _BEHIND_PARTITION + 16
+_MANY = 127
+_PARTITION = Layout(">i")
+_EPOCHS = Layout(">ii")
+
+_NEW_TUPLE = tuple.__new__
+
+
+class PartitionChanges(msgspec.Struct, frozen=True):
+    """The same change of partitions, in the order of their records.
+
+    `fields` are those of PartitionChangeRecord that say something; `partitions` are (topic id, partition).
+    """
+
+    version: int
+    fields: dict[str, Any]
+    partitions: list[tuple[bytes, int]]
+
+    def record(self, topic_id: bytes, partition: int) -> MetadataRecord:
+        """The record of one of them."""
+        value = PartitionChangeRecord.new(topic_id=topic_id, partition_id=partition, **self.fields)
+        return MetadataRecord(PartitionChangeRecord, self.version, value)
+
+    def encode(self) -> Iterator[bytes]:
+        """The bytes of each record."""
+        one = encode_record(self.record(ZERO_UUID, 0))
+        head, rest = one[:_HEAD], one[_BEHIND_TOPIC:]
+        number = _PARTITION.pack
+        for topic_id, partition in self.partitions:
+            yield b"%b%b%b%b" % (head, number(partition), topic_id, rest)
+
+
+#: What is written into the log as one batch.
+Changes: TypeAlias = MetadataRecord | PartitionChanges
+
+
+def encode_records(records: Iterable[AnyRecord | PartitionChanges]) -> Iterator[bytes]:
+    """The bytes of each record. Raises EncodeError."""
+    for record in records:
+        if isinstance(record, PartitionChanges):
+            yield from record.encode()
+        else:
+            yield encode_record(record)
+
+
+class ChangesBuilder:
+    """Collects changes of partitions; those that follow each other and are the same go together."""
+
+    def __init__(self, metadata_version: int) -> None:
+        assert PartitionChangeRecord.key is not None
+        self._version = record_version(PartitionChangeRecord.key, metadata_version)
+        self.changes: list[Changes] = []
+        self._fields: dict[str, Any] | None = None
+        self._partitions: list[tuple[bytes, int]] = []
+
+    def add(self, topic_id: bytes, partition: int, fields: dict[str, Any]) -> None:
+        if fields is not self._fields and fields != self._fields:
+            self._fields, self._partitions = fields, []
+            self.changes.append(PartitionChanges(self._version, fields, self._partitions))
+        self._partitions.append((topic_id, partition))
+
+
+class PartitionReader:
+    """Reads PartitionRecords, each beside those before it: most have the same replicas and directories as others."""
+
+    def __init__(self) -> None:
+        #: By a record's size, where its epochs stand: behind four arrays of brokers, and the leader.
+        self._epochs_at: dict[int, int] = {}
+        #: By what a record has besides partition, topic and epochs.
+        self._known: dict[tuple[bytes, bytes, bytes], PartitionRegistration] = {}
+
+    def read(self, data: bytes) -> tuple[bytes, int, PartitionRegistration] | None:
+        """Topic id, partition and what is said of it; None for what is no such record. Raises ProtocolError."""
+        at = self._epochs_at.get(len(data))
+        if at is not None:
+            like = self._known.get((data[:_HEAD], data[_BEHIND_TOPIC:at], data[at + _EPOCHS.size :]))
+            if like is not None:
+                topic_id, (partition,) = data[_BEHIND_PARTITION:_BEHIND_TOPIC], _PARTITION.unpack_from(data, _HEAD)
+                fields = (*like[:3], *_EPOCHS.unpack_from(data, at), *like[5:])
+                return topic_id, partition, _NEW_TUPLE(PartitionRegistration, fields)
+        return self._learn(data)
+
+    def _learn(self, data: bytes) -> tuple[bytes, int, PartitionRegistration] | None:
+        if len(data) < _HEAD or data[1] != PartitionRecord.key:
+            return None
+        record = decode_record(data)
+        assert isinstance(record, MetadataRecord)
+        value = record.value
+        registration = registration_of(value)
+        brokers = (value.replicas, value.isr, value.removing_replicas, value.adding_replicas)
+        # With more of them a length takes more than a byte; nobody has so many, nor so many kinds of partitions. What
+        # is not encoded as we would may have its fields in other places.
+        if max(map(len, brokers)) < _MANY and len(self._known) < _MANY and encode_record(record) == data:
+            at = _BEHIND_TOPIC + sum(1 + 4 * len(each) for each in brokers) + 4
+            self._epochs_at[len(data)] = at
+            self._known[data[:_HEAD], data[_BEHIND_TOPIC:at], data[at + _EPOCHS.size :]] = registration
+        return value.topic_id, value.partition_id, registration

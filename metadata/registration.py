@@ -1,0 +1,299 @@
+"""The records with which a node comes and goes: bootstrap, registration, unfencing, and the way down.
+
+The order is Apache Kafka's. A new log starts with the bootstrap transaction. Each start then writes
+RegisterControllerRecord, RegisterBrokerRecord (fenced) and, when the partitions are loaded, unfencing together with
+the elections that it makes possible. A clean stop gives up leadership first, so that whoever starts next knows that
+nothing was lost: with KIP-966 the replica leaves the in-sync set and becomes an eligible leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from metadata.bulk_records import Changes, ChangesBuilder
+from metadata.configs import MIN_INSYNC_REPLICAS
+from metadata.decision import Refused
+from metadata.features import (
+    BOOTSTRAP_FEATURES,
+    CONTROLLER_REGISTRATION_LEVEL,
+    CORDONED_DIRECTORIES_LEVEL,
+    DIRECTORIES_LEVEL,
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    TRANSACTIONS_LEVEL,
+)
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import Endpoint, MetadataImage, ResourceType
+from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnregisterBrokerRecord,
+)
+from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
+from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
+
+#: Fields of a PartitionChangeRecord; None: there is no change.
+_DecideFields: TypeAlias = Callable[[PartitionRegistration], "dict[str, Any] | None"]
+
+FENCE = 1
+UNFENCE = -1
+
+
+class NodeIdentity(msgspec.Struct, frozen=True):
+    """A process: its node id, and an id that is new each time it starts."""
+
+    node_id: int
+    incarnation_id: bytes
+
+
+def feature_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[MetadataRecord]:
+    """What a directory is formatted with: the content of bootstrap.checkpoint."""
+    level = features[METADATA_VERSION]
+    return [new_record(level, FeatureLevelRecord, name=n, feature_level=to) for n, to in features.items()]
+
+
+def bootstrap_records(formatted: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """The first records of a new log: those that the directory was formatted with, as one transaction.
+
+    With eligible leaders, min.insync.replicas stands as all brokers' default from the beginning (KIP-966).
+    """
+    features = {r.value.name: r.value.feature_level for r in formatted if r.message is FeatureLevelRecord}
+    level = features.get(METADATA_VERSION, 0)
+    records = list(formatted)
+    configured = any(r.message is ConfigRecord and r.value.name == MIN_INSYNC_REPLICAS for r in formatted)
+    if features.get(ELIGIBLE_LEADER_REPLICAS, 0) and not configured:
+        setting = {"resource_type": ResourceType.BROKER, "name": MIN_INSYNC_REPLICAS, "value": "1"}
+        records.append(new_record(level, ConfigRecord, **setting))
+    if level < TRANSACTIONS_LEVEL:
+        return records
+    begin = new_record(level, BeginTransactionRecord, name="Bootstrap records")
+    return [begin, *records, new_record(level, EndTransactionRecord)]
+
+
+def abort_transaction(image: MetadataImage) -> list[MetadataRecord]:
+    """Says that a transaction which the last leader left open does not count."""
+    return [new_record(image.metadata_version, AbortTransactionRecord, reason="the node stopped in between")]
+
+
+def register_controller(
+    image: MetadataImage, node: NodeIdentity, endpoints: Sequence[Endpoint]
+) -> list[MetadataRecord]:
+    """The node's registration as controller; nothing where metadata.version has none."""
+    if image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
+        return []
+    return [
+        new_record(
+            image.metadata_version,
+            RegisterControllerRecord,
+            controller_id=node.node_id,
+            incarnation_id=node.incarnation_id,
+            end_points=[ControllerEndpoint(**_endpoint(each)) for each in endpoints],
+            features=[ControllerFeature(**each) for each in _features()],
+        )
+    ]
+
+
+def register_broker(
+    image: MetadataImage,
+    node: NodeIdentity,
+    broker_epoch: int,
+    endpoints: Sequence[Endpoint],
+    rack: str | None,
+    log_directories: Sequence[bytes],
+) -> list[MetadataRecord]:
+    """The node's registration as broker, fenced as yet. `broker_epoch` is the offset that the batch will have."""
+    return [
+        new_record(
+            image.metadata_version,
+            RegisterBrokerRecord,
+            broker_id=node.node_id,
+            incarnation_id=node.incarnation_id,
+            broker_epoch=broker_epoch,
+            end_points=[BrokerEndpoint(**_endpoint(each)) for each in endpoints],
+            features=[BrokerFeature(**each) for each in _features()],
+            rack=rack,
+            fenced=True,
+            log_dirs=list(log_directories) if image.metadata_version >= DIRECTORIES_LEVEL else [],
+        )
+    ]
+
+
+def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "name": endpoint.name,
+        "host": endpoint.host,
+        "port": endpoint.port,
+        "security_protocol": endpoint.security_protocol,
+    }
+
+
+def _features() -> Iterator[dict[str, Any]]:
+    for name, (lowest, highest) in SUPPORTED_FEATURES.items():
+        yield {"name": name, "min_supported_version": lowest, "max_supported_version": highest}
+
+
+def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tuple[bytes, int]] = ()) -> list[Changes]:
+    """Unfence the broker and make it leader wherever it may be; not of what is `missing` (topic id, partition), its log
+    directory not being there (KIP-858).
+
+    What it led when it last died without a word, it still leads on paper: those partitions begin a new leader epoch, so
+    that clients and followers can tell which records of the old one were lost.
+    """
+    builder = ChangesBuilder(image.metadata_version)
+    coming = _once_a_kind(lambda partition: _coming(partition, broker_id))
+    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
+    for topic_id, index, partition in _replicas_of(image, broker_id):
+        fields = (going if missing and (topic_id, index) in missing else coming)(partition)
+        if fields is not None:
+            builder.add(topic_id, index, fields)
+    return [_registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
+
+
+def _once_a_kind(decide: _DecideFields) -> _DecideFields:
+    """`decide`, asked once for all partitions with the same leader and the same replicas in sync and eligible."""
+    decided: dict[tuple[object, ...], dict[str, Any] | None] = {}
+
+    def fields_of(partition: PartitionRegistration) -> dict[str, Any] | None:
+        kind = (partition.leader, partition.isr, partition.eligible_leader_replicas, partition.last_known_elr)
+        if kind not in decided:
+            decided[kind] = decide(partition)
+        return decided[kind]
+
+    return fields_of
+
+
+def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+    """What changes in a partition when its replica comes up; None: nothing, as another one leads."""
+    if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
+        differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
+        return {"leader": broker_id, **differing}
+    return {"leader": broker_id} if partition.leader == broker_id else None
+
+
+def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
+    """In sync, eligible, or the last leader that there was when none was eligible any more."""
+    return broker_id in partition.isr + partition.eligible_leader_replicas + partition.last_known_elr
+
+
+def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
+    """The records of a controlled shutdown: give up leadership, then be fenced. Empty if it was unregistered."""
+    if broker_id not in image.brokers:
+        return []
+    builder = ChangesBuilder(image.metadata_version)
+    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
+    for topic_id, index, partition in _replicas_of(image, broker_id):
+        fields = going(partition)
+        if fields is not None:
+            builder.add(topic_id, index, fields)
+    return [
+        _registration_change(image, broker_id, in_controlled_shutdown=1),
+        *builder.changes,
+        _registration_change(image, broker_id, fenced=FENCE),
+    ]
+
+
+def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+    """What changes in a partition when this broker goes; None: nothing, as it does not lead.
+
+    Without KIP-966 the last replica in sync stays in sync, as the set may not become empty.
+    """
+    if partition.leader != broker_id:
+        return None
+    fields: dict[str, Any] = {}
+    if image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) and partition.isr == (broker_id,):
+        only = (broker_id,)
+        fields = _differing(partition, isr=(), eligible_leader_replicas=only, last_known_elr=only)
+    return {"leader": NO_LEADER, **fields}
+
+
+def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+    """Forget a broker: what it leads has no leader then. Raises Refused for one that is not registered."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    records = [
+        _partition_change(image, topic_id, index, **going)
+        for topic_id, index, partition in _replicas_of(image, broker_id)
+        if (going := _going(image, partition, broker_id)) is not None
+    ]
+    fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
+    return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
+
+
+def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
+    """Only the directories `online` of a broker still work: what lies in the others is led by nobody (KIP-858)."""
+    if broker_id not in image.brokers:
+        return []
+    records = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
+    for topic_id, index, partition in _replicas_of(image, broker_id):
+        directory = partition.directory_of(broker_id)
+        going = _going(image, partition, broker_id)
+        if directory != UNASSIGNED_DIRECTORY and directory not in online and going is not None:
+            records.append(_partition_change(image, topic_id, index, **going))
+    return records
+
+
+def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[bytes]) -> list[MetadataRecord]:
+    """No new partitions go into these of a broker's directories (KIP-1066); nothing where metadata.version has none."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
+        return []
+    if set(broker.cordoned_log_directories) == set(cordoned):
+        return []
+    return [_registration_change(image, broker_id, cordoned_log_dirs=list(cordoned))]
+
+
+def assign_directories(
+    image: MetadataImage, broker_id: int, placed: Sequence[tuple[bytes, int, bytes]]
+) -> list[MetadataRecord]:
+    """Record in which log directory the broker keeps its replicas: (topic id, partition, directory id) (KIP-858)."""
+    records = []
+    for topic_id, index, directory in placed:
+        topic = image.topic_by_id(topic_id)
+        partition = topic.partitions.get(index) if topic is not None else None
+        if partition is None or not partition.directories or partition.directory_of(broker_id) == directory:
+            continue
+        directories = [
+            directory if replica == broker_id else old
+            for replica, old in zip(partition.replicas, partition.directories, strict=True)
+        ]
+        records.append(_partition_change(image, topic_id, index, directories=directories))
+    return records
+
+
+def _registration_change(image: MetadataImage, broker_id: int, **fields: Any) -> MetadataRecord:
+    """A change of a registration, in the oldest version that has these fields, as Apache Kafka writes it."""
+    version = max(field.versions.min for field in BrokerRegistrationChangeRecord.fields if field.name in fields)
+    epoch = image.brokers[broker_id].broker_epoch
+    value = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
+    return MetadataRecord(BrokerRegistrationChangeRecord, version, value)
+
+
+def _partition_change(image: MetadataImage, topic_id: bytes, index: int, **fields: Any) -> MetadataRecord:
+    return new_record(image.metadata_version, PartitionChangeRecord, topic_id=topic_id, partition_id=index, **fields)
+
+
+def _replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[bytes, int, PartitionRegistration]]:
+    for topic in image.topics_by_name.values():
+        for index, partition in topic.partitions.items():
+            if broker_id in partition.replicas:
+                yield topic.topic_id, index, partition
+
+
+def _differing(partition: PartitionRegistration, **wanted: tuple[int, ...]) -> dict[str, list[int]]:
+    """Those of the wanted fields that say something new."""
+    return {name: list(value) for name, value in wanted.items() if getattr(partition, name) != value}

@@ -1,0 +1,107 @@
+"""On which brokers the replicas of new partitions go, and the record of a new partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metadata.decision import Refused
+from metadata.features import DIRECTORIES_LEVEL
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import MetadataImage
+from metadata.partition_registration import UNASSIGNED_DIRECTORY
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import PartitionRecord
+
+
+def place(image: MetadataImage, partition_count: int, replication_factor: int, first: int) -> list[tuple[int, ...]]:
+    """The replicas of `partition_count` new partitions whose first index is `first`: brokers in turn.
+
+    None goes to a broker whose log directories are all cordoned (KIP-1066).
+    Raises Refused(INVALID_REPLICATION_FACTOR) where there are fewer brokers than replicas, or none that may lead.
+    """
+    registered = sorted(number for number, broker in image.brokers.items() if not broker.is_cordoned)
+    usable = [broker for broker in registered if not image.brokers[broker].fenced]
+    if not usable:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "All brokers are currently fenced, or have all their log directories cordoned.",
+        )
+    if replication_factor > len(registered):
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The target replication factor of {replication_factor} cannot be reached because only"
+            f" {len(registered)} broker(s) are registered or some brokers have all their log directories cordoned.",
+        )
+    candidates = usable + [broker for broker in registered if image.brokers[broker].fenced]
+    return [tuple(_in_turn(usable, candidates, first + index)[:replication_factor]) for index in range(partition_count)]
+
+
+def _in_turn(usable: list[int], candidates: list[int], turn: int) -> list[int]:
+    """All candidates, a usable one first that moves on with each turn."""
+    start = turn % len(usable)
+    rotated = usable[start:] + usable[:start]
+    return rotated + [broker for broker in candidates if broker not in usable]
+
+
+def check_manual(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:
+    """Refuse an assignment that a client made up. Raises Refused(INVALID_REPLICA_ASSIGNMENT)."""
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if not replicas:
+        raise Refused(code, "The manual partition assignment includes an empty replica list.")
+    previous = None
+    for broker_id in sorted(replicas):
+        if broker_id not in image.brokers:
+            raise Refused(
+                code,
+                f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
+            )
+        if broker_id == previous:
+            raise Refused(code, f"The manual partition assignment includes the broker {broker_id} more than once.")
+        previous = broker_id
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise Refused(
+            code,
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not"
+            f" consistent with previous partitions, which have {replication_factor} replica(s).",
+        )
+
+
+def new_partition(
+    image: MetadataImage, topic_id: bytes, index: int, replicas: Sequence[int], *, manual: bool
+) -> MetadataRecord:
+    """The record of a new partition: in sync are those replicas whose brokers are active, and the first of them leads.
+
+    A broker's only log directory is where its replica goes; with several, the broker says so later. Raises Refused.
+    """
+    isr = [broker for broker in replicas if image.brokers[broker].is_active]
+    if not isr and manual:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in"
+            " controlled shutdown.",
+        )
+    if not isr:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are currently fenced or in"
+            " controlled shutdown.",
+        )
+    return new_record(
+        image.metadata_version,
+        PartitionRecord,
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(replicas),
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=_default_directories(image, replicas),
+    )
+
+
+def _default_directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
+    if image.metadata_version < DIRECTORIES_LEVEL:
+        return []
+    available = [image.brokers[broker].log_directories for broker in replicas]
+    return [directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY for directories in available]

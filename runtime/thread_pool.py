@@ -1,0 +1,82 @@
+"""Work off the event loop: a small pool of threads (num.io.threads), results resolved on the loop.
+
+For what blocks in system calls or in native code that releases the GIL: cold reads, fsync, compression, password
+hashing. Python code that computes would hold the GIL, and the loop with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from runtime.deferred import Deferred
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Offload:
+    """The pool. `queued_count` are the calls that were handed in and are not done."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: int,
+        on_queued: Callable[[int], None] = lambda change: None,
+        *,
+        name: str = "offload",
+    ) -> None:
+        """Make a pool.
+
+        Args:
+            on_queued: told +1 and -1 as calls come and go, on the loop's thread: back-pressure.
+            name: what its threads are called.
+        """
+        self._loop = loop
+        self._on_queued = on_queued
+        self._name = name
+        self._pool = self._new_pool(threads)
+        self.queued_count = 0
+
+    def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run `function` in the pool. A cancel of the Deferred drops the result; the call itself is still made."""
+        deferred: Deferred[T] = Deferred()
+        self.queued_count += 1
+        self._on_queued(1)
+
+        def run() -> None:
+            settle: Callable[[], None]
+            try:
+                settle = partial(self._done, deferred.resolve, function(*args, **kwargs))
+            except BaseException as error:
+                settle = partial(self._done, deferred.fail, error)
+            try:
+                self._loop.call_soon_threadsafe(settle)
+            except RuntimeError:
+                log.debug("A result came after the loop had been closed")
+
+        self._pool.submit(run)
+        return deferred
+
+    def _done(self, settle: Callable[[T], None], outcome: T) -> None:
+        self.queued_count -= 1
+        self._on_queued(-1)
+        settle(outcome)
+
+    def resize(self, threads: int) -> None:
+        """Use so many threads from now on; what was handed in before is still done."""
+        before, self._pool = self._pool, self._new_pool(threads)
+        before.shutdown(wait=False)
+
+    def _new_pool(self, threads: int) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(threads, thread_name_prefix=self._name)
+
+    def close(self) -> None:
+        """Finish what was handed in, and take no more."""
+        self._pool.shutdown(wait=True)

@@ -1,0 +1,45 @@
+"""What strangers are told of users who are not there looks like what is told of those who are."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.access.authentication.sasl_listener import _iterations_at, changing_keys
+from metadata.image import MetadataImage
+from metadata.replay import replay_all
+from metadata.scram import credential_record
+from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+
+SHA_256, SHA_512 = ScramMechanism
+
+
+def image(**iterations: int) -> MetadataImage:
+    """Of users of SCRAM-SHA-256, and one of SCRAM-SHA-512."""
+    made = MetadataImage()
+    records = [credential_record(25, name, SHA_256, b"salted", b"salt", count) for name, count in iterations.items()]
+    records.append(credential_record(25, "other", SHA_512, b"salted", b"salt", 16_000))
+    replay_all(made, records)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("place", "iterations"), [(0.0, 4096), (0.49, 4096), (0.5, 8192), (0.74, 8192), (0.75, 9000), (0.999, 9000)]
+)
+def test_as_large_a_part_of_unknown_names_has_iterations_as_of_users(place: float, iterations: int) -> None:
+    assert _iterations_at(image(a=8192, b=4096, c=9000, d=4096), SHA_256, place) == iterations
+
+
+def test_where_nobody_is_there() -> None:
+    assert _iterations_at(image(), SHA_256, 0.5) == MIN_ITERATIONS
+    assert _iterations_at(image(), SHA_512, 0.5) == 16_000
+
+
+def test_the_keys_of_all_listeners_are_watched() -> None:
+    """Of mechanisms and of passwords, whatever the names come from."""
+    assert changing_keys(name for name in ("IN", "OUT")) == {
+        "sasl.enabled.mechanisms",
+        "listener.name.in.sasl.enabled.mechanisms",
+        "listener.name.in.plain.sasl.jaas.config",
+        "listener.name.out.sasl.enabled.mechanisms",
+        "listener.name.out.plain.sasl.jaas.config",
+    }

@@ -1,0 +1,118 @@
+"""The group coordinator's runtime: what a start, or a partition that comes later, reads from the disk."""
+
+import pytest
+
+from coordinator.group.deadlines import on_loaded
+from coordinator.group.shard import GroupShard
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.leave_group import LEAVE_GROUP
+from protocol.messages.list_groups import LIST_GROUPS
+from tests.support.group_broker import GroupBroker, code_of
+from tests.support.group_calls import commit, failing_for, fetched, heartbeat, stable_member
+
+
+@pytest.fixture(autouse=True)
+def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is loaded at the start, however slow the machine is."""
+    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
+
+
+@pytest.fixture
+def broker() -> GroupBroker:
+    broker = GroupBroker()
+    broker.controller.add("t")
+    return broker
+
+
+def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
+    """A heartbeat meanwhile is fine: nobody knows better."""
+    member_id = stable_member(broker)
+    for offset in range(300):  # more than are taken in without a pause
+        commit(broker, offset, "other")
+    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
+    monkeypatch.setattr("broker.coordinators.runtime.CoordinatorRuntime._load.__defaults__", (0,))
+    again = broker.restarted()
+    assert again.groups.at("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    context = again.context(HEARTBEAT, 4)
+    request = HEARTBEAT.request(group_id="g", member_id=member_id, generation_id=1)
+    assert again.handlers[HEARTBEAT.key](context, request).error_code == ErrorCode.NONE
+    assert code_of(again.handlers[LIST_GROUPS.key](context, LIST_GROUPS.request())) is (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    )
+    reply = again.handlers[LEAVE_GROUP.key](again.context(LEAVE_GROUP, 3), LEAVE_GROUP.request(group_id="g"))
+    assert code_of(reply) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    again.loop.turn()
+    assert again.groups.at("other") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    again.loop.settle()
+    assert fetched(again, "other") == 299
+    assert heartbeat(again, member_id) is ErrorCode.NONE
+
+
+def test_partitions_that_have_groups_are_told(broker, caplog):
+    """The empty ones are not: most are, at most starts."""
+    caplog.set_level("INFO", "broker.coordinators.shard_log")
+    commit(broker, 1)
+    caplog.clear()
+    broker.restarted()
+    (line,) = (each for each in caplog.messages if each.startswith("Loaded "))
+    assert line.startswith("Loaded 1 group from ")
+
+
+def test_load_reads_in_pieces(broker):
+    for offset in range(200):
+        commit(broker, offset)
+    again = broker.restarted({"offsets.load.buffer.size": 1_000})
+    assert fetched(again) == 199
+    assert again.partition_of("g").reads > 10
+
+
+def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
+    stable_member(broker)
+    broker.partition_of("g").go_offline()
+    again = broker.restarted()
+    assert again.groups.at("g") is ErrorCode.NOT_COORDINATOR
+    other = next(name for name in "abcdefgh" if again.partition_of(name) is not again.partition_of("g"))
+    assert isinstance(again.groups.at(other), GroupShard)
+
+
+def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatch):
+    """They are loaded all the same, and so is it."""
+    members = {group_id: stable_member(broker, group_id) for group_id in "abcdefgh"}
+    bad = broker.partition_of("a").index
+    monkeypatch.setattr("broker.coordinators.group.coordinator.on_loaded", failing_for(bad, on_loaded))
+
+    again = broker.restarted()
+
+    assert {again.partition_of(group_id).index for group_id in members} == {0, 1, 2, 3}
+    for group_id, member_id in members.items():
+        assert heartbeat(again, member_id, group_id) is ErrorCode.NONE
+
+
+def test_start_of_the_log_may_be_gone(broker):
+    """After DeleteRecords or retention the offsets begin later."""
+    for offset in range(3):
+        commit(broker, offset)
+    partition = broker.partition_of("g")
+    partition.log_start_offset = 2
+    assert fetched(broker.restarted()) == 2
+
+
+def test_end_of_the_log_may_be_compacted_away(broker):
+    commit(broker, 5)
+    partition = broker.partition_of("g")
+    partition.log_end_offset += 3
+    again = broker.restarted()
+    assert fetched(again) == 5
+
+
+def test_records_of_unknown_kinds_are_told_once(broker, caplog):
+    from protocol.records.builder import BatchBuilder
+    from storage.append.rules import AppendOrigin
+
+    builder = BatchBuilder()
+    builder.append(1, b"\0\x63\0\x01g", b"")
+    partition = broker.partition_of("g")
+    partition.append(builder.build(), 0, AppendOrigin.COORDINATOR)
+    broker.restarted()
+    assert "record type 99" in caplog.text

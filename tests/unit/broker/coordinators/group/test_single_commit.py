@@ -1,0 +1,192 @@
+"""The shortcut for OffsetCommit answers what the handler would answer, or leaves it to the handler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.coordinators.group.coordinator import OFFSETS_TOPIC
+from broker.coordinators.group.single_commit import commit_single
+from coordinator.group.shard import GroupShard
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.schema import Struct
+from protocol.shortcuts.single_commit import SingleCommit, SingleCommits
+from tests.support.network import answers_in
+from tests.support.slow_disk import SlowDisk
+from tests.support.txn_broker import TxnBroker
+
+VERSIONS = range(8, 11)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TxnBroker]:
+    broker = TxnBroker(tmp_path)
+    broker.create("t", partitions=2)
+    broker.controller.ensure_topic(OFFSETS_TOPIC)
+    broker.settle()
+    yield broker
+    broker.close()
+
+
+def fields_of(
+    broker: TxnBroker, version: int, *, topic: str = "t", partition: int = 0, **fields: Any
+) -> dict[str, Any]:
+    found = broker.partitions.get(topic, 0)
+    topic_id = b"?" * 16 if found is None else found.topic_id
+    named = {"name": topic} if version < 10 else {"topic_id": topic_id}
+    offsets = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=5, committed_leader_epoch=2)]
+    topics = [OffsetCommitRequestTopic(**named, partitions=offsets)]
+    return {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": topics, **fields}
+
+
+def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
+    """The bytes of a request, behind a header of six."""
+    body = OFFSET_COMMIT.request.encode(version, OFFSET_COMMIT.request(**fields_of(broker, version, **fields)))
+    return memoryview(b"header" + body)
+
+
+def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
+    serve = commit_single(broker, version)  # type: ignore[arg-type]
+    assert serve is not None
+    frame = serve(None, request(broker, version, **fields), 6, 77)  # type: ignore[arg-type]
+    if frame is None:
+        return None
+    ((correlation_id, answer),) = answers_in(frame, [(OFFSET_COMMIT, version)])
+    assert correlation_id == 77
+    return answer
+
+
+def by_handler(broker: TxnBroker, version: int, **fields: Any) -> Struct:
+    return broker.call(OFFSET_COMMIT, version, **fields_of(broker, version, **fields))
+
+
+def shard_of(broker: TxnBroker, group_id: str = "g") -> GroupShard:
+    shard = broker.groups.at(group_id)
+    assert isinstance(shard, GroupShard)
+    return shard
+
+
+def log_ends(broker: TxnBroker) -> int:
+    return sum(each.log_end_offset for each in broker.partitions.of_topic(OFFSETS_TOPIC).values())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_commit_that_is_taken_is_answered_and_stored_as_by_the_handler(broker: TxnBroker, version: int) -> None:
+    answer = by_shortcut(broker, version)
+    stored = shard_of(broker).offsets.get("g", "t", 0)
+    assert answer == by_handler(broker, version)
+    assert stored == shard_of(broker).offsets.get("g", "t", 0)
+    assert stored is not None
+    assert (stored.offset, stored.leader_epoch) == (5, 2)
+    shortcut, handler = (record for index in (0, 1) for record in broker.records(OFFSETS_TOPIC, index))
+    assert (shortcut.key, shortcut.value) == (handler.key, handler.value)
+
+    broker.restart()
+    assert shard_of(broker).offsets.get("g", "t", 0) == stored
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"topic": "nowhere"},
+        {"partition": 2},
+        {"partition": -1},
+        {"group_id": ""},
+        {"group_id": "unknown", "generation_id_or_member_epoch": 3, "member_id": "m"},
+    ],
+)
+def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int, fields: dict[str, Any]) -> None:
+    before = log_ends(broker)
+    answer = by_shortcut(broker, version, **fields)
+    if answer is None:
+        assert log_ends(broker) == before
+    else:
+        assert answer == by_handler(broker, version, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "times"),
+    [({}, 1), ({"member_id": "m", "generation_id_or_member_epoch": 1}, 3), ({"topic": "nowhere"}, 3)],
+)
+def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
+    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], times: int
+) -> None:
+    """Clients may make up members and topics as they like."""
+    parsed: list[bytes] = []
+    parse = SingleCommits._parse
+
+    def noted(commits: SingleCommits, head: bytes) -> SingleCommit | None:
+        parsed.append(head)
+        return parse(commits, head)
+
+    monkeypatch.setattr(SingleCommits, "_parse", noted)
+    serve = commit_single(broker, 9)  # type: ignore[arg-type]
+    assert serve is not None
+    for _ in range(3):
+        serve(None, request(broker, 9, **fields), 6, 77)  # type: ignore[arg-type]
+    assert len(parsed) == times
+
+
+def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:
+    for version in range(8):
+        assert commit_single(broker, version) is None  # type: ignore[arg-type]
+
+
+def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> None:
+    """From v9 on; an older epoch may do for some partitions, and the handler knows for which."""
+    joined = broker.call(
+        CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id="c",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    who = {"group_id": "c", "member_id": "m", "generation_id_or_member_epoch": joined.member_epoch}
+    answer = by_shortcut(broker, 9, **who)
+    assert answer is not None
+    assert answer == by_handler(broker, 9, **who)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    for other in ({"generation_id_or_member_epoch": joined.member_epoch - 1}, {"member_id": "other"}):
+        assert by_shortcut(broker, 9, **{**who, **other}) is None
+    assert by_shortcut(broker, 8, **who) is None
+
+
+def test_what_waits_for_the_disk_is_left_to_the_handler(broker: TxnBroker) -> None:
+    for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
+        partition.log.config = replace(partition.log.config, flush_messages=1)
+    before = log_ends(broker)
+    assert by_shortcut(broker, 9) is None
+    assert log_ends(broker) == before
+
+
+def test_what_waits_for_the_disk_elsewhere_is_no_reason_to_wait(broker: TxnBroker) -> None:
+    """Only what its own partition has written, while that is on its way."""
+    disk = SlowDisk(broker, OFFSETS_TOPIC)
+    own = broker.groups.log_at(shard_of(broker).partition)
+    other = broker.groups.log_at(1 - shard_of(broker).partition)
+    for found, is_own in ((other, False), (own, True)):
+        assert not isinstance(found, ErrorCode)
+        found.flush_due = True
+        broker.groups._note_flush(found)
+        assert (by_shortcut(broker, 9) is None) == is_own
+    disk.release()
+    assert by_shortcut(broker, 9) is not None
+
+
+def test_a_write_that_fails_is_the_answer(broker: TxnBroker) -> None:
+    for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
+        partition.isr = ()
+    answer = by_shortcut(broker, 9)
+    assert answer is not None
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert shard_of(broker).offsets.get("g", "t", 0) is None

@@ -1,0 +1,82 @@
+"""What acknowledgements make of records, and which are refused."""
+
+import pytest
+
+from broker.coordinators.share.acknowledgement import Acknowledged, check_acknowledgements
+from broker.coordinators.share.limits import Limits
+from coordinator.share.state import StateBatch
+from protocol.errors import ErrorCode
+from tests.support.in_flight import ACCEPT, GAP, REJECT, RELEASE, TENS, acknowledge, begun, refusal, wanted
+
+
+def test_acknowledgements_become_states():
+    """Told: the start offset is where it was; what is done with from there on is counted."""
+    flight = begun()
+    flight.acquire([(0, 14)], wanted(), Limits(), 0)
+    assert acknowledge(flight, "m", (0, 1, [ACCEPT]), (2, 2, [RELEASE]), (3, 3, [REJECT])) == (
+        3,
+        (StateBatch(0, 1, 2, 1), StateBatch(2, 2, 0, 1), StateBatch(3, 3, 4, 1)),
+    )
+    assert flight.start_offset == 2
+    types = [ACCEPT, ACCEPT, GAP, ACCEPT, ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT]
+    assert acknowledge(flight, "m", (5, 14, types)) == (
+        9,
+        tuple(
+            StateBatch(*each) for each in [(5, 6, 2, 1), (7, 7, 4, 1), (8, 11, 2, 1), (12, 13, 0, 1), (14, 14, 4, 1)]
+        ),
+    )
+
+
+PAST = "Batch record not found. The {} offset in request is past acquired records."
+NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
+
+
+@pytest.mark.parametrize(
+    ("member", "batch", "code", "message"),
+    [
+        ("m", (100, 101, [1]), ErrorCode.INVALID_REQUEST, PAST.format("first")),
+        ("m", (13, 20, [1]), ErrorCode.INVALID_REQUEST, PAST.format("last")),
+        ("n", (10, 10, [1]), ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record"),
+        ("n", (0, 0, [1]), ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of offset"),
+        ("n", (10, 19, [1]), ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record"),
+        ("m", (5, 5, [1]), ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED),
+        ("m", (4, 7, [1]), ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED),
+        ("m", (5, 5, [4]), ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED),
+    ],
+)
+def test_what_is_not_the_members_to_acknowledge_changes_nothing(member, batch, code, message):
+    """Nor does what stands beside it in the same request."""
+    flight = begun()
+    flight.acquire(TENS[:2], wanted(size=10), Limits(), 0)
+    acknowledge(flight, "m", (5, 6, [ACCEPT]))
+    before = [(run.first, run.last, run.state) for _, run in flight.runs()]
+    assert refusal(flight.plan, member, [Acknowledged(0, 0, [1]), Acknowledged(*batch)], Limits())[0] is not None
+    assert refusal(flight.plan, member, [Acknowledged(*batch)], Limits()) == (code, message)
+    assert before == [(run.first, run.last, run.state) for _, run in flight.runs()]
+
+
+def test_same_record_twice_in_a_request():
+    flight = begun()
+    flight.acquire(TENS, wanted(), Limits(), 0)
+    batches = [Acknowledged(2, 3, [1]), Acknowledged(3, 4, [1])]
+    assert refusal(flight.plan, "m", batches, Limits()) == (ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
+
+
+def test_nothing_is_in_flight():
+    code, message = refusal(begun().plan, "m", [Acknowledged(0, 0, [1])], Limits())
+    assert (code, "not found in the cache" in message) == (ErrorCode.INVALID_RECORD_STATE, True)
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [[(5, 4, [1])], [(4, 4, [1, 1])], [(4, 4, [7])], [(4, 4, [])], [(4, 4, [4])], [(3, 3, [1]), (2, 2, [1])],
+     [(2, 4, [1]), (3, 3, [1])],     [(2, 3, [1, 0, 1])], [(2, 3, [-1])]],
+)  # fmt: skip
+def test_acknowledgements_that_make_no_sense(batches):
+    """Whatever the records' states are; renewals have to be announced."""
+    rows = [Acknowledged(*batch) for batch in batches]
+    assert refusal(check_acknowledgements, rows, may_renew=False) == (ErrorCode.INVALID_REQUEST, None)
+
+
+def test_sensible_acknowledgements_pass():
+    check_acknowledgements([Acknowledged(2, 3, [0, 3]), Acknowledged(4, 9, [4])], may_renew=True)

@@ -1,0 +1,143 @@
+"""Which records a member is given: what Apache Kafka 4.3.1 gave for the same requests."""
+
+import pytest
+
+from broker.coordinators.share.limits import Limits
+from coordinator.share.state import StateBatch
+from tests.support.in_flight import ACCEPT, REJECT, RELEASE, TENS, acknowledge, begun, wanted
+
+
+def test_whole_batches_of_the_log_are_given_and_split_by_size():
+    """As many as it takes for max.records; batch.size ends a batch where one of the log ends."""
+    flight = begun()
+    assert flight.acquire(TENS, wanted(most=1, size=3), Limits(), 0) == [(0, 9, 1)]
+    assert flight.acquire(TENS, wanted(most=15, size=3), Limits(), 0) == [(10, 19, 1), (20, 29, 1)]
+    assert flight.acquire(TENS, wanted(most=100, size=15), Limits(), 0) == [(30, 49, 1), (50, 59, 1)]
+    assert flight.acquire(TENS, wanted(), Limits(), 0) == []
+    assert flight.fetch_offset == 60
+
+
+def test_record_limit_is_exact():
+    """KIP-1206: mode 1. What comes back keeps the batches that it had."""
+    flight = begun()
+    for most, size in ((1, 3), (15, 3), (100, 15)):
+        flight.acquire(TENS, wanted(most=most, size=size), Limits(), 0)
+    acknowledge(flight, "m", (0, 2, [RELEASE]), (12, 12, [REJECT]), (35, 35, [ACCEPT]))
+    flight.apply(flight.given_back(Limits(), now_ms=30_000))
+    assert flight.acquire(TENS, wanted(most=7), Limits(), 0) == [(0, 9, 2)]
+    assert flight.acquire(TENS[1:], wanted(most=7, exact=True), Limits(), 0) == [(10, 11, 2), (13, 17, 2)]
+    rest = flight.acquire(TENS[1:], wanted(most=100, size=4, exact=True), Limits(), 0)
+    assert rest == [(18, 19, 2), (20, 29, 2), (30, 34, 2), (36, 49, 2), (50, 59, 2)]
+
+
+def test_record_limit_leaves_the_rest_of_a_batch_in_flight():
+    """Seen on Kafka 4.3.1: batch.size counts for nothing there, and the rest comes apart from what is new."""
+    flight = begun()
+    assert flight.acquire(TENS, wanted(most=17, size=2, exact=True), Limits(), 0) == [(0, 16, 1)]
+    assert flight.fetch_offset == 17
+    assert flight.end_offset == 20
+    assert flight.acquire(TENS[1:], wanted(most=9, size=2, exact=True), Limits(), 0) == [(17, 19, 1), (20, 25, 1)]
+    assert flight.acquire(TENS[2:], wanted(size=500), Limits(), 0) == [(26, 29, 1), (30, 59, 1)]
+
+
+def test_without_a_record_limit_a_batch_is_given_whole():
+    """Seen on Kafka 4.3.1: all that is available of it, however many records the member asks for."""
+    flight = begun()
+    flight.acquire([(0, 19)], wanted(), Limits(), 0)
+    acknowledge(
+        flight, "m", (0, 0, [RELEASE]), (1, 1, [ACCEPT]), (2, 5, [RELEASE]), (6, 9, [REJECT]), (10, 19, [RELEASE])
+    )
+    assert flight.acquire([(0, 19), (20, 29)], wanted(most=2), Limits(), 0) == [(0, 0, 2), (2, 5, 2), (10, 19, 2)]
+    flight = begun()
+    flight.acquire([(0, 19)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 0, [RELEASE]), (1, 1, [ACCEPT]), (2, 5, [RELEASE]), (6, 19, [REJECT]))
+    assert flight.acquire([(0, 19), (20, 29)], wanted(most=2, exact=True), Limits(), 0) == [(0, 0, 2), (2, 2, 2)]
+
+
+def test_records_that_keep_failing_come_in_portions():
+    """Half as many after half of the deliveries, and one by one at the last, each alone in its answer."""
+    log = [(0, 63), (64, 73)]
+    flight, given = begun(), []
+    for _ in range(7):
+        acquired = flight.acquire(log, wanted(), Limits(), 0)
+        given.append(acquired)
+        acknowledge(flight, "m", *[(first, last, [RELEASE]) for first, last, _ in acquired])
+    assert given[:4] == [[(0, 73, 1)], [(0, 73, 2)], [(0, 73, 3)], [(0, 36, 4)]]
+    assert given[4:] == [[(0, 0, 5)], [(1, 1, 5)], [(2, 2, 5)]]
+    assert flight.start_offset == 3
+
+
+def test_portions_are_those_of_the_whole_batch():
+    """Seen on Kafka 4.3.1: of two records left of a larger batch both are given, not half of them."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 1, [RELEASE]), (2, 9, [ACCEPT]))
+    for _ in range(2):
+        flight.acquire([(0, 9)], wanted(), Limits(), 0)
+        acknowledge(flight, "m", (0, 1, [RELEASE]))
+    assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [(0, 1, 4)]
+
+
+def failing(first_ones):
+    """A batch of ten: the first of them are held, the others have come back three times."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(most=first_ones, exact=True), Limits(), 0)
+    for _ in range(3):
+        flight.acquire([(0, 9)], wanted(most=10 - first_ones, exact=True), Limits(), 0)
+        acknowledge(flight, "m", (first_ones, 9, [RELEASE]))
+    acknowledge(flight, "m", (0, first_ones - 1, [RELEASE]))
+    return flight
+
+
+@pytest.mark.parametrize(("first_ones", "last"), [(2, 4), (4, 4), (5, 9), (7, 9)])
+def test_portions_count_what_comes_before_in_the_batch(first_ones, last):
+    """Seen on Kafka 4.3.1: five of ten with what is given before; where that is five or more, all the rest comes."""
+    flight = failing(first_ones)
+    held = (0, first_ones - 1, 2)
+    assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [held, (first_ones, last, 4)]
+
+
+def test_batch_with_records_that_keep_failing_begins_an_answer():
+    """Seen on Kafka 4.3.1: nothing of it comes with another batch, be it before or behind, be it failing or not."""
+    log = [(0, 9), (10, 19), (20, 24)]
+    flight = begun()
+    flight.acquire(log, wanted(most=1, size=1), Limits(), 0)
+    flight.acquire(log, wanted(most=4, exact=True), Limits(), 0)
+    for _ in range(3):
+        flight.acquire(log, wanted(most=6, exact=True), Limits(), 0)
+        acknowledge(flight, "m", (14, 19, [RELEASE]))
+    acknowledge(flight, "m", (0, 13, [RELEASE]))
+    given = [flight.acquire(log, wanted(), Limits(), 0) for _ in range(4)]
+    assert given == [[(0, 9, 2)], [(10, 13, 2), (14, 14, 4)], [(15, 19, 4)], [(20, 24, 1)]]
+
+
+def test_as_many_as_may_be_locked_rounded_up_to_a_batch():
+    limits = Limits(record_locks=100)
+    flight = begun(20)
+    assert flight.acquire([(20, 20)], wanted(), limits, 0) == [(20, 20, 1)]
+    sixties = [(21, 80), (81, 140), (141, 200)]
+    assert flight.acquire(sixties, wanted(), limits, 0) == [(21, 140, 1)]
+    assert flight.acquire(sixties[2:], wanted(), limits, 0) == []
+    acknowledge(flight, "m", (20, 20, [ACCEPT]), (21, 60, [ACCEPT]))
+    assert flight.acquire(sixties[2:], wanted(), limits, 0) == [(141, 200, 1)]
+
+
+def test_gap_of_the_log_is_given_to_nobody():
+    """Compaction has left nothing there: the start offset goes over it."""
+    flight = begun()
+    assert flight.acquire([(0, 4)], wanted(), Limits(), 0) == [(0, 4, 1)]
+    assert flight.acquire([(10, 14)], wanted(), Limits(), 0) == [(10, 14, 1)]
+    acknowledge(flight, "m", (0, 4, [ACCEPT]))
+    assert flight.start_offset == 10
+
+
+def test_log_that_begins_later_takes_records_with_it():
+    """DeleteRecords: what is acknowledged of them afterwards is of no interest."""
+    flight = begun()
+    flight.acquire(TENS, wanted(), Limits(), 0)
+    flight.begin_at(55)
+    flight.begin_at(55)
+    assert acknowledge(flight, "m", (0, 9, [ACCEPT]), (50, 56, [ACCEPT])) == (2, (StateBatch(55, 56, 2, 1),))
+    assert (flight.start_offset, flight.end_offset) == (57, 60)
+    flight.begin_at(1_000)
+    assert (flight.start_offset, flight.end_offset, flight.fetch_offset) == (1_000, 1_000, 1_000)

@@ -1,0 +1,91 @@
+"""Records in flight: locks that end, members that go, and what is left after a restart."""
+
+from broker.coordinators.share.acknowledgement import Acknowledged
+from broker.coordinators.share.limits import Limits
+from broker.coordinators.share.partition import InFlight
+from broker.coordinators.share.runs import RecordState
+from coordinator.share.state import ShareState, StateBatch
+from protocol.errors import ErrorCode
+from tests.support.in_flight import ACCEPT, RELEASE, RENEW, TENS, acknowledge, begun, refusal, wanted
+
+
+def test_locks_end_and_can_be_renewed():
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(lock_duration_ms=1_000), 0)
+    assert flight.next_deadline_ms() == 1_000
+    assert flight.given_back(Limits(), now_ms=999) == []
+    acknowledge(flight, "m", (3, 4, [RENEW]))
+    flight.apply(flight.given_back(Limits(), now_ms=1_000))
+    assert flight.next_deadline_ms() == 99_000
+    assert flight.acquire([(0, 9)], wanted("n"), Limits(), 2_000) == [(0, 2, 2), (5, 9, 2)]
+    assert {run.member_id for _, run in flight.runs() if run.state is RecordState.ACQUIRED} == {"m", "n"}
+
+
+def test_groups_that_do_not_renew_say_so_of_records_that_could_be():
+    """share.renew.acknowledge.enable, seen on Kafka 4.3.1: whose record it is, and whether, is looked at first."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 0, [ACCEPT]))
+
+    def refused(member, first):
+        return refusal(flight.plan, member, [Acknowledged(first, first, [RENEW])], Limits(), may_renew=False)
+
+    off = "Renewing acquisition locks is not enabled for the group."
+    assert refused("m", 1) == (ErrorCode.INVALID_RECORD_STATE, off)
+    assert refused("other", 1) == (ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of offset")
+    assert refused("m", 10)[0] is ErrorCode.INVALID_REQUEST
+    assert flight.plan("m", [Acknowledged(0, 0, [RENEW])], Limits(), may_renew=False) == ([], [])
+
+
+def test_one_request_may_renew_and_release_but_not_release_and_renew():
+    """A lock that was renewed may end; of one that has ended nothing is left to be renewed. No lock outlives that."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 9, [RENEW]), (0, 4, [RELEASE]), (7, 7, [ACCEPT]))
+    assert [(run.first, run.last, run.deadline_ms) for _, run in flight.runs()] == [
+        (0, 4, 0),
+        (5, 6, 99_000),
+        (7, 7, 0),
+        (8, 9, 99_000),
+    ]
+    code, _ = refusal(acknowledge, flight, "m", (5, 6, [RELEASE]), (6, 6, [RENEW]))
+    assert code is ErrorCode.INVALID_RECORD_STATE
+
+
+def test_each_record_of_a_large_batch_may_go_its_own_way():
+    flight = begun()
+    flight.acquire([(0, 1999)], wanted(most=2000), Limits(), 0)
+    done, told = acknowledge(flight, "m", (0, 1999, [ACCEPT, RELEASE] * 1000))
+    assert (done, len(told), flight.start_offset) == (1000, 2000, 1)
+    again = flight.acquire([(0, 1999)], wanted("n", 2000), Limits(), 0)
+    assert again == [(offset, offset, 2) for offset in range(1, 2000, 2)]
+
+
+def test_member_that_goes_gives_back_what_it_has():
+    flight = begun()
+    flight.acquire(TENS[:1], wanted("m"), Limits(), 0)
+    flight.acquire(TENS[1:2], wanted("n"), Limits(), 0)
+    flight.apply(flight.given_back(Limits(), member_id="m"))
+    assert flight.fetch_offset == 0
+    assert flight.acquire(TENS, wanted("n", most=10), Limits(), 0) == [(0, 9, 2)]
+
+
+def test_last_delivery_ends_in_the_archive():
+    """Also when nobody says so."""
+    limits = Limits(delivery_count=2)
+    flight = begun()
+    flight.acquire([(0, 0)], wanted(), limits, 0)
+    flight.apply(flight.given_back(limits, now_ms=1e9))
+    assert flight.acquire([(0, 0)], wanted(), limits, 0) == [(0, 0, 2)]
+    changes = flight.given_back(limits, member_id="m")
+    assert flight.stored(changes) == (1, (StateBatch(0, 0, 4, 2),))
+    flight.apply(changes)
+    assert (flight.start_offset, flight.fetch_offset, flight.in_flight_count) == (1, 1, 0)
+
+
+def test_what_was_not_written_is_given_again():
+    """Acquired, and nothing said of it: from the state alone it was never given."""
+    batches = (StateBatch(3, 4, 2, 1), StateBatch(6, 6, 0, 2), StateBatch(7, 7, 9, 1))
+    flight = InFlight(ShareState(1, 2, batches=batches), 0)
+    assert (flight.start_offset, flight.end_offset, flight.complete_count) == (2, 8, 2)
+    assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [(2, 2, 1), (5, 5, 1), (6, 6, 3), (7, 7, 2), (8, 9, 1)]

@@ -1,0 +1,140 @@
+"""Answers that wait for the disk: for which of its partitions, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from broker.coordinators.flush_gate import Forcing
+from broker.coordinators.runtime import CoordinatorRuntime
+from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.schema import Struct
+from runtime.deferred import Deferred
+from runtime.timers import Timers
+from storage.errors import LogOffline
+from tests.support.fake_loop import FakeClock, FakeLoop
+from tests.support.share_broker import ShareBroker
+from tests.support.slow_disk import SlowDisk
+
+ANSWER = HEARTBEAT.response()
+
+
+@pytest.fixture
+def loop() -> FakeLoop:
+    return FakeLoop(FakeClock())
+
+
+@pytest.fixture
+def forcing(loop: FakeLoop) -> Forcing:
+    return Forcing(Timers(loop, loop.clock), timeout_ms=100)  # type: ignore[arg-type]
+
+
+def begun(forcing: Forcing, partition: int) -> Deferred[None]:
+    flush: Deferred[None] = Deferred()
+    forcing.begun(partition, flush)
+    return flush
+
+
+def answer(forcing: Forcing, partitions: Iterable[int | None]) -> Deferred[Struct]:
+    reply = forcing.answer(partitions, ANSWER, lambda code: HEARTBEAT.response(error_code=code))
+    return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)  # type: ignore[arg-type]
+
+
+def code(reply: Deferred[Struct]) -> ErrorCode:
+    return ErrorCode(reply.result().error_code)
+
+
+def test_an_answer_waits_for_its_own_partitions(forcing: Forcing) -> None:
+    own, other = begun(forcing, 1), begun(forcing, 2)
+    reply = answer(forcing, [1])
+    other.fail(LogOffline("/data", "disk on fire"))
+    assert not reply.done
+    own.resolve(None)
+    assert reply.result() is ANSWER
+
+
+def test_an_answer_of_several_partitions_waits_for_all(forcing: Forcing) -> None:
+    first, second = begun(forcing, 1), begun(forcing, 2)
+    reply = answer(forcing, [1, None, 2, 1])
+    first.resolve(None)
+    assert not reply.done
+    second.fail(LogOffline("/data", "disk on fire"))
+    assert code(reply) is ErrorCode.NOT_COORDINATOR
+
+
+def test_what_is_on_the_disk_is_not_waited_for(forcing: Forcing) -> None:
+    """Nor what somebody else has waited for: it was not this request that wrote it."""
+    begun(forcing, 1)
+    assert not answer(forcing, [1]).done
+    assert not forcing.is_due
+    assert answer(forcing, [1]).done
+    begun(forcing, 1).resolve(None)
+    assert answer(forcing, [1]).done
+
+
+def test_it_is_due_at_a_partition_until_it_is_on_the_disk(forcing: Forcing) -> None:
+    """Also where nobody comes to wait for it: what a timer has written has no answer."""
+    flush = begun(forcing, 1)
+    assert [forcing.is_due_at(partition) for partition in (0, 1)] == [False, True]
+    flush.resolve(None)
+    assert not forcing.is_due_at(1)
+    begun(forcing, 1).fail(LogOffline("/data", "disk on fire"))
+    assert not forcing.is_due_at(1)
+
+
+def test_an_answer_does_not_wait_for_ever(forcing: Forcing, loop: FakeLoop) -> None:
+    """What it tells of may be there later: the client is to try again."""
+    flush = begun(forcing, 1)
+    reply = answer(forcing, [1])
+    loop.advance(99)
+    assert not reply.done
+    loop.advance(1)
+    assert code(reply) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    flush.resolve(None)
+
+
+def test_an_answer_in_time_leaves_no_timer(forcing: Forcing, loop: FakeLoop) -> None:
+    flush = begun(forcing, 1)
+    reply = answer(forcing, [1])
+    flush.resolve(None)
+    loop.advance(1_000)
+    assert code(reply) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("topic", "key"),
+    [
+        (CONSUMER_OFFSETS, "offsets.commit.timeout.ms"),
+        (TRANSACTION_STATE, "request.timeout.ms"),
+        (SHARE_GROUP_STATE, "share.coordinator.write.timeout.ms"),
+    ],
+)
+def test_each_coordinator_has_a_key_for_it(tmp_path: Path, topic: str, key: str) -> None:
+    settings = {key: "300", "log.flush.interval.messages": "1", "share.coordinator.state.topic.num.partitions": "1"}
+    broker = ShareBroker(tmp_path, settings)
+    broker.controller.ensure_topic(topic)
+    broker.settle()
+    coordinators: list[CoordinatorRuntime[object, object, object]] = [  # type: ignore[type-var]
+        broker.groups,
+        broker.transactions,
+        broker.share_states,  # type: ignore[list-item]
+    ]
+    [runtime] = [each for each in coordinators if each.topic == topic]
+    disk = SlowDisk(broker, topic)
+    found = runtime.log_at(0)
+    assert not isinstance(found, ErrorCode)
+    found.flush_due = True
+    runtime._note_flush(found)
+    name = next(name for name in map(str, range(100)) if runtime.index_of(name) == 0)
+    reply = runtime.when_forced([name], ANSWER, lambda code: HEARTBEAT.response(error_code=code))
+    assert isinstance(reply, Deferred)
+    broker.advance(299)
+    assert not reply.done
+    broker.advance(1)
+    assert code(reply) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    disk.release()
+    broker.close()

@@ -1,0 +1,194 @@
+"""Transactions that cannot be ended for a while: how often that is tried, and what it costs the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.coordinators.transaction import ending
+from broker.coordinators.transaction.ending import LONGEST_RETRY_MS, RETRY_MS
+from broker.coordinators.transaction.markers import Marker, append_marker
+from broker.replicas.partition import OfflineLog
+from coordinator.partition_for_key import partition_for
+from coordinator.transaction.shard import TransactionShard
+from metadata.create_topics import NewTopic
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from storage.errors import LogOffline
+from tests.support.txn_broker import TxnBroker
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TxnBroker]:
+    """x has a transaction open in t-0, y in t-1; their states lie in one partition."""
+    made = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1"})
+    made.create("t", 2)
+    for number, (name, place) in enumerate([("x", T0), ("y", T1)]):
+        assert made.client.init(name) == f"NONE P{number} 0"
+        assert made.client.write(name, (f"P{number}", 0), place, 0, version=12) == "NONE 0"
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch, broker: TxnBroker) -> list[int]:
+    """When a marker was to be written."""
+    times: list[int] = []
+
+    def note(some_broker: Any, marker: Marker, topic: str, index: int) -> Any:
+        times.append(broker.clock.monotonic_ms())
+        return append_marker(some_broker, marker, topic, index)
+
+    monkeypatch.setattr(ending, "append_marker", note)
+    return times
+
+
+def shard_of(broker: TxnBroker) -> TransactionShard:
+    found = broker.transactions.at("x")
+    assert not isinstance(found, ErrorCode)
+    assert found.partition == partition_for("x", 1)
+    return found
+
+
+def test_partition_that_cannot_take_its_marker_is_asked_less_and_less(broker: TxnBroker, tries: list[int]):
+    broker.partition(*T0).isr = ()
+    broker.client.end("x", ("P0", 0), True, 5)
+    for _ in range(600):
+        broker.advance(100)
+    waits = [after - before for before, after in pairwise(tries)]
+    assert waits == [200, 400, 800, 1_600, 3_200, 6_400] + [LONGEST_RETRY_MS] * 4
+    broker.partition(*T0).isr = broker.partition(*T0).replicas
+    broker.advance(LONGEST_RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+
+
+def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: TxnBroker):
+    """Others come first after a start: see UnopenedPartition."""
+    partition = broker.partition(*T0)
+    waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
+    opened = partition.log
+    partition.go_on_with(waiting)
+    broker.client.end("x", ("P0", 0), True, 5)
+    assert broker.client.describe("x").startswith("PrepareCommit")
+    partition.go_on_with(opened)
+    broker.advance(RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+
+
+def test_others_are_ended_without_a_look_at_those_that_wait(broker: TxnBroker):
+    class Watched(dict[str, None]):
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError("all of them are looked at")
+
+    broker.partition(*T0).isr = ()
+    broker.client.end("x", ("P0", 0), True, 5)
+    shard = shard_of(broker)
+    shard.prepared = Watched(shard.prepared)
+    assert broker.client.end("y", ("P1", 0), True, 5) == "NONE P1 1"
+    assert broker.client.describe("y").startswith("CompleteCommit")
+    assert shard.prepared.keys() == {"x"}
+
+
+def test_what_is_decided_in_one_turn_is_ended_in_that_order(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
+    begun: list[str] = []
+    end = broker.transactions._end
+    monkeypatch.setattr(
+        broker.transactions, "_end", lambda found, each: (begun.append(each.transactional_id), end(found, each))
+    )
+    broker.clock.advance(60_001)
+    broker.transactions._abort_timed_out()
+    broker.settle()
+    assert begun == ["x", "y"]
+    assert not shard_of(broker).prepared
+
+
+def test_coordinator_that_is_shut_out_goes_on_trying_and_says_so(broker: TxnBroker, caplog: pytest.LogCaptureFixture):
+    """Its transaction is open there: to forget that would leave readers of committed records waiting for ever."""
+    producer_id = broker.client.producer_id("P0")
+    state = broker.partition(*T0).log.producer_state
+    state.producers[producer_id].coordinator_epoch = 5
+    broker.client.end("x", ("P0", 0), True, 5)
+    broker.advance(RETRY_MS + 2 * RETRY_MS)
+    assert broker.client.describe("x").startswith("PrepareCommit")
+    told = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told == ["A later coordinator than that of x has written to t-0: no marker"]
+    state.producers[producer_id].coordinator_epoch = 0
+    broker.advance(4 * RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+    assert broker.client.committed_values("t") == [b"v"]
+
+
+def test_marker_comes_soon_after_its_groups_are_loaded(
+    broker: TxnBroker, tries: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    """Not when a wait is over that has become long meanwhile."""
+    client, groups = broker.client, broker.groups
+    assert client.commit_offset("x", ("P0", 0), "g", T0, 5, version=5) == "NONE"
+    index = groups.index_of("g")
+    assert index is not None
+    with monkeypatch.context() as loading:
+        loading.setattr(groups, "at_partition", lambda _: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        client.end("x", ("P0", 0), True, 5)
+        broker.advance(30_000)
+        count = len(tries)
+    groups.at_partition(1 - index)
+    groups._begin(groups._logs[1 - index])
+    assert len(tries) == count
+    groups._begin(groups._logs[index])
+    broker.settle()
+    assert client.describe("x").startswith("CompleteCommit")
+    assert client.committed_offset("g", T0) == "NONE 5"
+    broker.advance(2 * LONGEST_RETRY_MS)
+    assert len(tries) == count + 1
+
+
+def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
+    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Whatever it is: it is tried again."""
+
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ending, "append_marker", fail)
+        broker.client.end("x", ("P0", 0), True, 5)
+        broker.advance(RETRY_MS)
+    assert "Writing a marker of x into t-0 failed" in caplog.text
+    broker.advance(LONGEST_RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+
+
+def test_marker_comes_soon_after_its_worker_is_back(tmp_path: Path):
+    """One that dies again and again is away for half a minute: the wait has become long meanwhile."""
+    broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
+    away = True
+
+    class Crew:
+        def mark(self, *_: Any) -> Deferred[ErrorCode]:
+            return Deferred.resolved(ErrorCode.NOT_LEADER_OR_FOLLOWER if away else ErrorCode.NONE)
+
+    broker.crew = Crew()  # type: ignore[attr-defined]
+    try:
+        broker.controller.create_topics([NewTopic("t", 2, 1)])
+        broker.settle()
+        [theirs] = [index for index in (0, 1) if broker.partitions.is_elsewhere("t", index)]
+        assert broker.client.init("x") == "NONE P0 0"
+        assert broker.client.add("x", ("P0", 0), ("t", theirs)) == f"t-{theirs} NONE"
+        assert broker.client.end("x", ("P0", 0), True) == "NONE"
+        broker.advance(30_000)
+        away = False
+        broker.transactions.worker_is_back(2)
+        broker.settle()
+        assert broker.client.describe("x").startswith("PrepareCommit")
+        broker.transactions.worker_is_back(1)
+        broker.settle()
+        assert broker.client.describe("x").startswith("CompleteCommit")
+    finally:
+        broker.close()

@@ -1,0 +1,139 @@
+"""What retention hears of archives, and the log, as their manifests change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.external_readers.archives.archives import INTERVAL_MS, Archives
+from runtime.timers import Timers
+from tests.support.archives import put_manifest
+from tests.support.fake_loop import FakeLoop
+
+Place = tuple[str, int]
+
+
+class Stage:
+    """Archives in `lake` and `other`, with a thread that runs when a test says so, and logs that all end at 100."""
+
+    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, tells_problems: bool = True) -> None:
+        self.lake, self.other = directory / "lake", directory / "other"
+        self.log_ends: dict[Place, int] = {(topic, index): 100 for topic in ("orders", "clicks") for index in range(3)}
+        self._loop = FakeLoop()
+        self._calls: list[Callable[[], None] | None] = []
+        self._caplog = caplog
+        caplog.set_level(logging.INFO)
+        self.archives = Archives(
+            [str(self.lake), str(self.other)],
+            self.log_ends.get,
+            self._loop,  # type: ignore[arg-type]
+            Timers(self._loop, self._loop.clock),
+            tells_problems=tells_problems,
+            in_thread=self._calls.append,
+        )
+        self.archives.start()
+
+    def look(self) -> list[str]:
+        """The look that is due; what is told of it."""
+        self._caplog.clear()
+        (call,) = self._calls
+        self._calls.clear()
+        assert call is not None
+        call()
+        self._loop.settle()
+        self._loop.advance(INTERVAL_MS)
+        return [record.getMessage() for record in self._caplog.records]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Stage:
+    return Stage(tmp_path, caplog)
+
+
+def test_archive_that_is_furthest_behind_counts(stage: Stage) -> None:
+    """In each partition; before the first look nobody knows."""
+    put_manifest(stage.lake, {("orders", 0): 10, ("orders", 1): 10})
+    put_manifest(stage.other, {("orders", 0): 20, ("orders", 1): 5, ("clicks", 0): 0})
+    assert (stage.archives.is_complete, stage.archives.positions()) == (False, {})
+    assert stage.archives.awaited_by(("orders", 2)) == []
+
+    assert stage.look() == ["Archives that retention waits for: lake, other"]
+    assert stage.archives.is_complete
+    assert stage.archives.positions() == {("orders", 0): 10, ("orders", 1): 5, ("clicks", 0): 0}
+    assert stage.archives.name_of(("orders", 0)) == "the archive lake"
+    assert stage.archives.name_of(("orders", 1)) == "the archive other"
+
+    put_manifest(stage.lake, {("orders", 0): 30, ("orders", 1): 30})
+    assert stage.look() == []
+    assert stage.archives.positions()[("orders", 0)] == 20
+    assert stage.archives.name_of(("orders", 0)) == "the archive other"
+
+
+def test_partition_of_an_archived_topic_is_awaited_from_its_beginning(stage: Stage) -> None:
+    """By archives that have others of the topic; topics that none has are nobody's."""
+    put_manifest(stage.lake, {("orders", 0): 10})
+    put_manifest(stage.other, {("orders", 0): 10, ("orders", 1): 10})
+    stage.look()
+
+    assert stage.archives.awaited_by(("orders", 0)) == []
+    assert stage.archives.awaited_by(("orders", 1)) == [("the archive lake", 0)]
+    assert stage.archives.awaited_by(("orders", 2)) == [("the archive lake", 0), ("the archive other", 0)]
+    assert stage.archives.awaited_by(("clicks", 0)) == []
+
+
+def test_archive_that_cannot_be_read_holds_nothing_and_is_told_once(stage: Stage) -> None:
+    """Not made yet, or damaged; and again only if it was readable in between. What it said last counts then."""
+    missing = stage.lake / "_pybroker" / "manifest.json"
+    broken = put_manifest(stage.other, {})
+    broken.write_text("{")
+    held = "until it can be, nothing waits for it"
+    assert stage.look() == [
+        f"The archive {stage.lake} cannot be read: {missing}: No such file or directory; {held}",
+        f"The archive {stage.other} cannot be read: {broken} is no JSON, or not all of it; {held}",
+    ]
+    assert (stage.archives.is_complete, stage.archives.positions()) == (True, {})
+    assert stage.look() == stage.look() == []
+
+    path = put_manifest(stage.lake, {("orders", 0): 10})
+    assert stage.look() == ["Archives that retention waits for: lake"]
+    path.unlink()
+    (told_again,) = stage.look()
+    assert told_again.endswith("what it said last counts")
+    assert stage.look() == []
+    assert stage.archives.positions() == {("orders", 0): 10}
+
+
+def test_archive_of_another_topic_of_that_name_is_not_waited_for(stage: Stage) -> None:
+    """One that ends behind the log; all of that topic, and of others as ever. It is told once."""
+    put_manifest(stage.other, {})
+    put_manifest(stage.lake, {("orders", 0): 101, ("orders", 1): 10, ("clicks", 0): 100})
+    told = stage.look()
+    assert told[0] == (
+        "The archive lake is of another topic orders, and is not waited for: "
+        "orders-0 ends at offset 100, and is archived up to 101"
+    )
+    assert len(told) == 2
+    assert stage.archives.positions() == {("clicks", 0): 100}
+    assert stage.archives.awaited_by(("orders", 2)) == []
+    assert stage.look() == []
+
+    stage.log_ends[("orders", 0)] = 101
+    stage.look()
+    assert stage.archives.positions()[("orders", 1)] == 10
+    del stage.log_ends[("orders", 0)]  # of another process, or not open yet: nothing is known of it
+    put_manifest(stage.lake, {("orders", 0): 1_000})
+    assert stage.look() == []
+    assert stage.archives.positions() == {("orders", 0): 1_000}
+
+
+def test_other_processes_leave_it_to_the_first_to_tell_of_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And tell of the logs that are theirs."""
+    stage = Stage(tmp_path, caplog, tells_problems=False)
+    put_manifest(stage.lake, {("orders", 0): 101})
+    (told,) = stage.look()
+    assert "another topic orders" in told

@@ -1,0 +1,85 @@
+"""When checkpoints are looked at, by whom, and what is told of them."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.external_readers.spark.queries import SparkQueries
+from runtime.timers import Timers
+from tests.support.fake_loop import FakeLoop
+
+RECORDED = Path(__file__).parents[4] / "data" / "spark"
+
+
+class Stage:
+    """Queries with a thread that runs when a test says so."""
+
+    def __init__(self, path: Path) -> None:
+        self.loop = FakeLoop()
+        self.calls: list[Callable[[], None] | None] = []
+        timers = Timers(self.loop, self.loop.clock)
+        self.queries = SparkQueries([str(path)], 1_000, self.loop, timers, in_thread=self.calls.append)  # type: ignore[arg-type]
+        self.queries.start()
+
+    def look(self) -> None:
+        call = self.calls.pop(0)
+        assert call is not None
+        call()
+        self.loop.settle()
+
+
+def test_looks_follow_each_other(tmp_path: Path) -> None:
+    """The next is begun an interval after the last is done, however long that took; none after the stop."""
+    shutil.copytree(RECORDED / "two-sources", tmp_path / "two-sources")
+    stage = Stage(tmp_path)
+    assert (stage.queries.is_complete, stage.queries.positions()) == (False, {})
+    stage.loop.advance(5_000)
+    assert len(stage.calls) == 1
+
+    stage.look()
+    assert stage.queries.is_complete
+    assert stage.queries.positions()[("clicks", 0)] == 4
+    assert stage.queries.name_of(("clicks", 0)) == "the query two-sources"
+    assert [name for name, _ in stage.queries.awaited_by(("orders", 2))] == ["the query two-sources"]
+    assert stage.queries.awaited_by(("orders", 1)) == stage.queries.awaited_by(("pages", 0)) == []
+    stage.loop.advance(999)
+    assert not stage.calls
+    stage.loop.advance(1)
+    stage.look()
+
+    stage.queries.stop()
+    stage.loop.advance(5_000)
+    assert stage.calls == [None]
+
+
+def test_look_that_ends_after_the_stop_counts_for_nothing(tmp_path: Path) -> None:
+    """Its thread may have hung for long."""
+    stage = Stage(tmp_path)
+    stage.queries.stop()
+    stage.look()
+
+    assert stage.queries.found is None
+
+
+def test_what_cannot_be_read_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And again only if it was readable in between."""
+    stage = Stage(tmp_path / "state")
+    for _ in range(3):
+        stage.look()
+        stage.loop.advance(1_000)
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(told) == 1
+    assert str(tmp_path / "state") in told[0]
+    assert "retention.hold.max.bytes of all topics are held" in told[0]
+
+    (tmp_path / "state" / "other").mkdir(parents=True)
+    stage.look()
+    stage.loop.advance(1_000)
+    (tmp_path / "state" / "other").rmdir()  # as a place looks where its volume is not mounted
+    stage.look()
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 2

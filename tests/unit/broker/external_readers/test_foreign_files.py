@@ -1,0 +1,52 @@
+"""Files of other programs: read whole or not at all, and never waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.external_readers.foreign_files import (
+    UnreadableFile,
+    read_whole,
+    reason,
+    shown_names,
+)
+
+
+def test_file_is_read_up_to_a_size(tmp_path: Path) -> None:
+    """One byte more is too much."""
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+
+    assert read_whole(str(path), 5) == b"12345"
+    with pytest.raises(UnreadableFile, match="has more than 4 bytes"):
+        read_whole(str(path), 4)
+
+
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody writes to it."""
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(UnreadableFile, match="is no file"):
+        read_whole(str(tmp_path / "pipe"), 5)
+
+
+def test_reason_names_the_file() -> None:
+    """In one line, as far as the system knows it."""
+    assert reason(FileNotFoundError(errno.ENOENT, "No such file", "/a")) == "/a: No such file"
+    assert reason(OSError("it is so")) == "it is so"
+    assert reason(UnreadableFile("/a is no file")) == "/a is no file"
+
+
+def test_names_are_shown_as_long_as_they_are_different() -> None:
+    """All of the path for those that have the same, and for a root; escaped where they are no text."""
+    assert shown_names(["/a/lake", "/b/lake", "/b/other", "/", "/c/\udcff"]) == {
+        "/a/lake": "/a/lake",
+        "/b/lake": "/b/lake",
+        "/b/other": "other",
+        "/": "/",
+        "/c/\udcff": "\\udcff",
+    }

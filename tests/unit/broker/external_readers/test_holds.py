@@ -1,0 +1,189 @@
+"""What retention leaves for readers who are behind, and what the log says of it, as time goes by."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from broker.replicas.partition import Partition
+from protocol.records.builder import BatchBuilder
+from storage.checkpoints import PARTITION_METADATA
+from storage.log_config import LogConfig
+from tests.support.data_broker import DataBroker
+
+HOUR = 3_600_000
+PLACE = ("t", 0)
+
+
+class Archive:
+    """A reader, at an offset that the test moves."""
+
+    def __init__(self, offset: int | None = 0, since_ms: int | None = None) -> None:
+        self.is_complete = True
+        self.offset = offset
+        self.since_ms = since_ms
+
+    def positions(self) -> Mapping[tuple[str, int], int]:
+        return {PLACE: self.offset} if self.offset is not None else {}
+
+    def name_of(self, place: tuple[str, int]) -> str:
+        return "the archive"
+
+    def awaited_by(self, place: tuple[str, int]) -> Sequence[tuple[str, int]]:
+        return [] if self.since_ms is None else [("the archive", self.since_ms)]
+
+    def stop(self) -> None:
+        pass
+
+
+class Stage:
+    """A topic with a segment an hour, ten of them, kept for ten hours; a reader; retention every five minutes."""
+
+    def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, **config: int) -> None:
+        self.broker = DataBroker(directory)
+        self.reader = Archive()
+        self.broker.background.holds.add(self.reader)
+        values = {"segment_bytes": 400, "retention_ms": 10 * HOUR, **config}
+        self.partition: Partition = self.broker.topic(config=LogConfig(**values))  # type: ignore[arg-type]
+        self.caplog = caplog
+        for _ in range(10):
+            builder = BatchBuilder()
+            builder.append(self.broker.clock.now_ms(), b"k", b"v" * 280)
+            self.partition.append(builder.build(), self.broker.clock.now_ms())
+            self.broker.clock.advance(HOUR)
+        self.size = self.partition.log.size_bytes // 10
+
+    def after(self, milliseconds: int) -> list[str]:
+        """Let time pass; what is told meanwhile."""
+        self.caplog.clear()
+        for _ in range(milliseconds // 300_000):
+            self.broker.clock.advance(300_000)
+            self.broker.background.retain()
+            self.broker.settle()
+        return [record.getMessage() for record in self.caplog.records if record.levelno >= logging.WARNING]
+
+    @property
+    def start(self) -> int:
+        return self.partition.log_start_offset
+
+    @property
+    def held_bytes(self) -> int:
+        return self.broker.background.holds.held_bytes().get(PLACE, 0)
+
+
+def test_reader_is_warned_of_before_and_after(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once each, with nothing held; again when it had caught up."""
+    stage = Stage(tmp_path, caplog)
+    stage.reader.offset = 5
+    assert stage.after(3 * HOUR) == []
+    told = stage.after(2 * HOUR)
+    assert told == ["Retention of t-0 will soon take what has not been read: the archive has read it up to offset 5"]
+    assert stage.start == 5
+
+    told = stage.after(HOUR)
+    assert stage.start == 6
+    assert told == [
+        "Retention of t-0 has taken what had not been read: the archive has read it up to offset 5, it begins at 6"
+    ]
+    assert stage.after(HOUR) == []
+    stage.reader.offset = 10
+    assert stage.after(HOUR) == []
+    stage.reader.offset = 8
+    assert len(stage.after(300_000)) == 1
+
+
+def test_reader_is_waited_for_up_to_a_size(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Held, told of as it fills up, and given up in the end from the oldest on."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=5 * 400)
+    stage.reader.offset = 2
+    told = stage.after(3 * HOUR)
+    assert (stage.start, stage.held_bytes) == (2, stage.size)
+    assert [line.split(" of t-0 ")[1] for line in told] == [
+        "will soon take what has not been read: the archive has read it up to offset 2",
+        f"waits: the archive has read it up to offset 2; {stage.size} bytes are held, of 2000 at most",
+    ]
+    (told_full,) = stage.after(4 * HOUR)
+    assert (stage.start, stage.held_bytes) == (2, 5 * stage.size)
+    assert told_full.endswith("of 2000 at most, beyond which the oldest will go")
+
+    (told_passed,) = stage.after(2 * HOUR)
+    assert (stage.start, stage.held_bytes) == (4, 5 * stage.size)
+    assert "the archive has read it up to offset 2, it begins at" in told_passed
+
+    stage.reader.offset = 10
+    stage.after(HOUR)
+    assert (stage.start, stage.held_bytes) == (10, 0)
+
+
+def test_size_limit_comes_near(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A tenth of retention.bytes before."""
+    stage = Stage(tmp_path, caplog, retention_ms=-1)
+    stage.partition.log.config = LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=stage.size * 10)
+    (told,) = stage.after(HOUR)
+
+    assert "will soon take" in told
+    assert stage.start == 0
+
+
+def test_all_is_unread_while_a_reader_may_be_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Up to the size, and only where there is one; nobody can be named."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=2 * 400)
+    stage.reader.is_complete, stage.reader.offset = False, None
+    told = stage.after(12 * HOUR)
+    assert (stage.start, stage.held_bytes) == (8, 2 * stage.size)
+    assert all("nobody knows who reads it" in line for line in told)
+
+    stage.reader.is_complete = True
+    stage.after(HOUR)
+    assert (stage.start, stage.held_bytes) == (10, 0)
+
+
+def test_the_one_that_is_furthest_behind_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of several readers, some of which do not read the topic."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    for offset in (7, 3, None):
+        stage.broker.background.holds.add(Archive(offset))
+    stage.reader.offset = 9
+    stage.after(12 * HOUR)
+
+    assert stage.start == 3
+
+
+def test_partition_that_was_made_while_a_reader_was_away_is_held(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All of it, beside others that have read it."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    stage.broker.background.holds.add(Archive(None, since_ms=0))
+    stage.reader.offset = 10
+    told = stage.after(12 * HOUR)
+    assert (stage.start, stage.held_bytes) == (0, 10 * stage.size)
+    assert "the archive has read it up to offset 0; " in told[-1]
+
+
+def test_partition_that_was_there_before_is_not_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that subscribes would know of it: this one was assigned others."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    made = Path(stage.partition.log.path) / PARTITION_METADATA
+    made.touch()
+    os.utime(made, (1_000, 1_000))
+    stage.broker.background.holds.add(Archive(None, since_ms=1_000_001))
+    stage.reader.offset = 4
+    stage.after(12 * HOUR)
+    assert stage.start == 4
+
+
+def test_deleted_topic_is_forgotten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With what was held of it."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    stage.after(12 * HOUR)
+    assert stage.held_bytes == 10 * stage.size
+    stage.broker.logs.delete(*PLACE, "0" * 32, stage.broker.clock.now_ms())
+
+    assert stage.held_bytes == 0
+    stage.after(300_000)
+    assert not stage.broker.background.holds._states

@@ -1,0 +1,34 @@
+"""Whether there is an endpoint at all."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.network.listener import CannotBind
+from broker.observability.metrics.serving import bind_endpoint
+from config import load
+
+
+def broker(**overrides: str) -> Any:
+    config = load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+    return SimpleNamespace(config=config, number=0)
+
+
+def test_there_is_none_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is anything brought in for it."""
+    monkeypatch.setitem(sys.modules, "broker.observability.metrics.endpoint", None)
+
+    assert bind_endpoint(broker()) is None
+
+
+def test_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to bring it."""
+    monkeypatch.delitem(sys.modules, "broker.observability.metrics.endpoint", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+
+    with pytest.raises(CannotBind, match=r"prometheus_client.*pip install 'pybroker\[metrics\]'"):
+        bind_endpoint(broker(metrics_listeners="http://127.0.0.1:0"))

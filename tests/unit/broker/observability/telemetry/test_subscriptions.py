@@ -1,0 +1,167 @@
+"""Client metrics subscriptions: who matches, how often, and when a client is forgotten."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.observability.telemetry.subscriptions import MOST_INSTANCES, SHORTEST_MEMORY_MS, ClientMetrics
+from metadata.decision import Refused
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from tests.support.controllers import ControllerHarness
+
+CLIENT = b"\x01" * 16
+
+
+class Metrics:
+    """Subscriptions of a controller without a disk, at a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.harness = ControllerHarness()
+        self.now_ms = 1_000_000
+        self.metrics = ClientMetrics(self.harness.config, self.harness.controller, lambda: self.now_ms)
+
+    def alter(self, name: str, **settings: str | None) -> None:
+        changes = {key.replace("_", "."): value for key, value in settings.items()}
+        self.harness.controller.alter_config(ResourceType.CLIENT_METRICS, name, changes).result()
+
+    def ask(self, instance_id: bytes = CLIENT, **about: Any) -> tuple[int, tuple[str, ...]]:
+        instance = self.metrics.ask(instance_id, connection(**about), "me")
+        return instance.interval_ms, instance.metrics
+
+
+def connection(**about: Any) -> Any:
+    fields = {
+        "is_closed": False,
+        "client_host": "192.0.2.7",
+        "client_port": 40_000,
+        "client_software_name": "apache-kafka-java",
+        "client_software_version": "4.3.1",
+    }
+    return SimpleNamespace(**{**fields, **about})
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.mark.parametrize(
+    ("match", "matches"),
+    [
+        ("", True),
+        ("client_id=me", True),
+        ("client_id=m", False),
+        ("client_id=m.*,client_source_port=4[0-9]+", True),
+        ("client_id=m.*,client_source_port=5[0-9]+", False),
+        ("client_software_name=apache-kafka-java, client_software_version=4\\..*", True),
+        ("client_source_address=192\\.0\\.2\\.7", True),
+        ("client_instance_id=AQEBAQEBAQEBAQEBAQEBAQ", True),
+        ("client_id=you,client_id=me", True),
+    ],
+)
+def test_clients_are_matched(metrics: Metrics, match: str, matches: bool):
+    metrics.alter("s", metrics="a.", match=match, interval_ms="500")
+    assert metrics.ask() == ((500, ("a.",)) if matches else (300_000, ()))
+
+
+def test_an_expression_takes_no_longer_than_what_a_client_is_called(metrics: Metrics):
+    """Who backtracks would not be done with this one in a lifetime; meanwhile the loop would serve nobody."""
+    metrics.alter("s", metrics="a.", match="client_software_name=(n+)+$", interval_ms="500")
+
+    assert metrics.ask(b"\x02" * 16, client_software_name="n" * 1000 + "!") == (300_000, ())
+    assert metrics.ask(b"\x03" * 16, client_software_name="n" * 1000) == (500, ("a.",))
+
+
+def test_a_pattern_that_only_kafka_takes_matches_nobody(metrics: Metrics):
+    """It may be in metadata that a Kafka has left."""
+    metrics.alter("s", metrics="a.", match="client_id=me,client_software_name=(?=apache).*", interval_ms="500")
+    assert metrics.ask() == (300_000, ())
+
+
+def test_subscriptions_add_up(metrics: Metrics):
+    """Their metrics together, at the shortest of their intervals; all metrics are just that."""
+    metrics.alter("s1", metrics="a.,b.", interval_ms="7000")
+    metrics.alter("s2", metrics="b.,c.", interval_ms="5000")
+    assert metrics.ask() == (5000, ("a.", "b.", "c."))
+    metrics.alter("s3", metrics="*")
+    assert metrics.ask() == (5000, ("*",))
+
+
+def test_a_client_waits_for_its_interval(metrics: Metrics):
+    metrics.ask()
+    metrics.now_ms += 299_999
+    with pytest.raises(Refused) as refused:
+        metrics.ask()
+    assert refused.value.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    metrics.now_ms += 1
+    metrics.ask()
+
+
+def test_a_silent_client_is_forgotten(metrics: Metrics):
+    metrics.alter("s", metrics="a.", interval_ms="3600000")
+    metrics.ask()
+    metrics.now_ms += max(SHORTEST_MEMORY_MS, 3 * 300_000) + 1
+    metrics.ask()
+
+
+def test_so_is_one_that_hangs_up(metrics: Metrics):
+    gone = connection(is_closed=True)
+    metrics.metrics.ask(CLIENT, gone, "me")
+    metrics.ask()
+
+
+def test_clients_remembered_are_bounded(metrics: Metrics):
+    """The one that was silent for longest goes."""
+    for number in range(1, MOST_INSTANCES + 2):
+        metrics.metrics.ask(number.to_bytes(16, "big"), connection(), None)
+    assert not metrics.metrics.is_known((1).to_bytes(16, "big"))
+    assert metrics.metrics.is_known((2).to_bytes(16, "big"))
+
+
+def test_clients_are_known_by_their_names(metrics: Metrics):
+    """Which label what they push: however they call themselves, it is short. They match by all of it."""
+    metrics.alter("s", metrics="a.", match=f"client_id={'n' * 5000}")
+    instance = metrics.metrics.ask(CLIENT, connection(), "n" * 5000)
+
+    assert instance.metrics == ("a.",)
+    assert instance.about == {
+        "client_id": "n" * 100,
+        "client_instance_id": "AQEBAQEBAQEBAQEBAQEBAQ",
+        "client_software_name": "apache-kafka-java",
+        "client_software_version": "4.3.1",
+    }
+
+
+def test_clients_are_counted_while_they_are_there(metrics: Metrics):
+    """Not those that have hung up, or were silent for long."""
+    metrics.ask()
+    metrics.metrics.ask(b"\x02" * 16, connection(is_closed=True), "gone")
+    assert metrics.metrics.instance_count == 1
+    metrics.now_ms += 3 * 300_000 + 1
+    assert metrics.metrics.instance_count == 0
+
+
+def test_answers_to_reports_are_counted(metrics: Metrics):
+    """What is refused at once, and what turns out not to be readable; without an endpoint nothing is kept."""
+    instance = metrics.metrics.ask(CLIENT, connection(), "me")
+
+    def push(subscription_id: int = instance.subscription_id) -> Any:
+        fields: dict[str, Any] = {"terminating": False, "compression_type": 0, "size_bytes": 1}
+        return metrics.metrics.push(CLIENT, connection(), "me", subscription_id=subscription_id, **fields)
+
+    assert metrics.metrics.take(push(), []) is ErrorCode.NONE
+    metrics.now_ms += 300_000
+    with pytest.raises(Refused):
+        push(instance.subscription_id + 1)
+    metrics.now_ms += 300_000
+    assert metrics.metrics.take(push(), ErrorCode.INVALID_RECORD) is ErrorCode.INVALID_RECORD
+    assert metrics.metrics.pushes == {
+        ErrorCode.NONE: 1,
+        ErrorCode.UNKNOWN_SUBSCRIPTION_ID: 1,
+        ErrorCode.INVALID_RECORD: 1,
+    }
+    assert metrics.metrics.received is None

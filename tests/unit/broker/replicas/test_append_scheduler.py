@@ -1,0 +1,342 @@
+"""Appends: a batch that is opened in a worker keeps its place, and all that comes after it waits for it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from broker.replicas.append_scheduler import _Append
+from protocol.errors import ErrorCode
+from protocol.records.batch import TIMESTAMP_TYPE_BIT
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.record import iter_records
+from runtime.deferred import Deferred
+from storage.append.rules import AppendOrigin
+from storage.errors import InvalidRecords
+from storage.log_config import LogConfig
+from tests.support.data_broker import DataBroker
+from tests.support.held_appends import (
+    COMPACTED,
+    GZIP,
+    LARGE,
+    NOW_MS,
+    answer,
+    answer_is_there,
+    batch,
+    delete,
+    send,
+    stored,
+)
+from tests.support.scale import scaled
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    """Workers do nothing until they are told to."""
+    made = DataBroker(tmp_path)
+    made.workers.held = True
+    yield made
+    made.close()
+
+
+def test_small_batches_are_opened_where_they_arrive(broker: DataBroker) -> None:
+    """No worker is asked, and nothing waits."""
+    partition = broker.topic(config=GZIP)
+
+    assert answer(send(broker, batch(3))).base_offset == 0
+    assert broker.workers.submitted == 0
+    assert stored(partition)[0].codec == Codec.GZIP
+
+
+def test_batches_that_stay_as_they_are_are_not_opened(broker: DataBroker) -> None:
+    """However large."""
+    broker.topic(config=GZIP)
+
+    assert answer(send(broker, batch(LARGE, codec=Codec.GZIP))).base_offset == 0
+    assert broker.workers.submitted == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "count", "size_bytes", "in_worker"),
+    [(GZIP, 64, 1, 0), (GZIP, 65, 1, 1), (GZIP, 1, 17_000, 1), (COMPACTED, 1, 1_000_000, 0), (COMPACTED, 65, 1, 1)],
+)
+def test_it_is_the_work_that_counts(
+    broker: DataBroker, config: LogConfig, count: int, size_bytes: int, in_worker: int
+) -> None:
+    """Records, and bytes where these are to be packed: keys alone are looked up in a moment."""
+    broker.topic(config=config)
+    send(broker, batch(count, value=bytes(size_bytes)))
+
+    assert broker.workers.submitted == in_worker
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_which_of_many_records_are_late_is_found_in_a_worker(broker: DataBroker, codec: Codec) -> None:
+    """The header says that some are; the answer names each (KIP-467)."""
+    partition = broker.topic(config=LogConfig(message_timestamp_before_max_ms=1000))
+    broker.clock.advance(1001)
+    reply = send(broker, batch(LARGE, codec=codec))
+    assert not answer_is_there(reply)
+    broker.workers.release()
+
+    assert answer(reply).error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [each.batch_index for each in answer(reply).record_errors] == list(range(LARGE))
+    assert (partition.log_end_offset, partition.queue) == (0, None)
+
+
+def appends_alive() -> list[_Append]:
+    """By their type alone: isinstance() asks a proxy for its class, which fails where what it stands for is gone."""
+    return [each for each in gc.get_objects() if type(each) is _Append]
+
+
+@pytest.mark.parametrize("died", [False, True])
+@pytest.mark.parametrize("key", [b"k", None])
+def test_nothing_is_left_of_a_batch_that_was_opened(broker: DataBroker, key: bytes | None, died: bool) -> None:
+    """Without a search for cycles: those come once in a long time, and batches are large."""
+    broker.topic(config=COMPACTED)
+    gc.collect()
+    gc.disable()
+    try:
+        of_others = appends_alive()
+        reply = send(broker, batch(LARGE, key=key))
+        if died:
+            broker.workers.die()
+            broker.workers.die()
+        else:
+            broker.workers.release()
+        assert (answer(reply).error_code == ErrorCode.NONE) == (key is not None and not died)
+        left = [each for each in appends_alive() if each not in of_others]
+        assert not any(each._records or each._opened for each in left)
+        assert not left or answer(reply).error_code, "an error's frames may still refer to it"
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_requests_that_wait_are_counted(broker: DataBroker, acks: int) -> None:
+    """Until they are done, also when their client is gone."""
+    broker.topic(config=GZIP)
+    first, second = send(broker, batch(LARGE), acks=acks), send(broker, batch(1), acks=acks)
+    assert broker.queued_requests == 2
+    assert first is not None
+    first.cancel()
+    assert broker.queued_requests == 2
+    broker.workers.release()
+
+    assert second is not None
+    assert second.done
+    assert broker.queued_requests == 0
+
+
+def test_what_comes_after_a_batch_in_a_worker_waits_for_it(broker: DataBroker) -> None:
+    """Of its partition; others go on. Bytes that wait are counted."""
+    partition = broker.topic(partitions=2, config=GZIP)
+    first, second = send(broker, batch(LARGE)), send(broker, batch(2, codec=Codec.GZIP))
+    assert answer(send(broker, batch(1), index=1)).base_offset == 0
+    assert first is not None
+    assert first.mutes
+    assert (first.done, partition.log_end_offset) == (False, 0)
+    assert broker.held_bytes > 0
+
+    broker.workers.release()
+
+    assert (answer(first).base_offset, answer(second).base_offset) == (0, LARGE)
+    assert [header.codec for header in stored(partition)] == [Codec.GZIP] * 2
+    assert (broker.held_bytes, partition.queue) == (0, None)
+
+
+def test_batches_opened_at_the_same_time_are_appended_in_order_of_arrival(broker: DataBroker) -> None:
+    """Whichever worker is done first."""
+    partition = broker.topic(config=GZIP)
+    replies = [send(broker, batch(LARGE + number)) for number in range(3)]
+    for place in (2, 1, 0):
+        assert partition.log_end_offset == 0
+        broker.workers.release(place)
+
+    assert [answer(reply).base_offset for reply in replies] == [0, 100, 201]
+
+
+def test_delete_records_waits_for_its_turn(broker: DataBroker) -> None:
+    """-1 stands for the high watermark of then."""
+    broker.topic(config=GZIP)
+    send(broker, batch(LARGE))
+    deletion = delete(broker, -1)
+    refused = delete(broker, LARGE + 1)
+    assert not deletion.done
+
+    broker.workers.release()
+
+    assert deletion.result().topics[0].partitions[0].low_watermark == LARGE
+    assert refused.result().topics[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_coordinators_records_wait_too(broker: DataBroker) -> None:
+    """Those that it has for clients' partitions: markers of transactions."""
+    partition = broker.topic(config=GZIP)
+    send(broker, batch(LARGE))
+    written = broker.appends.append(partition, batch(1), NOW_MS, AppendOrigin.COORDINATOR)
+    assert isinstance(written, Deferred)
+    broker.workers.release()
+
+    assert written.result().base_offset == LARGE
+
+
+def test_the_broker_s_time_is_that_of_the_append(broker: DataBroker) -> None:
+    """LogAppendTime: not that of the arrival, or offsets and times would not go together."""
+    partition = broker.topic(config=replace(GZIP, message_timestamp_type="LogAppendTime"))
+    reply = send(broker, batch(LARGE))
+    broker.clock.advance(500)
+    now_ms = broker.clock.now_ms()
+    broker.workers.release()
+
+    assert answer(reply).log_append_time_ms == now_ms
+    header = stored(partition)[0]
+    assert (header.max_timestamp, header.attributes & TIMESTAMP_TYPE_BIT) == (now_ms, TIMESTAMP_TYPE_BIT)
+
+
+def test_sequences_are_checked_when_the_batch_is_appended(broker: DataBroker) -> None:
+    """The same batch twice is in the log once; one that skips a sequence is refused, though it came to a worker."""
+    partition = broker.topic(config=GZIP)
+    once, again, beyond = (
+        send(broker, batch(LARGE, producer_id=7, producer_epoch=0, base_sequence=sequence))
+        for sequence in (0, 0, 3 * LARGE)
+    )
+    for _ in range(3):
+        broker.workers.release()
+
+    assert [answer(reply).base_offset for reply in (once, again)] == [0, 0]
+    assert answer(beyond).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert partition.log_end_offset == LARGE
+
+
+def test_a_batch_opened_under_another_configuration_is_opened_again(broker: DataBroker) -> None:
+    """What counts is the configuration of the append."""
+    partition = broker.topic(config=GZIP)
+    reply, later = send(broker, batch(LARGE)), send(broker, batch(1))
+    broker.partitions.update_config("t", LogConfig(compression_type="zstd"))
+    broker.workers.release()
+    assert not answer_is_there(reply)
+    broker.workers.release()
+
+    assert (answer(reply).base_offset, answer(later).base_offset) == (0, LARGE)
+    assert [header.codec for header in stored(partition)] == [Codec.ZSTD, Codec.ZSTD]
+
+
+def test_a_configuration_that_opens_batches_reaches_what_waits(broker: DataBroker) -> None:
+    """A large plain batch behind one in a worker is opened, too, once its turn has come."""
+    partition = broker.topic(config=GZIP)
+    send(broker, batch(LARGE))
+    later = send(broker, batch(LARGE, codec=Codec.GZIP))
+    broker.partitions.update_config("t", LogConfig(compression_type="uncompressed"))
+    for _ in range(2):
+        broker.workers.release()
+
+    assert answer(later).base_offset == LARGE
+    assert [header.codec for header in stored(partition)] == [Codec.NONE] * 2
+
+
+def test_few_bytes_that_grow_to_many_go_to_a_worker(broker: DataBroker) -> None:
+    """One record, a kilobyte, and a megabyte once it is unpacked; damaged ones are judged there, too."""
+    broker.topic(config=COMPACTED)
+    whole = batch(1, value=bytes(1 << 20), codec=Codec.GZIP)
+    assert len(whole) < 2000
+    reply = send(broker, whole)
+    assert broker.workers.submitted == 1
+    broker.workers.release()
+
+    assert answer(reply).error_code == 0
+
+
+def test_flush_messages_counts_when_the_batch_is_appended(broker: DataBroker) -> None:
+    """The answer waits for its turn and then for the disk."""
+    broker.topic(config=replace(GZIP, flush_messages=1))
+    broker.background.held = True
+    reply = send(broker, batch(LARGE))
+    broker.workers.release()
+    assert not answer_is_there(reply)
+    broker.background.release()
+
+    assert answer(reply).base_offset == 0
+
+
+def double(records: bytes, config: LogConfig, now_ms: int) -> bytes:
+    """Make each byte a record, and take no zero."""
+    if 0 in records:
+        raise InvalidRecords("zero")
+    builder = BatchBuilder()
+    for value in records:
+        builder.append(now_ms, config.compression_type.encode(), bytes([value, value]))
+    return builder.build()
+
+
+def test_converted_records_have_their_place_too(broker: DataBroker) -> None:
+    """Few at once, many in a worker, refused ones as others; under the configuration of the append."""
+    partition = broker.topic(config=GZIP)
+    convert = broker.appends.append_converted
+    small = convert(partition, bytes([8] * 20), NOW_MS, double)
+    assert not isinstance(small, Deferred)
+    assert small.base_offset == 0
+    with pytest.raises(InvalidRecords):
+        convert(partition, bytes(20), NOW_MS, double)
+
+    large = convert(partition, bytes([2] * 5000), NOW_MS, double)
+    squeezed = convert(partition, bytes([1] * 18), NOW_MS, double)
+    refused = convert(partition, bytes(5000), NOW_MS, double)
+    assert isinstance(large, Deferred)
+    assert isinstance(squeezed, Deferred)
+    assert isinstance(refused, Deferred)
+    broker.partitions.update_config("t", LogConfig(compression_type="zstd"))
+    for _ in range(6):
+        broker.workers.release()
+
+    assert (large.result().base_offset, squeezed.result().base_offset) == (20, 5020)
+    with pytest.raises(InvalidRecords):
+        refused.result()
+    piece = partition.log.read(20, 1, partition.log_end_offset)
+    assert not isinstance(piece, bytes)
+    first = next(iter_records(piece.read()))
+    assert (first.offset, first.key, first.value) == (20, b"zstd", b"\2\2")
+
+
+@given(data=st.data())
+@hypothesis_settings(max_examples=min(1000, scaled(40)), deadline=None)
+def test_whatever_waits_it_comes_out_as_if_nothing_had(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    """Batches, large and small, of idempotent producers or none, and deletions: offsets and answers in order."""
+    broker = DataBroker(tmp_path_factory.mktemp("log"))
+    broker.workers.held = True
+    partition = broker.topic(config=GZIP)
+    plain = broker.topic("plain", topic_id=b"id-of-the-others")
+    replies: list[tuple[Any, Any]] = []
+    for step in data.draw(st.lists(st.sampled_from(["small", "large", "zipped", "delete", "release"]), max_size=12)):
+        if step == "release":
+            waiting = len(broker.workers._jobs)
+            if waiting:
+                broker.workers.release(data.draw(st.integers(0, waiting - 1)))
+        elif step == "delete":
+            replies.append(
+                (
+                    broker.appends.in_order(partition, lambda: partition.delete_records(-1)),
+                    plain.delete_records(-1),
+                )
+            )
+        else:
+            records = batch(LARGE if step != "small" else 2, codec=Codec.GZIP if step == "zipped" else Codec.NONE)
+            at_once = plain.append(records, NOW_MS).base_offset
+            replies.append((broker.appends.append(partition, records, NOW_MS), at_once))
+    while broker.workers._jobs:
+        broker.workers.release()
+    told = [reply.result() if isinstance(reply, Deferred) else reply for reply, _ in replies]
+
+    assert [each if isinstance(each, int) else each.base_offset for each in told] == [each for _, each in replies]
+    assert (partition.log_start_offset, partition.log_end_offset) == (plain.log_start_offset, plain.log_end_offset)
+    assert (partition.queue, broker.held_bytes) == (None, 0)
+    broker.close()

@@ -1,0 +1,130 @@
+"""Appends in workers that come to nothing: what is refused, what fails, and who has gone meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.requests.dispatcher import CloseConnection
+from protocol.errors import ErrorCode
+from protocol.records.compression import Codec
+from runtime.deferred import Deferred
+from runtime.process_pool import WorkersClosed
+from storage.log_config import LogConfig
+from tests.support.data_broker import DataBroker
+from tests.support.held_appends import COMPACTED, GZIP, LARGE, answer, batch, delete, send
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    """Workers do nothing until they are told to."""
+    made = DataBroker(tmp_path)
+    made.workers.held = True
+    yield made
+    made.close()
+
+
+def test_records_refused_in_a_worker_are_told_as_elsewhere(broker: DataBroker) -> None:
+    """KIP-467: each record without a key; nothing of it is in the log, and the next batch gets its offset."""
+    partition = broker.topic(config=COMPACTED)
+    refused, taken = send(broker, batch(LARGE, key=None)), send(broker, batch(1))
+    broker.workers.release()
+
+    assert answer(refused).error_code == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in answer(refused).record_errors] == list(range(LARGE))
+    assert "t-0" in answer(refused).record_errors[0].batch_index_error_message
+    assert answer(taken).base_offset == 0
+    assert partition.queue is None
+
+
+def test_a_batch_that_grows_too_large_is_refused(broker: DataBroker) -> None:
+    """max.message.bytes counts for what would be stored."""
+    broker.topic(config=LogConfig(compression_type="uncompressed", max_message_bytes=20_000))
+    reply = send(broker, batch(LARGE, value=bytes(1000), codec=Codec.GZIP))
+    broker.workers.release()
+
+    assert answer(reply).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_worker_that_dies_is_tried_once_more(broker: DataBroker) -> None:
+    """Then the batch is refused, and those behind it go on."""
+    broker.topic(config=GZIP)
+    saved, lost, last = (send(broker, batch(LARGE)) for _ in range(3))
+    broker.workers.die()  # of the first, which is opened again behind the others
+    broker.workers.die()  # of the second
+    broker.workers.release()  # the last
+    broker.workers.release()  # the first
+    broker.workers.die()  # the second again
+
+    assert [answer(reply).base_offset for reply in (saved, last)] == [0, LARGE]
+    assert answer(lost).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_workers_that_are_closed_refuse_at_once(broker: DataBroker) -> None:
+    """The broker stops: nothing is left waiting."""
+
+    def submit(*_: object) -> Deferred[Any]:
+        deferred: Deferred[Any] = Deferred()
+        deferred.fail(WorkersClosed("worker"))
+        return deferred
+
+    partition = broker.topic(config=GZIP)
+    broker.workers.submit = submit  # type: ignore[method-assign]
+
+    assert answer(send(broker, batch(LARGE))).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert answer(send(broker, batch(1))).base_offset == 0
+    assert partition.queue is None
+
+
+def test_a_topic_deleted_meanwhile_takes_nothing_any_more(broker: DataBroker) -> None:
+    """Its producer learns that it is gone; one made anew under its name is another."""
+    broker.topic(config=GZIP)
+    reply, behind, deletion = send(broker, batch(LARGE)), send(broker, batch(1)), delete(broker, -1)
+    broker.partitions.delete("t")
+    anew = broker.topic(topic_id=b"another-topic-id", config=GZIP)
+    broker.workers.release()
+
+    assert answer(reply).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer(behind).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert deletion.result().topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert anew.log_end_offset == 0
+
+
+def test_a_directory_that_fails_meanwhile_is_told(broker: DataBroker) -> None:
+    """As for whoever comes after it failed."""
+    partition = broker.topic(config=GZIP)
+    reply = send(broker, batch(LARGE))
+    partition.log.directory.fail("broken")
+    broker.partitions.take_offline(broker.logs.directories[0])
+    broker.workers.release()
+
+    assert answer(reply).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_producer_that_hangs_up_is_served_all_the_same(broker: DataBroker) -> None:
+    """Its request had arrived."""
+    partition = broker.topic(config=GZIP)
+    reply = send(broker, batch(LARGE))
+    assert reply is not None
+    reply.cancel()
+    broker.workers.release()
+
+    assert partition.log_end_offset == LARGE
+
+
+def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(broker: DataBroker) -> None:
+    """As where nothing waits; what follows on the connection waits, too."""
+    broker.topic(config=COMPACTED)
+    taken, refused = send(broker, batch(LARGE), acks=0), send(broker, batch(LARGE, key=None), acks=0)
+    assert taken is not None
+    assert refused is not None
+    assert taken.mutes
+    broker.workers.release()
+    broker.workers.release()
+
+    assert taken.result() is None
+    with pytest.raises(CloseConnection):
+        refused.result()

@@ -1,0 +1,175 @@
+"""Look-ups by time beside each other: who has a turn, who waits for a worker, and who has gone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from broker.replicas.time_look_ups import TimeLookUps
+from runtime.deferred import Deferred
+from storage.index.time import TimestampOffset
+from storage.log.batch_search import BatchGone, BatchSearch, Searched
+from storage.segment.scan import Entry
+from tests.support.fake_loop import FakeLoop
+from tests.support.instant_workers import InstantWorkers
+
+A_SEARCH = BatchSearch("no such file", Entry(0, 100, 0, 0, 0, 2, None), 0, False, 0, 1)
+FOUND = Searched(TimestampOffset(1, 1), 1)
+
+
+class Stage:
+    """Look-ups with workers that do nothing until they are told to. `told` is what they do then."""
+
+    def __init__(self) -> None:
+        self.loop = FakeLoop()
+        self.workers = InstantWorkers()
+        self.workers.held = True
+        self.outcome: Searched | Exception = FOUND
+        self.workers.run = lambda function, *args: self._outcome()  # type: ignore[method-assign]
+        self.look_ups = TimeLookUps(self.workers, self.loop.call_soon)  # type: ignore[arg-type]
+        self.log: list[tuple[str, object]] = []
+
+    def _outcome(self) -> Searched:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    def steps(self, name: str, *wanted: BatchSearch | None) -> Generator[BatchSearch | None, Any, str]:
+        """Asks for these; what it is sent, or thrown, is in the log, with what is left of its allowance."""
+        try:
+            for each in wanted:
+                self.log.append((name, self.look_ups.allowance.left > 0))
+                self.look_ups.allowance.left = 0
+                try:
+                    self.log.append((name, (yield each)))
+                except Exception as error:
+                    self.log.append((name, type(error)))
+        except GeneratorExit:
+            self.log.append((name, "closed"))
+            raise
+        return name
+
+    def begin(self, name: str, *wanted: BatchSearch | None, charge: Any = None) -> Any:
+        self.look_ups.begin_turn()
+        return self.look_ups.run(self.steps(name, *wanted), charge)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_what_has_nothing_to_wait_for_is_there_at_once(stage: Stage) -> None:
+    assert stage.begin("a") == "a"
+
+
+def test_what_fails_at_once_raises(stage: Stage) -> None:
+    def steps() -> Generator[BatchSearch | None, Any, str]:
+        yield from ()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        stage.look_ups.run(steps())
+
+
+def test_what_fails_later_fails_its_deferred(stage: Stage) -> None:
+    def steps() -> Generator[BatchSearch | None, Any, str]:
+        yield None
+        raise LookupError
+
+    found = stage.look_ups.run(steps())
+    stage.loop.turn()
+    assert isinstance(found, Deferred)
+    with pytest.raises(LookupError):
+        found.result()
+
+
+def test_one_has_its_turn_in_each_of_the_loop_and_then_the_next(stage: Stage) -> None:
+    """With an allowance of its own."""
+    a, b = stage.begin("a", None, None), stage.begin("b", None, None)
+    c = stage.begin("c")
+    assert c == "c"
+    turns = []
+    for _ in range(4):
+        stage.log.clear()
+        stage.loop.turn()
+        turns.append({name for name, _ in stage.log})
+    assert turns == [{"a"}, {"b"}, {"a"}, {"b"}]
+    stage.loop.settle()
+    assert (a.result(), b.result()) == ("a", "b")
+    d = stage.begin("d", None)
+    stage.loop.settle()
+    assert d.result() == "d"
+
+
+def test_each_turn_has_an_allowance(stage: Stage) -> None:
+    stage.begin("a", None, A_SEARCH, None)
+    stage.loop.settle()
+    stage.workers.release()
+    stage.loop.settle()
+    assert stage.log == [("a", True), ("a", None), ("a", True), ("a", FOUND), ("a", True), ("a", None)]
+
+
+def test_few_searches_are_with_workers_at_a_time(stage: Stage) -> None:
+    """So that batches that are to be appended do not wait behind all of them. Whoever came first is first."""
+    found = [stage.begin(str(number), A_SEARCH, A_SEARCH) for number in range(5)]
+    assert stage.workers.submitted == stage.workers.size == 2
+    while stage.workers.is_wanted:
+        before = stage.workers.submitted
+        stage.workers.release()
+        assert stage.workers.submitted - before <= 1
+    assert [each.result() for each in found] == list("01234")
+    assert [name for name, outcome in stage.log if outcome == FOUND] == list("0123401234")
+
+
+@pytest.mark.parametrize("error", [BatchGone("file"), OSError(5, "broken")])
+def test_errors_of_a_search_are_told_to_who_asked_for_it(stage: Stage, error: Exception) -> None:
+    stage.outcome = error
+    found = stage.begin("a", A_SEARCH)
+    stage.workers.release()
+    assert found.result() == "a"
+    assert stage.log[-1] == ("a", type(error))
+
+
+def test_a_worker_that_dies_is_told_of_as_nothing(stage: Stage) -> None:
+    found = stage.begin("a", A_SEARCH)
+    stage.workers.die()
+    assert found.result() == "a"
+    assert stage.log[-1] == ("a", None)
+    assert stage.begin("b", A_SEARCH) is not None
+    assert stage.workers.submitted == 2
+
+
+def test_who_has_gone_has_no_turn_and_no_search(stage: Stage) -> None:
+    """One with a worker is left there, and makes room when it is done."""
+    names = ["turn", "first", "second", "third", "fourth"]
+    found = [stage.begin(name, A_SEARCH if place else None) for place, name in enumerate(names)]
+    for each in found[:2] + found[3:4]:
+        each.cancel()
+    assert stage.log[-3:] == [("turn", "closed"), ("first", "closed"), ("third", "closed")]
+    stage.log.clear()
+    stage.loop.settle()
+    assert stage.log == []
+    while stage.workers.is_wanted:
+        stage.workers.release()
+    assert stage.workers.submitted == 3
+    assert [each.done and not each.cancelled for each in found] == [False, False, True, False, True]
+
+
+def test_turns_count_for_the_client(stage: Stage) -> None:
+    """Its quota of the broker's time; what it waits does not."""
+
+    class Charge:
+        def resume(self) -> None:
+            stage.log.append(("charge", "resumed"))
+
+        def pause(self) -> None:
+            stage.log.append(("charge", "paused"))
+
+    stage.begin("a", None, A_SEARCH, charge=Charge())
+    stage.loop.settle()
+    stage.workers.release()
+    began, resumed, paused = ("a", True), ("charge", "resumed"), ("charge", "paused")
+    assert stage.log == [began, resumed, ("a", None), began, paused, resumed, ("a", FOUND), paused]

@@ -1,0 +1,47 @@
+"""The page of all APIs is committed and current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.requests.api_docs import APIS_PAGE, apis_page, main
+from broker.requests.served_api import discover
+from protocol.registry import API_BY_KEY
+
+
+def test_page_is_current() -> None:
+    """`python -m broker.requests.api_docs` writes it."""
+    assert apis_page() == APIS_PAGE.read_text()
+    assert main(["--check"]) == 0
+
+
+def test_every_api_of_a_broker_is_on_the_page_once() -> None:
+    """Served, or among those that are not there yet."""
+    served, _, not_yet = apis_page().partition("## Not yet")
+
+    for key, api in API_BY_KEY.items():
+        if api.current and "broker" in api.listeners:
+            line = f"| {key} | {api.name} |"
+            assert (served.count(line), not_yet.count(line)) == ((1, 0) if key in discover() else (0, 1))
+
+
+def test_what_is_not_there_is_told() -> None:
+    """Out of the docstrings, also where a line ends within the words."""
+    lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
+
+    assert lines["PushTelemetry"].endswith("| Histograms and summaries, which no client pushes |")
+    assert lines["AlterPartitionReassignments"].endswith(
+        "| Replicas on other brokers, as there is no replication yet |"
+    )
+    assert lines["Produce"].startswith("| 0 | Produce | 0-13 | 3-13 |")
+
+
+def test_stale_page_is_noticed_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty project it is missing."""
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["--check"]) == 1
+    assert main([]) == 0
+    assert main(["--check"]) == 0

@@ -1,0 +1,282 @@
+"""Dispatch: the one place that requests pass."""
+
+import csv
+import struct
+
+import pytest
+
+from broker.requests.dispatcher import (
+    CloseConnection,
+    Dispatcher,
+    Waiting,
+    advertised_apis,
+)
+from broker.requests.served_api import Row, discover, handles
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.schema import Api
+from protocol.versions import NO_VERSIONS
+from runtime.deferred import Deferred
+from storage.errors import LogOffline
+from tests.support.network import answers_in, dispatcher_of, request_frame
+from tests.support.schema_facts import FACTS
+
+
+def ask(handler, api=HEARTBEAT, version=4, **fields):
+    """What dispatch answers to one request."""
+    frame = memoryview(request_frame(api, version, 77, **fields))[4:]
+    return dispatcher_of({api: handler}, "the broker").dispatch("the connection", frame)
+
+
+def decoded(chunks, api=HEARTBEAT, version=4):
+    ((correlation_id, answer),) = answers_in(b"".join(chunks), [(api, version)])
+    assert correlation_id == 77
+    return answer
+
+
+@pytest.mark.parametrize("version", list(HEARTBEAT.versions))
+def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
+    """At every version, with old and flexible headers."""
+    seen = []
+
+    def handler(ctx, request):
+        seen.append((ctx.broker, ctx.connection, ctx.api, ctx.api_version, ctx.correlation_id, ctx.client_id))
+        seen.append(request.group_id)
+        return HEARTBEAT.response(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+
+    answer = decoded(ask(handler, version=version, group_id="g"), version=version)
+
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [("the broker", "the connection", HEARTBEAT, version, 77, "client"), "g"] == seen
+
+
+def test_a_deferred_is_waited_for_unless_it_is_done():
+    """A handler need not know whether it can answer at once."""
+    answer = decoded(ask(lambda ctx, request: Deferred.resolved(HEARTBEAT.response(error_code=5))))
+    assert answer.error_code == 5
+
+    deferred = Deferred()
+    waiting = ask(lambda ctx, request: deferred)
+    assert isinstance(waiting, Waiting)
+    deferred.resolve(HEARTBEAT.response(error_code=6))
+    assert decoded(dispatcher_of({}).finish("the connection", waiting)).error_code == 6
+
+
+def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
+    """Its answer is a frame; the handler gets the request as it came."""
+    deferreds = [Deferred(), Deferred()]
+    left = iter(deferreds)
+    row = Row(
+        HEARTBEAT.key,
+        HEARTBEAT.versions,
+        handler=lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
+        shortcut=lambda broker, version: lambda *_: next(left),
+    )
+    dispatcher = Dispatcher(None, {HEARTBEAT.key: row})
+    frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
+    waiting = [dispatcher.dispatch("the connection", memoryview(frame)[4:]) for _ in deferreds]
+    frame[:] = bytes(len(frame))  # where it was received, something else is by then
+    for deferred, value in zip(deferreds, ([b"a frame"], None), strict=True):
+        deferred.resolve(value)
+
+    assert dispatcher.finish("the connection", waiting[0]) == [b"a frame"]
+    assert decoded(dispatcher.finish("the connection", waiting[1])).error_code == 5
+
+
+@pytest.mark.parametrize(("size", "mutes"), [(1_000, False), (1_000_000, True)])
+def test_a_large_request_that_waits_is_the_only_one_of_its_connection(size, mutes):
+    """It keeps what it was decoded from."""
+    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=bytes(size))])]
+    waiting = ask(lambda ctx, request: Deferred(mutes=False), api=PRODUCE, version=9, topic_data=data)
+    assert waiting.deferred.mutes is mutes
+
+
+def test_none_is_no_answer():
+    """acks=0, at once or later."""
+    assert ask(lambda ctx, request: None) is None
+    assert ask(lambda ctx, request: Deferred.resolved(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (ZeroDivisionError(), -1)]
+)
+def test_what_a_handler_raises_is_answered_in_the_shape_of_the_api(error, code, caplog):
+    """By the table of exceptions; a traceback only for what nobody expected."""
+
+    def handler(ctx, request):
+        raise error
+
+    assert code == decoded(ask(handler)).error_code
+    assert (code == -1) == ("Traceback" in caplog.text)
+
+
+def test_a_failure_that_repeats_has_one_traceback(caplog):
+    """Clients try again: the disk is not to be filled with the same lines."""
+
+    def handler(ctx, request):
+        raise ZeroDivisionError
+
+    dispatcher = dispatcher_of({HEARTBEAT: handler})
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]
+    for _ in range(100):
+        dispatcher.dispatch(None, frame)
+
+    assert caplog.text.count("Traceback") == 1
+    assert len(caplog.records) <= 4
+
+
+def test_an_api_without_place_for_an_error_closes():
+    """There is nothing that could be answered."""
+    api = Api(key=18, name="ApiVersions", versions="0", flexible="none", request=[], response=[])
+
+    def handler(ctx, request):
+        raise ZeroDivisionError
+
+    with pytest.raises(CloseConnection):
+        ask(handler, api, 0)
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_an_unknown_error():
+    """A bug of ours, told to the client as such."""
+    assert decoded(ask(lambda ctx, request: HEARTBEAT.response(error_code=70_000))).error_code == -1
+
+
+@pytest.mark.parametrize("size", range(16))
+def test_truncated_requests_are_malformed(size):
+    """Wherever they end; it is said in words of the protocol."""
+    frame = request_frame(HEARTBEAT, 4, 1, group_id="g")[4:]
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+
+    with pytest.raises(ProtocolError, match=r"^(HeartbeatRequest v4: )?the (bytes end |client id reaches beyond)"):
+        dispatcher.dispatch(None, memoryview(frame[: min(size, len(frame) - 1)]))
+
+
+def failing_shortcut(error):
+    """A dispatcher with a shortcut that raises."""
+
+    def shortcut(*_):
+        raise error
+
+    def handler(ctx, request):
+        raise AssertionError("what the shortcut may have written would be written twice")
+
+    row = Row(HEARTBEAT.key, HEARTBEAT.versions, handler=handler, shortcut=lambda broker, version: shortcut)
+    return Dispatcher(None, {HEARTBEAT.key: row})
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
+)
+def test_what_a_shortcut_raises_is_answered_as_if_the_handler_had(error, code, caplog):
+    """Also what would say of a header that it is too short: a bug of ours, with one traceback."""
+    dispatcher = failing_shortcut(error)
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
+    for _ in range(3):
+        assert code == decoded(dispatcher.dispatch(None, frame)).error_code
+    assert caplog.text.count("Traceback") == (code == -1)
+
+
+def test_a_shortcut_may_close_the_connection():
+    """As a handler may."""
+    with pytest.raises(CloseConnection):
+        failing_shortcut(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
+
+
+def test_malformed_bytes_are_malformed_where_a_shortcut_fails_too():
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:-1]
+    with pytest.raises(ProtocolError):
+        failing_shortcut(IndexError()).dispatch(None, frame)
+
+
+def test_bytes_after_a_request_are_ignored():
+    """librdkafka sends three too many with Metadata v13, and Kafka answers."""
+    frame = request_frame(HEARTBEAT, 4, 77, group_id="g")[4:] + b"abc"
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+
+    assert decoded(dispatcher.dispatch(None, memoryview(frame))).error_code == 0
+
+
+def test_unserved_versions_and_apis_close():
+    """As Kafka does; for ApiVersions alone there is an answer."""
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+    for key, version in ((12, 5), (12, -1), (0, 3), (4, 0), (999, 0)):
+        frame = key.to_bytes(2) + version.to_bytes(2, signed=True) + bytes(4) + b"\xff\xff" + bytes(10)
+        with pytest.raises((CloseConnection, ProtocolError)):
+            dispatcher.dispatch(None, memoryview(frame))
+
+
+def test_handles_refuses_what_cannot_be():
+    """A second handler is found at import."""
+    discover()[API_VERSIONS.key].load()
+    with pytest.raises(TypeError):
+        handles(API_VERSIONS)(lambda ctx, request: None)
+
+
+def test_what_is_advertised_is_what_kafka_advertises(facts):
+    """Without legacy versions, for every API that is served; Produce from 0 on, though it is served from 3."""
+    rows = discover(legacy=False)
+    advertised = {each.api_key: (each.min_version, each.max_version) for each in advertised_apis(rows.values())}
+    kafka = {int(row["api_key"]): row for row in facts}
+
+    assert advertised == {key: (int(kafka[key]["broker_min"]), int(kafka[key]["broker_max"])) for key in advertised}
+    assert sorted(advertised) == list(advertised)
+    assert rows[PRODUCE.key].served.min == 3
+
+
+def test_versions_that_are_not_final_are_served_where_they_are_asked_for():
+    """In 4.3 that is InitProducerId v6 alone."""
+    more = {
+        key: (row.served.max, row.advertised.max)
+        for key, row in discover(unstable=True).items()
+        if row.served.max != discover()[key].served.max
+    }
+    assert more == {INIT_PRODUCER_ID.key: (6, 6)}
+
+
+def test_legacy_versions_are_those_of_kafka_3_9(facts):
+    """From the first version that 3.9.1 has to the last of 4.3, and what is advertised is served.
+
+    Early access, which 3.9.1's version 0 of the share groups' APIs was, is not served: 4.3's messages have it no more.
+    """
+    rows = discover()
+
+    for fact in facts:
+        row = rows.get(int(fact["api_key"]))
+        if row is not None:
+            oldest = fact["v3_9_1_client_min"] if fact["v3_9_1_client_min"] not in ("", "-1") else fact["broker_min"]
+            newest = fact["broker_max"] or fact["client_max"]  # Kafka serves some that it does not advertise
+            assert (row.served.min, row.served.max) == (max(int(oldest), row.api.versions.min), int(newest)), row.api
+            assert row.advertised == (row.served if fact["broker_max"] else NO_VERSIONS)
+
+
+@pytest.fixture
+def facts():
+    """The rows of facts/api-versions.tsv."""
+    with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_requests_are_counted_by_api_and_version():
+    """Once each, whatever becomes of them, also where a shortcut leaves one to the handler in the end."""
+    deferred = Deferred()
+    answer = HEARTBEAT.response()
+    dispatcher = Dispatcher(
+        "the broker",
+        {HEARTBEAT.key: Row(HEARTBEAT.key, HEARTBEAT.versions, handler=lambda *_: answer, shortcut=lambda *_: serve)},
+    )
+
+    def serve(connection, frame, position, correlation_id):
+        return deferred
+
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]
+    waiting = dispatcher.dispatch("the connection", frame)
+    deferred.resolve(None)
+    assert decoded(dispatcher.finish("the connection", waiting)).error_code == 0
+    for _ in range(2):
+        dispatcher.dispatch("the connection", memoryview(request_frame(HEARTBEAT, 3, 77))[4:])
+
+    assert {codec.version: codec.requests for codec in dispatcher.codecs} == {4: 1, 3: 2}

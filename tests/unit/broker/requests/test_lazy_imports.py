@@ -1,0 +1,180 @@
+"""Handlers that are loaded when they are asked for, and in the background."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
+from broker.requests.lazy_imports import FIRST_STEPS, LazyImports
+from broker.requests.served_api import Declared, Row
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.registry import API_BY_KEY
+from runtime.deferred import Deferred
+from runtime.timers import Timers
+from tests.support.fake_loop import FakeLoop
+from tests.support.network import answers_in, request_frame
+
+KEYS = (*FIRST_STEPS, ApiKey.HEARTBEAT, ApiKey.VOTE, ApiKey.LIST_GROUPS)
+
+
+class Stage:
+    """A dispatcher of a few rows that are not loaded, and a pool of threads that does what it has when it is told."""
+
+    def __init__(self, monkeypatch):
+        self.loop = FakeLoop()
+        self.pool = []
+        self.imported = []
+        self.handler = lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id))
+        self.shortcut = None
+        self.rows = {key: Row(key, key.versions) for key in KEYS}
+        self.done = 0
+        self.lazy_imports = LazyImports(self.rows, self.offload, Timers(self.loop, self.loop.clock))
+        self.lazy_imports.on_done = self.count_done
+        self.dispatcher = Dispatcher(SimpleNamespace(lazy_imports=self.lazy_imports), self.rows)
+        monkeypatch.setattr("broker.requests.served_api.import_module", self.import_module)
+        monkeypatch.setattr("broker.requests.served_api._declared", self)
+
+    def import_module(self, name):
+        if name.endswith(".vote"):
+            raise SyntaxError("half a file")
+        self.imported.append(name.rpartition(".")[2])
+
+    def __getitem__(self, key):
+        return Declared(API_BY_KEY[key], self.handler, self.shortcut, None)
+
+    def count_done(self):
+        self.done += 1
+
+    def offload(self, function, *args):
+        deferred = Deferred()
+        self.pool.append(lambda: self.run(deferred, function, args))
+        return deferred
+
+    @staticmethod
+    def run(deferred, function, args):
+        try:
+            deferred.resolve(function(*args))
+        except Exception as error:
+            deferred.fail(error)
+
+    def work(self):
+        """Let the threads do what they were given."""
+        pool, self.pool = self.pool, []
+        for each in pool:
+            each()
+        return len(pool)
+
+    def ask(self, key=ApiKey.HEARTBEAT, version=4, **fields):
+        frame = bytearray(request_frame(API_BY_KEY[key], version, 77, **fields))
+        answer = self.dispatcher.dispatch("the connection", memoryview(frame)[4:])
+        frame[:] = bytes(len(frame))  # where it was received, something else is by then
+        return answer
+
+    def finish(self, waiting):
+        return self.dispatcher.finish("the connection", waiting)
+
+
+@pytest.fixture
+def stage(monkeypatch):
+    return Stage(monkeypatch)
+
+
+def error_code(answer, key=ApiKey.HEARTBEAT, version=4):
+    ((_, response),) = answers_in(b"".join(answer), [(API_BY_KEY[key], version)])
+    return response.error_code
+
+
+def test_a_request_waits_for_its_module(stage):
+    """And nothing of its connection is started meanwhile; the next one finds it there."""
+    waiting = stage.ask(group_id="group")
+    assert isinstance(waiting, Waiting)
+    assert waiting.deferred.mutes
+    assert stage.imported == []
+
+    stage.work()
+    assert stage.imported == ["heartbeat"]
+    assert error_code(stage.finish(waiting)) == 5
+    assert error_code(stage.ask(group_id="id")) == 2
+    assert stage.pool == []
+    assert [codec.requests for codec in stage.dispatcher.codecs] == [2]
+
+
+def test_those_that_ask_meanwhile_wait_too(stage):
+    """Each is answered and counted once, and one whose client has hung up leaves the others alone."""
+    waiting = [stage.ask(group_id="g" * each) for each in range(3)]
+    waiting[0].deferred.cancel()
+    stage.work()
+
+    assert [error_code(stage.finish(each)) for each in waiting[1:]] == [1, 2]
+    assert [codec.requests for codec in stage.dispatcher.codecs] == [2]
+
+
+def test_what_is_not_served_is_refused_at_once(stage):
+    """Nothing is loaded for it."""
+    frame = b"\x00\x0c\x00\x05" + bytes(4) + b"\xff\xff" + bytes(10)
+    with pytest.raises(CloseConnection, match="Heartbeat v5 is not served"):
+        stage.dispatcher.dispatch("the connection", memoryview(frame))
+    assert stage.pool == []
+
+
+def test_a_module_that_is_broken_is_an_error_answer(stage, caplog):
+    """Told once with its reason; that API answers errors from then on, at once."""
+    waiting = stage.ask(ApiKey.VOTE, 0)
+    stage.work()
+
+    assert error_code(stage.finish(waiting), ApiKey.VOTE, 0) == ErrorCode.UNKNOWN_SERVER_ERROR
+    told = "VOTE requests are not served: broker.handlers.vote cannot be loaded: SyntaxError('half a file')"
+    assert told in caplog.text
+    assert error_code(stage.ask(ApiKey.VOTE, 0), ApiKey.VOTE, 0) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert caplog.text.count("half a file\n") == 1
+
+
+def test_messages_that_are_broken_close_the_connection(stage, monkeypatch):
+    """Nothing could be answered."""
+
+    class Broken:
+        def __getitem__(self, key):
+            raise ImportError("no such file")
+
+    waiting = stage.ask(ApiKey.VOTE, 0)
+    monkeypatch.setattr("broker.requests.served_api.API_BY_KEY", Broken())
+    stage.work()
+    with pytest.raises(CloseConnection, match="vote cannot be loaded"):
+        stage.finish(waiting)
+
+
+def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
+    """One at a time, also past one that is broken, and what was asked for meanwhile only once."""
+    stage.lazy_imports.start()
+    first = [key.name.lower() for key in FIRST_STEPS]
+    assert stage.imported == first
+
+    stage.loop.advance(9_000)
+    assert stage.pool == []
+    stage.ask()
+    stage.work()
+    turns = []
+    for _ in range(10):
+        stage.loop.advance(1_000)
+        turns.append(stage.work())
+
+    assert sum(turns) == 2
+    assert max(turns) == 1
+    assert stage.imported == [*first, "heartbeat", "list_groups"]
+    assert all(row.is_loaded for row in stage.rows.values())
+    assert stage.done == 1
+
+
+def test_after_the_stop_nothing_is_loaded(stage):
+    """Neither what would have begun nor what was under way goes on."""
+    stage.lazy_imports.start()
+    stage.loop.advance(11_000)
+    assert len(stage.pool) == 1
+    stage.lazy_imports.stop()
+    stage.work()
+    stage.loop.advance(60_000)
+
+    assert stage.pool == []
+    assert stage.done == 0

@@ -1,0 +1,270 @@
+"""Log directories that are not there, or do not work, at a start: what they had is told and not made anew."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from broker.replicas.partitions import Partitions
+from broker.startup.node import Node, open_node
+from config import BrokerConfig, load
+from controller.formatting import make_ready
+from metadata.framing import new_record
+from metadata.partition_registration import NO_LEADER
+from metadata.registration import assign_directories
+from metadata.replay import replay_all
+from metadata.replica_placement import new_partition
+from protocol.messages.cluster_metadata import TopicRecord
+from runtime.clock import Clock
+from storage.checkpoints import read_meta_properties
+from storage.errors import DirectoryRefused
+from storage.fs import LOCAL, FileSystem
+from tests.support.launch import picture
+from tests.support.logs import append, batch, opened, read_all
+
+TOPIC_ID = b"topic-id-of-16-b"
+
+
+def config(root: Path, names: str) -> BrokerConfig:
+    dirs = ",".join(f"{root}/{name}" for name in names)
+    overrides = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": dirs}
+    return load(None, overrides=overrides)
+
+
+def start(root: Path, names: str = "abc") -> Node:
+    return open_node(config(root, names), 1000)
+
+
+def write(node: Node, *records) -> None:
+    node.metadata_log.append(records, 2000)
+    replay_all(node.image, records)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Of a broker that has stopped: log directories a (with the metadata), b, c, and partition 0, 1, 2 of m in each."""
+    node = start(tmp_path)
+    write(node, new_record(30, TopicRecord, name="m", topic_id=TOPIC_ID))
+    for index, name in enumerate("abc"):
+        write(node, new_partition(node.image, TOPIC_ID, index, [1], manual=False))
+        log = node.logs.create("m", index, TOPIC_ID, config(tmp_path, "abc").log_config(), 2000)
+        assert log.path == f"{tmp_path}/{name}/m-{index}"
+        placed = (TOPIC_ID, index, node.directory_ids[log.directory.path])
+        write(node, *assign_directories(node.image, 1, [placed]))
+    node.close(3000)
+    return tmp_path
+
+
+def untouched(root: Path) -> dict[str, object]:
+    """What is there, without the metadata log, whose last index entries are written when it is read."""
+    return {path: facts for path, facts in picture(root).items() if "__cluster_metadata" not in path}
+
+
+def leaders(node: Node) -> list[int]:
+    return [node.image.topic("m").partitions[index].leader for index in range(3)]
+
+
+def are_online(node: Node) -> list[bool]:
+    """Host the partitions, as the controller does."""
+    partitions = Partitions(node.logs, 1, Clock(), lambda partition: None, node.missing)
+    values = config(Path("/x"), "a").log_config()
+    return [partitions.create("m", TOPIC_ID, index, values, is_new=False).online for index in range(3)]
+
+
+@pytest.mark.parametrize("remount", [False, True])
+def test_unmounted_directory_with_partitions_is_refused(root: Path, remount: bool):
+    """Gone or empty: it is not formatted, nothing is touched; when it is back all is there."""
+    away = (root / "c").rename(root / "away")
+    if remount:
+        (root / "c").mkdir()
+    before = untouched(root)
+    with pytest.raises(DirectoryRefused, match=r"/c: has no meta.properties, while .*m-2.*: is it mounted\?"):
+        start(root)
+
+    assert untouched(root) == before
+    shutil.rmtree(root / "c", ignore_errors=True)
+    away.rename(root / "c")
+    node = start(root)
+    assert leaders(node) == [1, 1, 1]
+    assert are_online(node) == [True, True, True]
+    node.close(4000)
+
+
+def test_added_directory_is_formatted_with_a_warning(root: Path, caplog: pytest.LogCaptureFixture):
+    """Nothing is missing, so it may be on purpose."""
+    node = start(root, "abcd")
+
+    assert f"Log directory {root}/d is new: it has no meta.properties, others have" in caplog.messages
+    assert len(node.directory_ids) == 4
+    assert leaders(node) == [1, 1, 1]
+    node.close(4000)
+
+
+def test_partitions_of_a_directory_that_was_left_out_are_offline(root: Path, caplog: pytest.LogCaptureFixture):
+    """They are not made anew elsewhere, and are served again with their directory."""
+    node = start(root, "ab")
+
+    assert leaders(node) == [1, 1, NO_LEADER]
+    assert are_online(node) == [True, True, False]
+    assert "Partitions are in a log directory that is not there: m-2" in caplog.messages
+    node.close(4000)
+    node = start(root)
+    assert leaders(node) == [1, 1, 1]
+    assert are_online(node) == [True, True, True]
+    node.close(5000)
+
+
+def test_crash_before_the_directory_went_leaves_no_leader(root: Path):
+    """On paper the broker still leads them."""
+    start(root).logs.unlock()
+    node = start(root, "ab")
+
+    assert leaders(node) == [1, 1, NO_LEADER]
+    node.close(4000)
+
+
+def test_partition_that_was_moved_by_hand_is_not_missing(root: Path):
+    """Its records are there, whichever directory the metadata has it in."""
+    (root / "c" / "m-2").rename(root / "b" / "m-2")
+    node = start(root, "ab")
+
+    assert leaders(node) == [1, 1, 1]
+    assert are_online(node) == [True, True, True]
+    node.close(4000)
+
+
+def test_directory_formatted_by_hand_takes_the_place_of_a_lost_one(root: Path, caplog: pytest.LogCaptureFixture):
+    """Its partitions are made anew, as Apache Kafka does after `kafka-storage format`, and that is told."""
+    paths = [f"{root}/{name}" for name in "abc"]
+    shutil.rmtree(root / "c")
+    (root / "c").mkdir()
+    found = {path: properties for path in paths if (properties := read_meta_properties(LOCAL, path)) is not None}
+    make_ready(LOCAL, paths, paths[0], 1, found, new_id=lambda: b"7" * 16, now_ms=1000)
+    node = start(root)
+
+    assert leaders(node) == [1, 1, 1]
+    assert any("are made anew, empty: m-2" in message for message in caplog.messages)
+    node.close(4000)
+
+
+def test_directory_that_does_not_work_is_offline_alone(root: Path, caplog: pytest.LogCaptureFixture):
+    """A file in its place: Apache Kafka goes on with the others, too."""
+    away = (root / "c").rename(root / "away")
+    (root / "c").touch()
+    failures = []
+    node = open_node(config(root, "abc"), 1000, on_failure=failures.append)
+
+    assert [each.path for each in failures] == [f"{root}/c"]
+    assert [each.is_online for each in node.logs.directories] == [True, True, False]
+    assert leaders(node) == [1, 1, NO_LEADER]
+    assert are_online(node) == [True, True, False]
+    assert [each.levelno for each in caplog.records] == [logging.ERROR]
+    node.close(4000)
+    (root / "c").unlink()
+    away.rename(root / "c")
+    node = start(root)
+    assert leaders(node) == [1, 1, 1]
+    node.close(5000)
+
+
+class Refusing(FileSystem):
+    """The local one, but `call` fails for what is in `path`, which does not look like it."""
+
+    def __init__(self, call: str, path: str, code: int) -> None:
+        def refuse(at: str, *args: object, **named: object) -> object:
+            if at.startswith(path):
+                raise OSError(code, os.strerror(code), at)
+            return getattr(LOCAL, call)(at, *args, **named)
+
+        setattr(self, call, refuse)
+
+
+@pytest.mark.parametrize("call", ["make_directory", "lock", "replace_file"])
+def test_new_directory_that_cannot_be_made_is_offline_alone(root: Path, call: str):
+    """As one of which that is known before: a full disk, or a server that lets nobody write."""
+    failures = []
+    refusing = Refusing(call, f"{root}/d", errno.EACCES)
+    node = open_node(config(root, "abcd"), 1000, fs=refusing, on_failure=failures.append)
+
+    assert [each.path for each in failures] == [f"{root}/d"]
+    assert "Permission denied" in failures[0].failure
+    assert [Path(path).name for path in node.directory_ids] == ["b", "c", "a"]
+    assert leaders(node) == [1, 1, 1]
+    assert are_online(node) == [True, True, True]
+    node.close(4000)
+    node = start(root, "abcd")
+    assert all(each.is_online for each in node.logs.directories)
+    assert len(node.directory_ids) == 4
+    node.close(5000)
+
+
+def test_directory_that_cannot_be_locked_is_offline_with_its_partitions(root: Path):
+    node = open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/c", errno.EIO))
+
+    assert [each.is_online for each in node.logs.directories] == [True, True, False]
+    assert leaders(node) == [1, 1, NO_LEADER]
+    assert are_online(node) == [True, True, False]
+    node.close(4000)
+
+
+@pytest.mark.parametrize("call", ["make_directory", "lock"])
+def test_a_cluster_does_not_begin_with_a_directory_that_cannot_be_made(tmp_path: Path, call: str):
+    with pytest.raises(DirectoryRefused, match="/b: cannot be used: Permission denied"):
+        open_node(config(tmp_path, "ab"), 1000, fs=Refusing(call, f"{tmp_path}/b", errno.EACCES))
+    start(tmp_path, "ab").close(2000)
+
+
+@pytest.mark.parametrize(("name", "code"), [("a", errno.EIO), ("c", errno.EMFILE)])
+def test_metadata_directory_that_cannot_be_locked_is_refused(root: Path, name: str, code: int):
+    """So is any for which there was no descriptor: its disk may be all right."""
+    with pytest.raises(DirectoryRefused, match=f"/{name}: cannot be used"):
+        open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/{name}", code))
+    start(root).close(4000)
+
+
+def test_metadata_directory_that_does_not_work_is_refused(root: Path):
+    """Without it nobody knows what there is."""
+    shutil.rmtree(root / "a")
+    (root / "a").touch()
+    with pytest.raises(DirectoryRefused, match="/a: cannot be read: Not a directory"):
+        start(root)
+
+
+def test_no_new_cluster_beside_a_directory_that_does_not_work(root: Path):
+    """It may be of the old one."""
+    shutil.rmtree(root / "a")
+    shutil.rmtree(root / "b")
+    shutil.rmtree(root / "c")
+    (root / "c").touch()
+    with pytest.raises(DirectoryRefused, match="/c: cannot be used"):
+        start(root)
+    assert [path.name for path in root.iterdir()] == ["c"]
+
+
+def test_meta_properties_that_make_no_sense_are_refused(root: Path):
+    """As Apache Kafka does: the directory works, but nobody knows whose it is."""
+    (root / "c" / "meta.properties").write_text("%%garbage")
+    with pytest.raises(DirectoryRefused, match=r"/c: meta.properties cannot be used"):
+        start(root)
+
+
+def test_a_log_that_comes_back_from_where_its_partition_moved_away_is_set_aside(
+    root: Path, caplog: pytest.LogCaptureFixture
+):
+    """Its disk failed before it could be removed; what goes on has removed since what it ends with."""
+    node = start(root)
+    append(opened(node.logs, "m", 0), batch(b"in use"))
+    append(opened(node.logs, "m", 1), batch(b"else"))
+    node.close(4000)
+    shutil.copytree(root / "b/m-1", root / "b/m-0")  # other records, of the same topic
+    node = start(root)
+    assert [record.value for record in read_all(opened(node.logs, "m", 0))] == [b"in use"]
+    assert opened(node.logs, "m", 0).path == f"{root}/a/m-0"
+    assert len([*root.glob("b/m-0.*-stray")]) == 1
+    assert any("is kept as -stray" in message for message in caplog.messages)
+    node.close(5000)

@@ -1,0 +1,235 @@
+"""A worker as the owner sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from signal import SIGKILL
+from subprocess import Popen
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.broker import StartInterrupted
+from broker.workers.handle import Member
+from broker.workers.link import LinkEnded
+from broker.workers.messages import (
+    EndOffset,
+    Open,
+    Ready,
+    Records,
+)
+from runtime.deferred import Deferred
+from tests.support.fake_loop import FakeLoop
+
+
+class WorkersLink:
+    """Remembers what is said, and answers when the test does."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.asked: list[Deferred[None]] = []
+
+    def tell(self, message: Any) -> None:
+        self.told.append(message)
+
+    def ask(self, message: Any) -> Deferred[None]:
+        self.asked.append(Deferred())
+        return self.asked[-1]
+
+    def close(self) -> None:
+        for each in self.asked:
+            if not each.done:
+                each.fail(LinkEnded())
+
+
+class Transactions:
+    """Remembers which workers it was told of."""
+
+    def __init__(self) -> None:
+        self.back: list[int] = []
+
+    def worker_is_back(self, worker: int) -> None:
+        self.back.append(worker)
+
+
+@pytest.fixture
+def link() -> WorkersLink:
+    return WorkersLink()
+
+
+@pytest.fixture
+def member(link: WorkersLink) -> Member:
+    loop: Any = FakeLoop()
+    loop.time = lambda: 0.0
+    broker: Any = SimpleNamespace(loop=loop, transactions=Transactions())
+    made = Member(broker, 1, [])
+    made._link = link  # type: ignore[assignment]
+    return made
+
+
+def test_one_that_opens_its_logs_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+    """It hears all that was recorded meanwhile before it lets clients in; from then on it is."""
+    member.open()
+    link.told.clear()
+    member.follow(Records(1, ()))
+    assert member.when_caught_up().done
+    assert link.told == []
+
+    member._serve(Ready())
+    assert link.told == [Open()]
+    caught_up = member.when_caught_up()
+    assert not caught_up.done
+    link.asked[0].resolve(None)
+    assert caught_up.done
+
+
+def test_one_that_opens_its_logs_is_asked_nothing(member: Member, link: WorkersLink) -> None:
+    """It would answer once they are open, however long that takes."""
+    with pytest.raises(LinkEnded):
+        member.ask(EndOffset("t", 0)).result()
+    assert link.asked == []
+    member._serve(Ready())
+    assert not member.ask(EndOffset("t", 0)).done
+    assert len(link.asked) == 1
+
+
+def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+    """It begins anew with all of it."""
+    member._serve(Ready())
+    member.follow(Records(1, ()))
+    caught_up = member.when_caught_up()
+    member.kill()
+    assert caught_up.done
+    member.follow(Records(2, ()))
+    assert member.when_caught_up().done
+    assert len(link.asked) == 1
+
+
+def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: WorkersLink) -> None:
+    """Then it does not mark those directories as left cleanly; the stop itself was in good order."""
+    failed: list[tuple[str, str]] = []
+
+    async def life() -> None:
+        broker: Any = SimpleNamespace(
+            loop=asyncio.get_running_loop(), fail_directory=lambda *failure: failed.append(failure)
+        )
+        member._broker = broker
+        member._is_ready = True
+        stopping = asyncio.ensure_future(member.stop())
+        await asyncio.sleep(0)
+        link.asked[-1].resolve({"/logs": "Input/output error"})
+        assert await stopping
+
+    asyncio.run(life())
+    assert failed == [("/logs", "Input/output error")]
+
+
+def test_one_that_opens_its_logs_is_ended_by_a_stop(member: Member, link: WorkersLink) -> None:
+    """It would hear of it once they are open, however long that takes."""
+    process = member._process = Popen(["sleep", "60"])
+    assert not asyncio.run(member.stop())
+    assert link.asked == []
+    assert process.returncode == -SIGKILL
+
+
+def test_a_stop_is_waited_for_so_long(
+    member: Member, link: WorkersLink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("broker.workers.handle.LONGEST_STOP_S", 0.01)
+    member._serve(Ready())
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        assert not await member.stop()
+        link.close()  # an answer, or the end, that comes later
+
+    asyncio.run(life())
+    assert "Worker 1 has not gone down in good order: TimeoutError()" in caplog.text
+
+
+def test_a_start_can_be_interrupted(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once; one that is up is not."""
+    monkeypatch.setattr(member, "_begin", lambda: None)
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        starting = asyncio.ensure_future(member.start())
+        await asyncio.sleep(0)
+        member.interrupt()
+        member.interrupt()
+        with pytest.raises(StartInterrupted):
+            await starting
+
+        starting = asyncio.ensure_future(member.start())
+        await asyncio.sleep(0)
+        member._serve(Ready())
+        member.interrupt()
+        await starting
+        member.kill()
+
+    asyncio.run(life())
+
+
+def test_deleted_topics_are_remembered_until_they_are_gone(member: Member, link: WorkersLink) -> None:
+    """One that was away finds their files when it begins anew; what it has carried out it does not need to hear."""
+    member._deleted_topics.add(b"before the start")
+    member.follow(Records(1, ()))
+    member.note_deleted(b"while it starts")
+    member._serve(Ready())
+    assert member._deleted_topics == {b"before the start", b"while it starts"}
+    link.asked[0].resolve(None)
+    assert member._deleted_topics == set()
+
+    for offset, topic_id in ((2, b"first"), (3, b"second"), (4, b"third")):
+        member.follow(Records(offset, ()))
+        member.note_deleted(topic_id)
+    link.asked[1].resolve(None)
+    assert member._deleted_topics == {b"first", b"second", b"third"}
+    link.asked[2].resolve(None)
+    link.asked[3].fail(LinkEnded())
+    assert member._deleted_topics == {b"first", b"second", b"third"}
+    member._serve(Ready())
+    assert member._deleted_topics == set()
+
+
+def test_a_process_that_is_waited_for_is_ended_too(member: Member) -> None:
+    """Its link has ended; it may take its time with the rest, and holds locks and ports."""
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        process = member._process = Popen(["sleep", "60"])
+        member._on_end()
+        member.kill()
+        assert process.returncode == -SIGKILL
+
+    asyncio.run(life())
+
+
+def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
+    member: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel ends it once the disk lets it go."""
+    monkeypatch.setattr("broker.workers.handle.LAST_WORDS_S", 0.01)
+    process = member._process = Popen(["sleep", "60"])
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "kill", lambda: None)
+        member.kill()
+    assert "Worker 1 does not end" in caplog.text
+    process.kill()
+    process.wait()
+
+
+def test_one_that_is_back_is_told_of_to_the_transactions(member: Member) -> None:
+    """Their markers are waiting for it; at a broker's start there are none."""
+    member._serve(Ready())
+    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        member._started = member._broker.loop.create_future()
+        member._serve(Ready())
+        member.kill()
+
+    asyncio.run(life())
+    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]

@@ -1,0 +1,34 @@
+"""Which worker has a partition."""
+
+from collections import Counter
+
+import pytest
+
+from broker.workers.placement import OWNER, worker_of
+from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_partitions_of_a_topic_go_round(count: int) -> None:
+    """Each worker has as many as any other, give or take one; and the same ones whenever it is asked."""
+    for partitions in (1, count, 10):
+        placed = [worker_of("t", index, count) for index in range(partitions)]
+        counts = Counter(placed)
+        assert set(placed) <= set(range(count))
+        assert max(counts.values()) - min(counts[worker] for worker in range(count)) <= 1
+        assert placed == [worker_of("t", index, count) for index in range(partitions)]
+
+
+def test_topics_of_one_partition_are_spread() -> None:
+    counts = Counter(worker_of(f"topic-{number}", 0, 4) for number in range(4000))
+    assert min(counts.values()) > 800
+
+
+@pytest.mark.parametrize("topic", sorted({*INTERNAL_TOPICS, CLUSTER_METADATA}))
+def test_what_the_coordinators_write_is_the_owners(topic: str) -> None:
+    assert {worker_of(topic, index, 3) for index in range(50)} == {OWNER}
+
+
+def test_the_places_are_those_of_former_versions() -> None:
+    """As they are not recorded, another function would send clients elsewhere after a restart."""
+    assert [worker_of("orders", index, 3) for index in range(4)] == [(0xE52FFDEE + index) % 3 for index in range(4)]

@@ -1,0 +1,161 @@
+"""A worker follows the owner's metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.workers.messages import (
+    AutoCreate,
+    Placed,
+    Records,
+    Verify,
+)
+from broker.workers.placement import worker_of
+from broker.workers.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
+from metadata.create_topics import NewTopic
+from metadata.decision import Refused
+from metadata.delete_topics import TopicReference
+from metadata.framing import MetadataRecord, decode_record, encode_record
+from metadata.image import ResourceType
+from metadata.loading import MetadataLoader
+from metadata.snapshot import image_records
+from protocol.errors import ErrorCode
+from runtime.deferred import Deferred
+from tests.support.controllers import CLUSTER_ID, ControllerHarness, MemoryPartitions
+from tests.support.fake_loop import FakeLoop
+
+
+class OwnersLink:
+    """Remembers what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def tell(self, message: Any) -> None:
+        self.said.append(message)
+
+    def ask(self, message: Any) -> Deferred[Any]:
+        self.said.append(message)
+        return Deferred()
+
+
+class Follower:
+    """Worker 1 of 2, which has been told of all that the owner has so far, and hears of the rest."""
+
+    def __init__(self, owner: ControllerHarness) -> None:
+        self.owner = owner
+        self.loop = FakeLoop()
+        self.link: Any = OwnersLink()
+        self.partitions: Any = MemoryPartitions()
+        loader = MetadataLoader()
+        for record in image_records(owner.controller.image):
+            loader.feed(decode_record(encode_record(record)))
+        self.controller = FollowingController(
+            owner.config, CLUSTER_ID, loader.image, self.partitions, {}, self.loop.call_soon, 1, 0, self.link
+        )
+        self.waiting: list[Deferred[None]] = []
+        owner.controller.followers = self
+
+    def follow(self, records: list[MetadataRecord]) -> None:
+        batch = Records(self.owner.controller.last_offset, tuple(map(encode_record, records)))
+        self.waiting.append(self.controller.follow(batch))
+
+    def when_caught_up(self) -> Deferred[None]:
+        return self.waiting[-1]
+
+
+def two_workers(**overrides: str) -> ControllerHarness:
+    return ControllerHarness({"num.workers": "2", **overrides})
+
+
+def parts(topic: str, count: int, worker: int) -> list[tuple[str, int]]:
+    return [(topic, index) for index in range(count) if worker_of(topic, index, 2) == worker]
+
+
+def test_each_hosts_its_own_partitions_and_knows_of_the_others() -> None:
+    """Also of topics that were there before."""
+    owner = two_workers().with_topics(NewTopic("before", 4, 1))
+    follower = Follower(owner)
+    follower.controller.host_all()
+    assert sorted(follower.partitions.hosted) == parts("before", 4, 1)
+
+    made = owner.controller.create_topics([NewTopic("t", 4, 1)])
+    follower.loop.settle()
+    assert made.done
+    for partitions, worker in ((owner.partitions, 0), (follower.partitions, 1)):
+        own = parts("before", 4, worker) + parts("t", 4, worker)
+        assert sorted(partitions.hosted) == own
+        assert partitions.elsewhere == set(parts("before", 4, 1 - worker) + parts("t", 4, 1 - worker))
+
+
+def test_who_makes_a_topic_is_answered_when_all_workers_host_it() -> None:
+    """It may take the others several turns."""
+    owner = two_workers()
+    follower = Follower(owner)
+    made = owner.controller.create_topics([NewTopic("t", 40, 1)])
+    assert not made.done
+    follower.loop.settle()
+    assert made.done
+    assert len(follower.partitions.hosted) == 20
+
+
+def test_who_needs_nothing_of_the_others_does_not_wait_for_them() -> None:
+    """A block of producer ids: one worker that is slow would hold up whoever begins to write."""
+    owner = two_workers()
+    follower = Follower(owner)
+    made = owner.controller.create_topics([NewTopic("t", 40, 1)])
+    allocated = owner.controller.allocate_producer_ids(1000)
+    assert (made.done, allocated.done) == (False, True)
+    assert follower.controller.image.next_producer_id == owner.controller.image.next_producer_id == 1000
+    follower.loop.settle()
+    assert made.done
+
+
+def test_what_else_changes_is_carried_out_as_by_the_owner() -> None:
+    """Configurations of topics and of the broker, leader epochs, deletions."""
+    owner = two_workers().with_topics(NewTopic("t", 2, 1))
+    follower = Follower(owner)
+    follower.controller.host_all()
+    [(_, own)] = parts("t", 2, 1)
+    owner.controller.alter_config(ResourceType.TOPIC, "t", {"max.message.bytes": "77"})
+    assert follower.partitions.hosted["t", own].config.max_message_bytes == 77
+    assert follower.controller.last_offset == owner.controller.last_offset
+    assert follower.controller.image == owner.controller.image
+
+    owner.controller.delete_topics([TopicReference(name="t")])
+    assert follower.partitions.hosted == {}
+    assert follower.controller.image.topic("t") is None
+
+
+def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
+    """Where partitions are, topics that are used, transactions that are written in."""
+    follower = Follower(two_workers())
+    follower.controller.record_placements([(b"id", 1, b"directory")])
+    assert not follower.controller.ensure_topic("used").done
+    RemoteTransactionCoordinator(follower.link).ask("x", [], 12)
+    assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
+
+
+def test_topics_that_come_about_by_asking_count_at_the_worker() -> None:
+    """Who owes some has none made; the worker knows who asks, the owner does not."""
+    follower = Follower(two_workers())
+    asked: list[int] = []
+
+    def admit(partitions: int) -> None:
+        asked.append(partitions)
+        if len(asked) == 2:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+    follower.controller.auto_create(["a", "b", "__consumer_offsets"], admit)
+    assert asked == [1, 1, 50]
+    assert follower.link.said == [AutoCreate(("a", "__consumer_offsets"))]
+
+
+def test_features_are_those_of_the_image() -> None:
+    """With kraft.version, which stands beside it, and how far the log was heard."""
+    owner = two_workers()
+    follower = Follower(owner)
+    found = RemoteQuorum(follower.controller, 1).features()
+    assert found.levels == {"kraft.version": 1, **owner.controller.image.features}
+    assert found.epoch == 0
+    assert RemoteQuorum(follower.controller, 0).features().levels == owner.controller.image.features

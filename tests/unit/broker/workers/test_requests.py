@@ -1,0 +1,203 @@
+"""What a worker does with requests."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from broker.access.authentication.delegation_tokens import may_ask
+from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
+from broker.requests.served_api import discover
+from broker.workers.forwarded import serve_forwarded
+from broker.workers.link import LinkEnded
+from broker.workers.messages import Client, Forward, Forwarded
+from broker.workers.requests import (
+    LISTS_OF_ALL_BROKERS,
+    OF_COORDINATORS,
+    SERVED_HERE,
+    ForwardedRow,
+    rows_of_a_worker,
+)
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.list_groups import LIST_GROUPS
+from runtime.deferred import Deferred
+from tests.support.network import answers_in, dispatcher_of, request_frame
+
+ROWS = discover()
+CONNECTION: Any = SimpleNamespace(
+    listener_name="PLAINTEXT",
+    security_protocol="PLAINTEXT",
+    client_host="192.0.2.1",
+    client_port=1,
+    local_host="192.0.2.7",
+    local_port=9093,
+    principal="User:ANONYMOUS",
+    client_software_name="n",
+    client_software_version="v",
+)
+CLIENT = Client("PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v")
+
+
+class OwnersLink:
+    """Remembers what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, Deferred[Any]]] = []
+
+    def ask(self, message: Any) -> Deferred[Any]:
+        self.asked.append((message, Deferred()))
+        return self.asked[-1][1]
+
+
+class CountingServer:
+    """Back-pressure: what is held and queued."""
+
+    def __init__(self) -> None:
+        self.bytes = self.requests = 0
+
+    def held(self, more: int) -> None:
+        self.bytes += more
+
+    def queued(self, more: int) -> None:
+        self.requests += more
+
+
+def worker(link: OwnersLink | None = None, server: CountingServer | None = None) -> Dispatcher:
+    broker: Any = SimpleNamespace(link=link, server=server or CountingServer())
+    return Dispatcher(broker, rows_of_a_worker(ROWS))
+
+
+def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
+    return memoryview(request_frame(api, version, 77, **fields))[4:]
+
+
+def test_the_same_apis_and_versions_are_told() -> None:
+    """Whoever asks which process."""
+    rows = rows_of_a_worker(ROWS)
+    assert list(rows) == list(ROWS)
+    for key, row in rows.items():
+        assert (row.served, row.advertised) == (ROWS[key].served, ROWS[key].advertised)
+    assert not SERVED_HERE & OF_COORDINATORS
+    assert not LISTS_OF_ALL_BROKERS & (SERVED_HERE | OF_COORDINATORS)
+    assert all(rows[key] is ROWS[key] for key in SERVED_HERE)
+
+
+@pytest.mark.parametrize("key", sorted(OF_COORDINATORS))
+def test_coordinators_are_elsewhere(key: int) -> None:
+    """In every version of the API, in its own form."""
+    api = ROWS[key].api
+    for version in ROWS[key].served:
+        answer = worker().dispatch(CONNECTION, frame_of(api, version))
+        assert isinstance(answer, list)
+        ((_, decoded),) = answers_in(b"".join(answer), [(api, version)])
+        if api is HEARTBEAT:
+            assert decoded.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_list_for_which_all_are_asked_is_empty() -> None:
+    answer = worker().dispatch(CONNECTION, frame_of(LIST_GROUPS, 5))
+    ((_, decoded),) = answers_in(b"".join(answer), [(LIST_GROUPS, 5)])  # type: ignore[arg-type]
+    assert (decoded.error_code, decoded.groups) == (ErrorCode.NONE, [])
+
+
+def test_decisions_go_to_the_owner_as_they_came() -> None:
+    """And its frame is the answer; where the owner lets a client go, so does the worker."""
+    assert isinstance(rows_of_a_worker(ROWS)[CREATE_TOPICS.key], ForwardedRow)
+    link = OwnersLink()
+    dispatcher = worker(link)
+    frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
+    waiting = dispatcher.dispatch(CONNECTION, frame)
+    assert isinstance(waiting, Waiting)
+    [(message, answered)] = link.asked
+    assert bytes(frame) == message.frame
+    assert message.client == Client(
+        "PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v"
+    )
+    answered.resolve(Forwarded(b"the frame"))
+    assert dispatcher.finish(CONNECTION, waiting) == [b"the frame"]
+
+    for error in (CloseConnection("so"), LinkEnded()):
+        waiting = dispatcher.dispatch(CONNECTION, frame)
+        assert isinstance(waiting, Waiting)
+        link.asked[-1][1].fail(error)
+        with pytest.raises(CloseConnection):
+            dispatcher.finish(CONNECTION, waiting)
+
+
+def test_what_the_owner_has_not_answered_counts_as_queued() -> None:
+    """Also when its client has hung up: one that comes again and again would fill the memory of both."""
+    link, server = OwnersLink(), CountingServer()
+    dispatcher = worker(link, server)
+    frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
+    for _ in range(2):
+        waiting = dispatcher.dispatch(CONNECTION, frame)
+        assert isinstance(waiting, Waiting)
+        waiting.deferred.cancel()
+    assert (server.requests, server.bytes) == (2, 2 * len(frame))
+    link.asked[0][1].resolve(Forwarded(b"the frame"))
+    link.asked[1][1].fail(LinkEnded())
+    assert (server.requests, server.bytes) == (0, 0)
+
+
+def test_the_owner_serves_what_was_sent_elsewhere() -> None:
+    """Handlers see the client's own connection, and may answer later; errors are the client's, too."""
+    seen: list[Any] = []
+    later: Deferred[Any] = Deferred()
+
+    def handler(ctx: Any, request: Any) -> Any:
+        seen.append(
+            (ctx.connection.local_port, ctx.connection.principal, ctx.connection.is_closed, str(ctx.connection))
+        )
+        return later if len(seen) == 2 else HEARTBEAT.response(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+
+    broker: Any = SimpleNamespace(dispatcher=dispatcher_of({HEARTBEAT: handler}))
+    frame = bytes(frame_of(HEARTBEAT, 4))
+    now, then = (serve_forwarded(broker, Forward(CLIENT, frame)) for _ in range(2))
+    assert not then.done
+    later.resolve(HEARTBEAT.response())
+    assert seen == [(9093, "User:ANONYMOUS", False, "192.0.2.1:1 on PLAINTEXT")] * 2
+    for answered, code in ((now, ErrorCode.UNKNOWN_MEMBER_ID), (then, ErrorCode.NONE)):
+        ((correlation_id, answer),) = answers_in(answered.result().frame, [(HEARTBEAT, 4)])
+        assert (correlation_id, answer.error_code) == (77, code)
+
+    with pytest.raises(CloseConnection):
+        serve_forwarded(broker, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
+
+
+def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
+    """As by the broker itself: on a connection that shows nobody."""
+    told: list[bool] = []
+    owner = dispatcher_of({HEARTBEAT: lambda ctx, _: told.append(may_ask(ctx)) or HEARTBEAT.response()})
+    for client in (CLIENT, replace(CLIENT, security_protocol="SASL_SSL")):
+        serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(client, bytes(frame_of(HEARTBEAT, 4)))).result()  # type: ignore[arg-type]
+    assert told == [False, True]
+
+
+def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None:
+    """Nothing of it is charged twice: the worker does not know what there is to do."""
+    charged: list[int] = []
+
+    class Quotas:
+        def charge(self, connection: Any, client_id: bytes, api: Any, size: int) -> Any:
+            charged.append(api.key)
+            return SimpleNamespace(settle=lambda reply: connection.throttle(70) or reply)
+
+    owner = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+    owner.quotas = Quotas()  # type: ignore[assignment]
+    forwarded = serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(CLIENT, bytes(frame_of(HEARTBEAT, 4))))  # type: ignore[arg-type]
+    assert (charged, forwarded.result().throttle_ms) == ([HEARTBEAT.key], 70)
+
+    link, waits = OwnersLink(), list[int]()
+    dispatcher = worker(link)
+    dispatcher.quotas = Quotas()  # type: ignore[assignment]
+    connection: Any = SimpleNamespace(**vars(CONNECTION), throttle=waits.append)
+    waiting = dispatcher.dispatch(connection, frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1))
+    assert isinstance(waiting, Waiting)
+    link.asked[0][1].resolve(Forwarded(b"the frame", 70))
+    assert dispatcher.finish(connection, waiting) == [b"the frame"]
+    assert (charged, waits) == ([HEARTBEAT.key], [70])

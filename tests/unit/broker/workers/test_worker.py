@@ -1,0 +1,152 @@
+"""A worker: what the owner says is done, and what went wrong is said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.coordinators.transaction.markers import Marker
+from broker.workers.messages import (
+    Mark,
+    Open,
+    Records,
+    Stop,
+)
+from broker.workers.placement import worker_of
+from coordinator.shard import Producer
+from metadata.framing import encode_record, new_record
+from metadata.replica_placement import new_partition
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import ClientQuotaRecord, TopicRecord
+from protocol.messages.cluster_metadata.configs import EntityData
+from runtime.deferred import Deferred
+from storage.checkpoints import RECOVERY_POINTS
+from tests.support.logs import append, batch
+from tests.support.nodes import TOPIC_ID
+from tests.support.own_worker import TOPIC, Owner, done, run
+
+
+@contextmanager
+def failing_fsync(monkeypatch: pytest.MonkeyPatch, fail_at: int, wait: Callable[[], object]) -> Iterator[list[int]]:
+    """Call number `fail_at` raises; each calls `wait` before. Gives the calls made so far."""
+    calls: list[int] = []
+    fsync = os.fsync
+
+    def failing(handle: int) -> None:
+        wait()
+        calls.append(handle)
+        if len(calls) == fail_at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        yield calls
+
+
+def test_a_stop_is_answered_with_the_directories_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the last fsyncs it was: the owner is not to mark them as left cleanly."""
+    answers: list[dict[str, str]] = []
+
+    async def life(owner: Owner) -> None:
+        log = owner.worker.logs.open(TOPIC, 0)
+        assert log is not None
+        append(log, batch())
+        with failing_fsync(monkeypatch, len(answers) + 1, lambda: None) as calls:
+            answers.append(await owner.answer(Stop()))
+        assert bool(answers[-1]) == (len(calls) >= len(answers))
+        assert owner.exit_codes == [0]
+
+    while not answers or answers[-1]:
+        directory = tmp_path / str(len(answers))
+        run(directory, life)
+        assert answers[-1] in ({}, {str(directory): "[Errno 5] Input/output error"})
+    assert len(answers) > 2
+
+
+def test_a_failure_of_the_last_background_work_is_in_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is applied once the thread has ended: too late to be told of by itself."""
+
+    async def life(owner: Owner) -> None:
+        background, stopping = owner.worker.background, threading.Event()
+        stop = background.stop
+
+        def stop_then() -> None:
+            stopping.set()
+            stop()
+
+        monkeypatch.setattr(background, "stop", stop_then)
+        with failing_fsync(monkeypatch, 1, stopping.wait):
+            background.checkpoint(RECOVERY_POINTS)
+            assert await owner.answer(Stop()) == {str(tmp_path): "[Errno 5] Input/output error"}
+
+    run(tmp_path, life)
+
+
+def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart, too, when Records come right before Open; a marker is to be sent again until then."""
+
+    async def life(owner: Owner) -> None:
+        worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))
+        records = [new_record(30, TopicRecord, name="many", topic_id=topic_id)]
+        records += [new_partition(worker.controller.image, topic_id, index, [1], manual=False) for index in range(60)]
+        own = [index for index in range(60) if worker_of("many", index, 2) == 1]
+        hosted: list[bool] = []
+        monkeypatch.setattr(
+            worker.server, "open", lambda _: hosted.append(worker.logs.open("many", own[-1]) is not None)
+        )
+
+        followed = owner.link.ask(Records(1, tuple(map(encode_record, records))))
+        owner.link.tell(Open())
+        marker = Marker(Producer(7, 1), True, 0)
+        marked = owner.link.ask(Mark(marker, "many", own[-1]))
+        assert await done(marked) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (followed.done, hosted) == (False, [])
+        await done(followed)
+        assert hosted == [True]
+        assert await owner.answer(Mark(marker, "many", own[-1])) is ErrorCode.NONE
+        assert await owner.answer(Mark(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await owner.answer(Stop()) == {}
+
+    run(tmp_path, life)
+
+
+def test_quotas_are_in_force_at_each_worker(tmp_path: Path) -> None:
+    """As at each broker of Kafka's."""
+
+    async def life(owner: Owner) -> None:
+        entity = [EntityData(entity_type="client-id", entity_name="slow")]
+        for remove in (False, True):
+            record = new_record(
+                30, ClientQuotaRecord, entity=entity, key="producer_byte_rate", value=9.0, remove=remove
+            )
+            await done(owner.link.ask(Records(1, (encode_record(record),))))
+            quotas = owner.worker.dispatcher.quotas
+            limits = quotas and quotas.of("User:ANONYMOUS", b"slow")
+            assert (limits and limits.produced and limits.produced.bound) == (None if remove else 9.0)
+        assert await owner.answer(Stop()) == {}
+
+    run(tmp_path, life)
+
+
+def test_nobody_is_let_in_by_a_worker_that_goes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it was asked to before."""
+
+    async def life(owner: Owner) -> None:
+        monkeypatch.setattr(owner.worker.server, "open", lambda _: pytest.fail("clients are let in"))
+        hosted: Deferred[None] = Deferred()
+        monkeypatch.setattr(owner.worker.controller, "when_hosted", lambda: hosted)
+        owner.link.tell(Open())
+        stopped = owner.link.ask(Stop())
+        await done(stopped)
+        hosted.resolve(None)
+
+    run(tmp_path, life)

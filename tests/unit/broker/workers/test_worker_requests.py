@@ -1,0 +1,87 @@
+"""What a worker serves by itself needs nothing that only the owner has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.requests.dispatcher import Waiting
+from broker.workers.messages import Stop
+from broker.workers.requests import SERVED_HERE
+from protocol.primitives import records
+from protocol.schema import Array, StructType
+from tests.support.logs import batch
+from tests.support.network import request_frame
+from tests.support.nodes import TOPIC_ID
+from tests.support.own_worker import TOPIC, Owner, done, run
+
+CONNECTION: Any = SimpleNamespace(
+    listener_name="PLAINTEXT",
+    security_protocol="PLAINTEXT",
+    client_host="192.0.2.1",
+    client_port=1,
+    local_host="192.0.2.7",
+    local_port=9093,
+    principal="User:ANONYMOUS",
+    client_software_name="n",
+    client_software_version="v",
+    is_closed=False,
+    on_close=None,
+)
+GIVEN = {
+    "name": TOPIC,
+    "topic": TOPIC,
+    "topic_name": TOPIC,
+    "topic_id": TOPIC_ID,
+    "partition_max_bytes": 1000,
+    "acks": 1,
+    "client_software_name": "n",
+    "client_software_version": "v",
+}
+
+
+def filled(kind: StructType, version: int, directory: str) -> dict[str, Any]:
+    """A request's fields: one element in each array, a partition of the worker's, defaults elsewhere."""
+    fields: dict[str, Any] = {}
+    for field in kind.fields:
+        if version not in field.versions:
+            continue
+        if isinstance(field.type, Array):
+            element = field.type.element
+            if isinstance(element, StructType):
+                fields[field.name] = [element(**filled(element, version, directory))]
+            elif element.name == "string":
+                fields[field.name] = [TOPIC]
+            else:
+                fields[field.name] = [TOPIC_ID if element.name == "uuid" else 0]
+        elif field.type is records:
+            fields[field.name] = batch()
+        elif field.name == "path":
+            fields[field.name] = directory
+        elif field.name in GIVEN:
+            fields[field.name] = GIVEN[field.name]
+    return fields
+
+
+def test_no_api_fails_for_want_of_what_the_owner_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each of those that are not passed on, in each version: a handler that fails is in the log."""
+
+    async def life(owner: Owner) -> None:
+        dispatcher = owner.worker.dispatcher
+        for key in sorted(SERVED_HERE):
+            row = dispatcher.rows[key]
+            for version in row.served:
+                fields = filled(row.api.request, version, str(tmp_path))
+                frame = memoryview(request_frame(row.api, version, 7, **fields))[4:]
+                answer = dispatcher.dispatch(CONNECTION, frame)
+                while isinstance(answer, Waiting):
+                    await done(answer.deferred)
+                    answer = dispatcher.finish(CONNECTION, answer)
+                assert answer is not None
+                assert "failed" not in caplog.text, (row.api.name, version)
+        await owner.answer(Stop())
+
+    run(tmp_path, life)

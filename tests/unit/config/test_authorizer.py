@@ -1,0 +1,61 @@
+"""The authorizer's keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import ConfigError, load
+from config.authorizer import (
+    FORMER_AUTHORIZERS,
+    STANDARD_AUTHORIZER,
+    allows_without_entry,
+    has_authorizer,
+    super_users,
+)
+
+CLASS = {"authorizer.class.name": STANDARD_AUTHORIZER}
+
+
+def test_none_unless_asked_for() -> None:
+    config = load()
+    assert (has_authorizer(config), super_users(config), allows_without_entry(config)) == (False, frozenset(), False)
+
+
+def test_as_in_kafka() -> None:
+    keys = {"super.users": "User:admin; User:CN=a,O=b;", "allow.everyone.if.no.acl.found": "TRUE"}
+    config = load(overrides=CLASS | keys, to_serve=True)
+    assert has_authorizer(config)
+    assert super_users(config) == {"User:admin", "User:CN=a,O=b"}
+    assert allows_without_entry(config)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"authorizer.class.name": "com.example.Own"}, "Java classes are not loaded"),
+        (CLASS | {"super.users": "admin"}, "expected a string in format principalType:principalName but got admin"),
+    ],
+)
+def test_refused(overrides: dict[str, str], message: str) -> None:
+    """A broker that could not ask is not started: it would let everybody in."""
+    with pytest.raises(ConfigError, match=message):
+        load(overrides=overrides, to_serve=True)
+
+
+@pytest.mark.parametrize("secured", [CLASS, {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9099"}])
+def test_workers_that_would_ask_nobody_are_refused(secured: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="several workers do not ask who their clients are"):
+        load(overrides=secured | {"num.workers": "2"}, to_serve=True)
+
+
+def test_authorizer_that_runs_is_not_warned_of() -> None:
+    assert load(overrides=CLASS, to_serve=True).warnings == ()
+
+
+@pytest.mark.parametrize("name", FORMER_AUTHORIZERS)
+def test_those_of_former_versions_are_the_one_of_today(name: str) -> None:
+    """And that is told once."""
+    config = load(overrides={"authorizer.class.name": name}, to_serve=True)
+    assert has_authorizer(config)
+    (line,) = config.warnings
+    assert line.endswith(f"{name} is a class of former versions; it is taken as {STANDARD_AUTHORIZER}")

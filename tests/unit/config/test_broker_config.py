@@ -1,0 +1,202 @@
+"""Values in force: precedence, dynamic ones, and who is told."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from config import (
+    BrokerConfig,
+    ConfigError,
+    Password,
+    load,
+)
+from config.dynamic import check_dynamic
+
+
+@pytest.fixture
+def config() -> BrokerConfig:
+    return load(overrides={"log.cleaner.threads": "2"})
+
+
+def test_precedence(config: BrokerConfig) -> None:
+    """KIP-226: this broker's own, then the default of all, then the file, then the table."""
+    assert config.get_int("log.cleaner.threads") == 2
+    config.apply_dynamic({"log.cleaner.threads": "3"}, {})
+    assert config.get_int("log.cleaner.threads") == 3
+    config.apply_dynamic({"log.cleaner.threads": "3"}, {"log.cleaner.threads": "4"})
+    assert config.get_int("log.cleaner.threads") == 4
+    config.apply_dynamic({}, {})
+    assert config.get_int("log.cleaner.threads") == 2
+
+
+def test_typed_values(config: BrokerConfig) -> None:
+    """Each type by its own name."""
+    assert config.get_bool("delete.topic.enable") is True
+    assert config.get_float("log.cleaner.min.cleanable.ratio") == 0.5
+    assert config.get_list("log.cleanup.policy") == ("delete",)
+    assert config.get_list("advertised.listeners") == ()
+    assert config.get_str("compression.type") == "producer"
+    assert config.get_str("broker.rack") is None
+    assert config.get("ssl.key.password") is None
+    with pytest.raises(KeyError):
+        config.get("no.such")
+
+
+def test_subscribers_are_told_once_after_the_change(config: BrokerConfig) -> None:
+    """Of their keys only, with all new values in force."""
+    told: list[tuple[int, bool]] = []
+
+    def note(config: BrokerConfig) -> None:
+        told.append((config.get_int("log.cleaner.threads"), config.get_bool("log.preallocate")))
+
+    config.subscribe(("log.cleaner.threads", "log.preallocate"), note)
+    config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true"}, {})
+    config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true"}, {})
+    config.apply_dynamic({"log.cleaner.threads": "3", "log.preallocate": "true", "message.max.bytes": "9"}, {})
+
+    assert told == [(3, True)]
+
+
+def test_subscribers_are_told_of_listener_prefixed_keys(config: BrokerConfig) -> None:
+    """They are in no table, but there they are."""
+    told: list[object] = []
+    config.subscribe(
+        "listener.name.plaintext.max.connections",
+        lambda config: told.append(config.get_for_listener("PLAINTEXT", "max.connections")),
+    )
+    config.apply_dynamic({}, {"listener.name.plaintext.max.connections": "9"})
+    config.apply_dynamic({}, {})
+
+    assert told == [9, 2147483647]
+
+
+def test_secrets_of_a_listener(config: BrokerConfig) -> None:
+    """The listener's own before the general one."""
+    config = load(overrides={"ssl.key.password": "a", "listener.name.tls.ssl.key.password": "b"})
+
+    assert config.get_for_listener("TLS", "ssl.key.password") == Password("b")
+    assert config.get_for_listener("OTHER", "ssl.key.password") == Password("a")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "own"),
+    [
+        ({"log.cleaner.threads": "many"}, {}),
+        ({"num.partitions": "7"}, {}),
+        ({}, {"num.partitions": "7"}),
+        ({"cordoned.log.dirs": "*"}, {}),
+    ],
+)
+def test_what_can_not_be_used_of_stored_values_is_left_out(
+    config: BrokerConfig, caplog: pytest.LogCaptureFixture, cluster: dict[str, str], own: dict[str, str]
+) -> None:
+    """Another version may have written them; the broker starts all the same."""
+    with caplog.at_level(logging.WARNING):
+        config.apply_dynamic({**cluster, "log.preallocate": "true"}, own)
+
+    assert "left out" in caplog.text
+    assert config.get_bool("log.preallocate")
+    assert (config.get_int("log.cleaner.threads"), config.get_int("num.partitions")) == (2, 1)
+    assert not set(cluster) & set(config.cluster_default)
+
+
+def test_stored_values_that_break_a_rule_are_not_used(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
+    """The static ones stay, all of them."""
+    with caplog.at_level(logging.WARNING):
+        config.apply_dynamic({"log.retention.ms": "0", "log.preallocate": "true"}, {})
+
+    assert "not used" in caplog.text
+    assert config.get("log.retention.ms") is None
+    assert not config.get_bool("log.preallocate")
+
+
+def test_stored_listeners_that_can_not_be_are_not_used(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
+    """The open ones stay."""
+    with caplog.at_level(logging.WARNING):
+        config.apply_dynamic({}, {"listeners": "PLAINTEXT://nowhere"})
+
+    assert "not used" in caplog.text
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
+
+
+@pytest.mark.parametrize("addresses", [{}, {"advertised.listeners": "PLAINTEXT://example.org:9092"}])
+def test_a_dynamic_address_of_a_listener_is_kept_but_moves_nothing(addresses: dict[str, str]) -> None:
+    """KIP-226, as Kafka has it: clients are told where the broker listens, and that has not changed."""
+    config = load(overrides={"listeners": "PLAINTEXT://127.0.0.1:9092", **addresses})
+    told = config.advertised("PLAINTEXT")
+    check_dynamic(config, {"listeners": "PLAINTEXT://127.0.0.1:1"}, per_broker=True)
+    config.apply_dynamic({}, {"listeners": "PLAINTEXT://127.0.0.1:1"})
+
+    assert config.advertised("PLAINTEXT") == told
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert config.get("listeners") == ("PLAINTEXT://127.0.0.1:1",)
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://:9092,SSL://:9093", "SSL://:9092"])
+def test_listeners_are_not_opened_or_closed_dynamically(
+    config: BrokerConfig, caplog: pytest.LogCaptureFixture, listeners: str
+) -> None:
+    """Refused aloud; where an old value is stored, the open ones stay."""
+    with pytest.raises(ConfigError):
+        check_dynamic(config, {"listeners": listeners}, per_broker=True)
+    with caplog.at_level(logging.WARNING):
+        config.apply_dynamic({}, {"listeners": listeners})
+
+    assert "not used" in caplog.text
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "value"),
+    [({}, 1), ({"offsets.topic.replication.factor": "3"}, 3), ({"offsets.topic.replication.factor": "1"}, 1)],
+)
+def test_internal_topics_have_no_more_replicas_than_brokers_unless_told(settings: dict[str, str], value: int) -> None:
+    """A value set explicitly and too high is left to fail, as in Kafka."""
+    assert load(overrides=settings).internal_topic_value("offsets.topic.replication.factor", 1) == value
+
+
+def test_fewer_replicas_are_logged_once(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
+    """One line a key, however often it is asked for."""
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            assert config.internal_topic_value("transaction.state.log.min.isr", 1) == 1
+        assert config.internal_topic_value("transaction.state.log.min.isr", 2) == 2
+
+    assert len(caplog.records) == 1
+
+
+def test_a_default_that_changes_reaches_topics(config: BrokerConfig) -> None:
+    """S28.2: a topic's own value beats the broker's, whatever that becomes."""
+    assert "log.retention.ms" in config.topic_defaults_keys
+    config.apply_dynamic({"log.retention.ms": "1000", "log.segment.bytes": "2000000"}, {})
+
+    assert config.log_config().retention_ms == 1000
+    assert config.log_config({"retention.ms": "5"}).retention_ms == 5
+    assert config.log_config({"retention.ms": "5"}).segment_bytes == 2_000_000
+
+
+def test_dynamic_intervals_outside_of_todays_limits_count_as_the_limits(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka 4.3: else none of the dynamic values would be in force."""
+    config = load(
+        overrides={
+            "group.streams.max.assignment.interval.ms": "2000",
+            "group.share.min.assignment.interval.ms": "500",
+        }
+    )
+    config.apply_dynamic(
+        {
+            "group.streams.assignment.interval.ms": "3000",
+            "group.share.assignment.interval.ms": "100",
+            "group.consumer.assignment.interval.ms": "3000",
+            "log.cleaner.threads": "2",
+        },
+        {},
+    )
+
+    assert config.get_int("group.streams.assignment.interval.ms") == 2_000
+    assert config.get_int("group.share.assignment.interval.ms") == 500
+    assert config.get_int("group.consumer.assignment.interval.ms") == 3_000
+    assert config.get_int("log.cleaner.threads") == 2
+    assert caplog.text.count("it counts as") == 2

@@ -1,0 +1,73 @@
+"""Where the console may listen, and beside what."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import ConfigError, load
+from config.console import console_listener, is_loopback, login_mechanisms
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
+def test_loopback(host: str) -> None:
+    """Reached from this machine alone."""
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", [None, "0.0.0.0", "::", "192.168.1.1", "localhost.example", "example"])
+def test_others(host: str | None) -> None:
+    """All else; a name may mean anything."""
+    assert not is_loopback(host)
+
+
+def serve(**overrides: str) -> None:
+    load(overrides={key.replace("_", "."): value for key, value in overrides.items()}, to_serve=True)
+
+
+def test_loopback_is_served() -> None:
+    """Where nobody is asked who they are."""
+    serve(console_listeners="http://127.0.0.1:8080,http://[::1]:8080")
+
+
+def test_all_the_world_is_not() -> None:
+    """Each address that is too much is named."""
+    with pytest.raises(ConfigError, match="this machine's own address only") as refused:
+        serve(console_listeners="http://127.0.0.1:8080,http://:8080,http://10.0.0.1:8080")
+    assert [problem.value for problem in refused.value.problems] == ["http://:8080", "http://10.0.0.1:8080"]
+
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+TWO = {"listeners": "PLAINTEXT://:9093,SASL_PLAINTEXT://:9092", "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-256"}
+TLS = {**TWO, "listeners": "SASL_SSL://:9092", "security_inter_broker_protocol": "SASL_SSL"}
+
+
+@pytest.mark.parametrize(
+    "secured",
+    [
+        {"listeners": "SSL://:9092,PLAINTEXT://:9093"},
+        {"authorizer_class_name": AUTHORIZER, "super_users": "User:a"},
+        {"listeners": "SASL_PLAINTEXT://:9092,PLAINTEXT://:9093", "sasl_enabled_mechanisms": "OAUTHBEARER"},
+        TLS,
+    ],
+)
+def test_brokers_where_users_cannot_say_who_they_are_have_none(secured: dict[str, str]) -> None:
+    """It reads the disk past what they ask."""
+    with pytest.raises(ConfigError, match="there is no listener where users of the console could say so"):
+        serve(console_listeners="http://127.0.0.1:8080", **secured)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name", "mechanisms"),
+    [
+        ({}, "PLAINTEXT", ()),
+        (TWO, "SASL_PLAINTEXT", ("SCRAM-SHA-256", "PLAIN")),
+        ({**TLS, "console_ssl_ca_location": "/ca.pem"}, "SASL_SSL", ("SCRAM-SHA-256", "PLAIN")),
+    ],
+)
+def test_listener_that_the_console_asks_by(overrides: dict[str, str], name: str, mechanisms: tuple[str, ...]) -> None:
+    """One where users log in, where there is any; the safest mechanism first."""
+    config = load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+    found = console_listener(config)
+    assert found is not None
+    assert found.name == name
+    assert login_mechanisms(config, found) == mechanisms

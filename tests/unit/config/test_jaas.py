@@ -1,0 +1,111 @@
+"""The file of login modules that the environment names, and which listener is given what of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config import BrokerConfig, ConfigError, load
+from config.jaas import jaas_file
+from config.sasl import enabled_mechanisms, plain_users, unsecured_options
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+LISTENERS = {
+    "listeners": "IN://127.0.0.1:9092,OUT://127.0.0.1:9093",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT,OUT:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+    "sasl.enabled.mechanisms": "PLAIN",
+}
+
+
+def loaded(path: Path, text: str, **more: str) -> BrokerConfig:
+    path.write_text(text)
+    overrides = LISTENERS | {key.replace("_", "."): value for key, value in more.items()}
+    environ = {"KAFKA_OPTS": f"-Xmx1g -Djava.security.auth.login.config={path} -Dpass=word"}
+    return load(overrides=overrides, environ=environ, to_serve=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kafka_jaas.conf"
+
+
+def test_users_of_the_section_for_all_and_of_a_listeners_own(path: Path) -> None:
+    """Modules of other mechanisms have other users; of a user who stands twice the first password counts."""
+    text = f"""
+        KafkaServer {{
+            {SCRAM} required username="admin" password="x" user_nobody="x";
+            {PLAIN} required user_alice="${{pass}}";
+            {PLAIN} required user_alice="other" user_bob="b";
+        }};
+        out.KafkaServer {{ {PLAIN} required user_carol="c"; }};
+    """
+    config = loaded(path, text, sasl_enabled_mechanisms="PLAIN,SCRAM-SHA-256")
+    assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
+    assert plain_users(config, "IN") == {"alice": "word", "bob": "b"}
+    assert plain_users(config, "OUT") == {"carol": "c"}
+    assert f"login modules that no sasl.jaas.config gives are those of {path} (KAFKA_OPTS)" in config.notices
+
+
+def test_a_key_counts_before_the_file(path: Path) -> None:
+    """Which is not even read where all have keys."""
+    keys = {
+        f"listener_name_{name}_plain_sasl_jaas_config": f'{PLAIN} required user_{name}="1";' for name in ("in", "out")
+    }
+    config = loaded(path, "KafkaServer {", **keys)
+    assert (plain_users(config, "IN"), plain_users(config, "OUT")) == ({"in": "1"}, {"out": "1"})
+
+
+def test_tokens_that_nobody_has_signed(path: Path) -> None:
+    text = f'KafkaServer {{ {OAUTH} required unsecuredLoginStringClaim_sub="admin"; }};'
+    config = loaded(path, text, sasl_enabled_mechanisms="OAUTHBEARER")
+    assert unsecured_options(config, "IN") == {"unsecuredLoginStringClaim_sub": "admin"}
+
+
+def refused(path: Path, text: str, **more: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        loaded(path, text, **more)
+    return sorted({str(problem) for problem in raised.value.problems})
+
+
+def test_a_file_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
+    """With its line, or why there is none."""
+    (line,) = refused(path, f"KafkaServer {{\n {PLAIN} required\n user_a=1;\n}};")
+    assert line.startswith(f"{path}:3: java.security.auth.login.config: expected [option value], found [1]; allowed: ")
+    (line,) = refused(path, "KafkaServer {};\n\N{LATIN SMALL LETTER E WITH ACUTE}")
+    assert line.startswith(f"{path}:2: ")
+    environ = {"KAFKA_OPTS": f"-Djava.security.auth.login.config={tmp_path}/none"}
+    with pytest.raises(ConfigError) as raised:
+        load(overrides=LISTENERS, environ=environ, to_serve=True)
+    expected = f"environment KAFKA_OPTS: java.security.auth.login.config={tmp_path}/none: No such file or directory"
+    assert {str(each) for each in raised.value.problems} == {expected}
+
+
+def test_a_file_without_the_section(path: Path) -> None:
+    """In Kafka's words."""
+    one, other = refused(path, f"Client {{ {PLAIN} required; }};")
+    ending = f" entry in the JAAS configuration. System property 'java.security.auth.login.config' is {path}"
+    assert f"Could not find a 'KafkaServer' or 'in.KafkaServer'{ending}" in one
+    assert f"Could not find a 'KafkaServer' or 'out.KafkaServer'{ending}" in other
+
+
+def test_tokens_and_passwords_do_not_share_a_section(path: Path) -> None:
+    """As Kafka's validator has it."""
+    text = f'KafkaServer {{ {OAUTH} required; {PLAIN} required user_a="1"; }};'
+    lines = refused(path, text, sasl_enabled_mechanisms="OAUTHBEARER")
+    assert "Must supply exactly 1 non-null JAAS mechanism configuration (size was 2)" in lines[0]
+
+
+@pytest.mark.parametrize("named", ["/a/b", "=/a/b", "file:/a/b", "file:///a/b"])
+def test_ways_to_name_it(named: str) -> None:
+    found = jaas_file({"KAFKA_OPTS": f"-Da=b -Djava.security.auth.login.config={named}"})
+    assert found is not None
+    assert found.path == "/a/b"
+
+
+def test_none_is_named() -> None:
+    assert jaas_file({}) is None
+    assert jaas_file({"KAFKA_OPTS": "-Djava.security.auth.login.config= -Dx"}) is None

@@ -1,0 +1,230 @@
+"""Listeners, each case tried on Kafka 4.3.1; where the answer here differs, the test says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import (
+    BrokerConfig,
+    ConfigError,
+    Listener,
+    load,
+)
+
+MAP = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+KRAFT = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
+
+
+def plaintext(host: str | None, port: int, name: str = "PLAINTEXT") -> Listener:
+    return Listener(name, "PLAINTEXT", host, port)
+
+
+def listening(**settings: str) -> BrokerConfig:
+    return load(overrides={key.replace("_", "."): value for key, value in settings.items()})
+
+
+@pytest.mark.parametrize(
+    ("listeners", "opened", "advertised"),
+    [
+        ("PLAINTEXT://:9092", plaintext(None, 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://0.0.0.0:9092", plaintext("0.0.0.0", 9092), plaintext(None, 9092)),  # refused by Kafka
+        ("PLAINTEXT://[::]:9092", plaintext("::", 9092), plaintext(None, 9092)),
+        ("PLAINTEXT://localhost:9092", plaintext("localhost", 9092), plaintext("localhost", 9092)),
+        ("PLAINTEXT://[::1]:9092", plaintext("::1", 9092), plaintext("::1", 9092)),
+        ("PLAINTEXT://::1:9092", plaintext("::1", 9092), plaintext("::1", 9092)),
+        ("plaintext://a_b-c.d:0", plaintext("a_b-c.d", 0), plaintext("a_b-c.d", 0)),
+    ],
+)
+def test_one_listener(listeners: str, opened: Listener, advertised: Listener) -> None:
+    """Without advertised.listeners a fixed host is told; else None, the address that the client came in on."""
+    config = listening(listeners=listeners)
+
+    assert (opened,) == config.listeners
+    assert (advertised,) == config.advertised_listeners
+    assert advertised == config.advertised("PLAINTEXT")
+
+
+def test_default_is_port_9092_on_all_interfaces() -> None:
+    """S27.3: what was `port`."""
+    assert (plaintext(None, 9092),) == load().listeners
+
+
+@pytest.mark.parametrize(
+    ("advertised", "told"),
+    [
+        ("PLAINTEXT://x:1", plaintext("x", 1)),
+        ("PLAINTEXT://x:0", plaintext("x", 0)),
+        ("PLAINTEXT://:9092", plaintext(None, 9092)),
+        ("PLAINTEXT://[::]:9092", plaintext(None, 9092)),
+        ("PLAINTEXT://[fe80::1]:9092", plaintext("fe80::1", 9092)),
+    ],
+)
+def test_advertised(advertised: str, told: Listener) -> None:
+    """What is advertised is told, but for hosts that nobody could connect to."""
+    assert (told,) == load(overrides={"advertised.listeners": advertised}).advertised_listeners
+
+
+def test_controller_listeners_are_not_opened_and_that_is_said() -> None:
+    """A KRaft file is taken as it is: its controller listener is left out, in one line."""
+    config = load(
+        overrides={
+            **KRAFT,
+            "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "advertised.listeners": "PLAINTEXT://x:1,CONTROLLER://x:2",
+        }
+    )
+
+    assert (plaintext("localhost", 9092),) == config.listeners
+    assert (plaintext("x", 1),) == config.advertised_listeners
+    assert sum("CONTROLLER://localhost:9093" in line for line in config.notices) == 1
+
+
+def test_names_may_be_anything_with_a_protocol() -> None:
+    """KIP-103: a listener's name and its protocol are two things."""
+    config = load(
+        overrides={
+            "listeners": "IN-SIDE.1://127.0.0.1:9092,OUT://:9093",
+            "listener.security.protocol.map": "in-side.1:plaintext, OUT:SASL_SSL",
+            "inter.broker.listener.name": "in-side.1",
+        }
+    )
+
+    assert tuple(listener.name for listener in config.listeners) == ("IN-SIDE.1", "OUT")
+    assert tuple(listener.security_protocol for listener in config.listeners) == ("PLAINTEXT", "SASL_SSL")
+    assert config.inter_broker_listener_name == "IN-SIDE.1"
+
+
+@pytest.mark.parametrize(
+    "listeners",
+    ["PLAINTEXT://a:0,SSL://b:0", "PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092", "PLAINTEXT://a:1 , SSL://a:2"],
+)
+def test_ports_that_may_be_equal(listeners: str) -> None:
+    """KIP-797: one port for an IPv4 and an IPv6 address; port 0 is a different one each time."""
+    assert len(load(overrides={**MAP, "listeners": listeners}).listeners) == 2
+
+
+def test_advertised_ports_may_be_equal() -> None:
+    """They may be those of a proxy."""
+    config = load(
+        overrides={**MAP, "listeners": "PLAINTEXT://a:1,SSL://a:2", "advertised.listeners": "PLAINTEXT://x:1,SSL://x:1"}
+    )
+
+    assert len(config.advertised_listeners) == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"listeners": "PLAINTEXT://a:9092,SSL://a:9092"},
+        {"listeners": "PLAINTEXT://a:9092,SSL://b:9092"},
+        {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.2:9092"},
+        {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092,A://127.0.0.1:9092"},
+        {"listeners": "PLAINTEXT://localhost:9092,SSL://[::1]:9092"},
+        {"listeners": "PLAINTEXT://a:1,plaintext://b:2"},
+        {"listeners": "FOO://a:1"},
+        {"listeners": "A://a:1"},  # no inter-broker listener among the advertised
+        {"listeners": "PLAINTEXT://a:x"},
+        {"listeners": "PLAINTEXT://a"},
+        {"listeners": "PLAINTEXT:a:9092"},
+        {"listeners": "a:9092"},
+        {"listeners": ""},
+        {"listeners": ","},
+        {"listeners": "PLAINTEXT://a b:9092"},
+        {"listeners": "PLAINTEXT://a:9092/"},
+        {"listeners": "PLAINTEXT://a:65536"},  # Kafka notices when it opens the port
+        {"listeners": "PLAINTEXT://a:-1"},
+        {"listeners": "PLAINTEXT://:1", "controller.listener.names": "PLAINTEXT"},
+        {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"},
+        {"advertised.listeners": "PLAINTEXT://x:1,PLAINTEXT://y:2"},
+        {"advertised.listeners": "SSL://x:1"},
+        {"advertised.listeners": "PLAINTEXT://x:1,SSL://x:1"},
+        {"advertised.listeners": ""},
+        {"inter.broker.listener.name": "BAR"},
+        {"inter.broker.listener.name": "SSL"},
+        {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+        {"security.inter.broker.protocol": "SSL"},
+        {"listener.security.protocol.map": "PLAINTEXT:NOPE"},
+        {"listener.security.protocol.map": "PLAINTEXT=PLAINTEXT"},
+        {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,plaintext:SSL"},
+        {"listener.security.protocol.map": ""},
+        {"early.start.listeners": "FOO"},
+        {**KRAFT, "listeners": "PLAINTEXT://:9092"},
+        {**KRAFT, "process.roles": "broker", "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"},
+        {
+            **KRAFT,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
+            "listeners": "PLAINTEXT://:1,CONTROLLER://:2",
+        },
+    ],
+)
+def test_refused(settings: dict[str, str]) -> None:
+    """What Kafka 4.3 refuses is refused, naming the key."""
+    map_given = "listener.security.protocol.map" in settings or settings.get("listeners") == "FOO://a:1"
+    with pytest.raises(ConfigError) as refused:
+        load(overrides={**({} if map_given else MAP), **settings})
+
+    assert refused.value.problems[0].key
+
+
+def test_early_start_listeners_may_name_any_listener() -> None:
+    """KIP-801."""
+    load(overrides={**KRAFT, "listeners": "PLAINTEXT://:1,CONTROLLER://:2", "early.start.listeners": "CONTROLLER"})
+
+
+def test_listener_prints_as_in_the_file() -> None:
+    """IPv6 hosts get their brackets back."""
+    assert str(plaintext("::1", 9092)) == "PLAINTEXT://[::1]:9092"
+    assert str(plaintext(None, 9092)) == "PLAINTEXT://:9092"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "workers", "problem"),
+    [
+        ("A://:9092,B://:9094", 2, None),
+        ("A://:0,B://:0", 200, None),
+        ("A://:9092,CONTROLLER://:9093", 2, None),  # the controller's is not opened
+        ("A://127.0.0.1:9092,B://[::1]:9092", 2, None),
+        ("A://:9092,B://:9093", 2, "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
+        ("A://:9094,B://:9092", 3, "takes the ports 9092 to 9094 for one listener; 9094 is a listener's"),
+        ("A://:65534", 2, None),
+        ("A://:65535", 2, "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+    ],
+)
+def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, problem: str | None) -> None:
+    """num.workers of them, from its own on."""
+    given = {**MAP, "listeners": listeners, "inter.broker.listener.name": "A", "num.workers": str(workers)}
+    if "CONTROLLER" in listeners:
+        given |= KRAFT
+    if problem is None:
+        assert load(overrides=given).num_workers == workers
+    else:
+        with pytest.raises(ConfigError, match=problem):
+            load(overrides=given)
+
+
+@pytest.mark.parametrize(
+    ("advertised", "problem"),
+    [
+        ("A://x:9092,B://x:9094", None),
+        ("A://x:9092,B://y:9093", None),  # another machine
+        ("A://x:9092,B://x:9092", None),  # the same in front of both, which is as with one worker
+        ("A://x:9092,B://x:9093", "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
+        ("A://x:9092,B://x:65535", "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+    ],
+)
+def test_workers_are_told_at_ports_of_their_own(advertised: str, problem: str | None) -> None:
+    """As the first one's, counted on from there."""
+    given = {**MAP, "listeners": "A://:7000,B://:8000", "inter.broker.listener.name": "A", "num.workers": "2"}
+    if problem is None:
+        load(overrides={**given, "advertised.listeners": advertised})
+    else:
+        with pytest.raises(ConfigError, match=problem) as refused:
+            load(overrides={**given, "advertised.listeners": advertised})
+        assert refused.value.problems[0].key == "advertised.listeners"
+
+
+def test_ids_of_workers_are_the_brokers_own() -> None:
+    """From node.id on, as many as there are."""
+    config = load(overrides={"node.id": "5", "num.workers": "3"})
+
+    assert [each for each in range(10) if config.is_own_id(each)] == [5, 6, 7]

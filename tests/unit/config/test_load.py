@@ -1,0 +1,239 @@
+"""From file, environment and overrides to a configuration, with everything wrong reported at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from config import ConfigError, load
+from config.values import Password
+from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "server.properties"
+
+
+def problems(*args: object, **kwargs: object) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load(*args, **kwargs)  # type: ignore[arg-type]
+    return [str(problem) for problem in refused.value.problems]
+
+
+def test_nothing_at_all_is_a_configuration() -> None:
+    """Defaults of Kafka, node 1."""
+    config = load()
+
+    assert config.node_id == 1
+    assert config.log_dirs == ("/tmp/kafka-logs",)
+    assert config.metadata_log_dir == "/tmp/kafka-logs"
+    assert config.get_int("num.partitions") == 1
+    assert not config.is_set("num.partitions")
+    assert any("log.dirs is not set" in line for line in config.notices)
+    assert config.warnings == ()
+
+
+def test_kafkas_own_file_is_taken_as_it_is(file: Path) -> None:
+    """The file that Apache Kafka 4.3 ships: broker and controller in one."""
+    file.write_text(KAFKA_SERVER_PROPERTIES)
+    config = load(file)
+
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
+    assert [str(listener) for listener in config.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert config.log_dirs == ("/tmp/kraft-combined-logs",)
+    assert len([line for line in config.notices if "CONTROLLER" in line]) == 1
+    assert not [line for line in config.warnings if "unknown" in line]
+
+
+def test_sample_of_the_documents_is_taken_as_it_is(file: Path) -> None:
+    """S26.1-S26.14: old keys start the broker, with a warning for those without effect."""
+    file.write_text(DOCUMENTS_SAMPLE)
+    config = load(file)
+
+    assert config.node_id == 0
+    assert config.get_int("num.partitions") == 2
+    assert config.log_config().segment_bytes == 536870912
+    assert config.get_bool("log.cleaner.enable") is False
+    for line in (13, 14):
+        assert any(
+            re.search(rf"{re.escape(str(file))}:{line}: zookeeper\..* no effect", each) for each in config.warnings
+        )
+
+
+def test_shipped_file_is_taken_without_a_warning() -> None:
+    """What `make run` starts with."""
+    config = load("config/server.properties")
+
+    assert config.warnings == ()
+    assert config.get_int("offsets.topic.replication.factor") == 1
+    assert config.log_dirs == ("./data",)
+
+
+def test_later_sources_win(file: Path) -> None:
+    """File, then environment, then overrides."""
+    file.write_text("num.partitions=2\nlog.retention.hours=2\nbroker.rack=file\n")
+    config = load(
+        file,
+        environ={"PYBROKER_LOG_RETENTION_HOURS": "3", "PYBROKER_BROKER_RACK": "environment", "HOME": "/"},
+        overrides={"broker.rack": "override"},
+    )
+
+    assert config.get_int("num.partitions") == 2
+    assert config.get_int("log.retention.hours") == 3
+    assert config.rack == "override"
+
+
+def test_last_duplicate_wins_and_is_reported(file: Path) -> None:
+    """As in Java; silently it would be a riddle."""
+    file.write_text("num.partitions=2\n#\nnum.partitions=3\n")
+    config = load(file)
+
+    assert config.get_int("num.partitions") == 3
+    assert config.warnings == (f"{file}:3: num.partitions is given again; the value at {file}:1 does not count",)
+
+
+def test_bad_values_are_all_reported_with_file_line_key_value_and_what_is_allowed(file: Path) -> None:
+    """One start shows every mistake."""
+    file.write_text("num.partitions=zero\nlog.cleanup.policy=shred\n\nlog.segment.bytes=1\n")
+
+    assert problems(file, environ={"PYBROKER_LOG_ROLL_HOURS": "0"}, overrides={"auto.create.topics.enable": "yes"}) == [
+        f"{file}:1: num.partitions=zero: Not a number of type INT; allowed: int [1,...]",
+        f"{file}:2: log.cleanup.policy=shred: String must be one of: compact, delete",
+        f"{file}:4: log.segment.bytes=1: Value must be at least 1048576; allowed: [1048576,...]",
+        "environment PYBROKER_LOG_ROLL_HOURS: log.roll.hours=0: Value must be at least 1; allowed: [1,...]",
+        "--override: auto.create.topics.enable=yes: Expected value to be either true or false; allowed: true or false",
+    ]
+
+
+def test_broken_rules_and_listeners_are_reported_with_their_place(file: Path) -> None:
+    """Rules over several keys point at the first of them that was given."""
+    file.write_text("log.retention.ms=0\nlisteners=PLAINTEXT://nowhere\n")
+
+    first, second = problems(file)
+    assert first.startswith(f"{file}:1: log.retention.ms: ")
+    assert second.startswith(f"{file}:2: listeners=PLAINTEXT://nowhere: ")
+
+
+def test_a_secret_is_never_part_of_a_problem() -> None:
+    """Whatever is wrong with it."""
+    config = load(overrides={"ssl.key.password": "hush", "listener.name.x.ssl.key.password": "hush"})
+
+    assert config.get("ssl.key.password") == Password("hush")
+    assert "hush" not in repr(config.get("ssl.key.password")) + str(config.warnings)
+
+
+def test_unknown_keys_are_warned_of_with_the_nearest_one(file: Path) -> None:
+    """People's files have keys of their plugins; a slip of the pen should not go unnoticed."""
+    file.write_text("num.partitons=3\nsuper.users=User:a\nmy.plugin.key=1\n")
+    config = load(file)
+
+    assert config.warnings == (
+        f"{file}:1: num.partitons: unknown key, did you mean num.partitions?; it has no effect",
+        f"{file}:3: my.plugin.key: unknown key; it has no effect",
+    )
+
+
+def test_strict_makes_unknown_keys_errors(file: Path) -> None:
+    """For those who want their start to fail."""
+    file.write_text("num.partitons=3\nzookeeper.connect=localhost:2181\n")
+
+    assert problems(file, strict=True) == [
+        f"{file}:1: num.partitons: unknown key, did you mean num.partitions?; allowed: keys that are known"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "node_id"),
+    [
+        ({}, 1),
+        ({"node.id": "7"}, 7),
+        ({"broker.id": "7"}, 7),
+        ({"broker.id": "0"}, 0),
+        ({"node.id": "7", "broker.id": " 7"}, 7),
+        ({"broker.id": "-1"}, 1001),
+        ({"broker.id": "-1", "reserved.broker.max.id": "5"}, 6),
+    ],
+)
+def test_node_id(settings: dict[str, str], node_id: int) -> None:
+    """S27.1: node.id or broker.id; -1 asks for one above those that are reserved for people."""
+    config = load(overrides=settings)
+
+    assert config.node_id == node_id
+    assert config.get_int("broker.id") == node_id
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"node.id": "1", "broker.id": "2"},
+        {"node.id": "-1"},
+        {"node.id": "one"},
+        {"broker.id": "one"},
+        {"broker.id": "-1", "broker.id.generation.enable": "false"},
+        {"broker.id": "-1", "reserved.broker.max.id": "many"},
+    ],
+)
+def test_node_ids_that_can_not_be(settings: dict[str, str]) -> None:
+    """As in Kafka."""
+    assert problems(overrides=settings)
+
+
+def test_without_the_broker_role_there_is_nothing_to_serve() -> None:
+    """A controller alone is refused; a broker alone is its own controller, which is said."""
+    assert "process.roles" in problems(overrides={"process.roles": "controller"})[0]
+
+    config = load(overrides={"process.roles": "broker", "controller.quorum.voters": "9@elsewhere:9093"})
+    assert any("joins no cluster" in line for line in config.notices)
+
+
+def test_java_classes_are_warned_of() -> None:
+    """Who relies on a plugin must learn that it does not run."""
+    config = load(
+        overrides={
+            "create.topic.policy.class.name": "org.example.Policy",
+            "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        }
+    )
+
+    assert len(config.warnings) == 1
+    assert "create.topic.policy.class.name" in config.warnings[0]
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    """Not a matter of its content."""
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing.properties")
+
+
+def test_problems_of_every_kind_are_told_at_once(file: Path) -> None:
+    """Values, rules, listeners that cannot be, unknown keys with `strict`; not what follows from a bad value alone."""
+    file.write_text(
+        "num.partitions=zero\nlog.retention.ms=0\nlisteners=PLAINTEXT://a:99999,nonsense\n"
+        "advertised.listeners=FOO://a:1\nno.such.key=1\nqueued.max.request.bytes=7\nsocket.request.max.bytes=many\n"
+    )
+
+    told = problems(file, strict=True)
+    assert sorted(line.removeprefix(f"{file}:").split(":")[0] for line in told) == ["1", "2", "3", "3", "4", "5", "7"]
+
+
+def test_warnings_are_told_with_a_refused_configuration(file: Path) -> None:
+    """The slip of the pen may be the reason."""
+    file.write_text("num.partition=2\nlisteners=nonsense\n")
+    with pytest.raises(ConfigError) as refused:
+        load(file)
+
+    assert refused.value.warnings == (
+        f"{file}:1: num.partition: unknown key, did you mean num.partitions?; it has no effect",
+    )
+
+
+def test_equal_entries_of_a_list_are_told(file: Path) -> None:
+    """They count once, with a warning, as tried on Apache Kafka 4.3.1."""
+    file.write_text("log.dirs=/a,/b,/a\n")
+    config = load(file)
+
+    assert config.log_dirs == ("/a", "/b")
+    assert config.warnings == (f"{file}:1: log.dirs=/a,/b,/a has the same twice: it is taken as /a,/b",)

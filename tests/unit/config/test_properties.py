@@ -1,0 +1,118 @@
+"""Java's .properties syntax: what `java.util.Properties` reads, and line numbers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from config.errors import ConfigError
+from config.properties import parse_properties
+from tests.support.scale import scaled
+
+
+def read(text: str) -> list[tuple[str, str, int]]:
+    return [(entry.key, entry.value, entry.line) for entry in parse_properties(text.encode(), "f")]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("a=b", "a", "b"),
+        ("a:b", "a", "b"),
+        ("a b", "a", "b"),
+        ("a\tb", "a", "b"),
+        ("  a  =  b", "a", "b"),
+        ("a = b ", "a", "b "),
+        ("a = = b", "a", "= b"),
+        ("a : = b", "a", "= b"),
+        ("a", "a", ""),
+        ("a=", "a", ""),
+        ("=b", "", "b"),
+        ("a=b=c:d e", "a", "b=c:d e"),
+        (r"a\=b=c", "a=b", "c"),
+        (r"a\:b\ c=d", "a:b c", "d"),
+        (r"a=\t\n\r\f|", "a", "\t\n\r\f|"),
+        (r"a=\q\"\'", "a", "q\"'"),
+        (r"a=\\b", "a", r"\b"),
+        (r"a=\u00e9\u4E2D", "a", "é中"),
+        (r"a=\ud83d\ude00", "a", "😀"),
+        ("a=é中😀", "a", "é中😀"),
+        ("a=b#c!d", "a", "b#c!d"),
+        ("a=one,\\\n   two,\\\n\tthree", "a", "one,two,three"),
+        ("a=b\\\\\nc=d", "a", "b\\"),
+        ("a=b\\", "a", "b"),
+        ("a\\\nb=c", "ab", "c"),
+        ("a=\\ b", "a", " b"),
+    ],
+)
+def test_one_entry(text: str, key: str, value: str) -> None:
+    """Separators, escapes, continuation lines: as in the documentation of java.util.Properties.load."""
+    assert (key, value) == read(text)[0][:2]
+
+
+def test_comments_and_blank_lines_hold_nothing() -> None:
+    """# and ! begin a comment, also behind blanks; a comment is never continued."""
+    assert read("# one=1\n! two=2\n\n  # three=3 \\\na=b\n \t\n") == [("a", "b", 5)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_are_counted_whatever_ends_them(end: str) -> None:
+    """An entry has the number of its first line, continuations count."""
+    assert read(end.join(["#", "a=1\\", "  2", "b=3"])) == [("a", "12", 2), ("b", "3", 4)]
+
+
+def test_a_comment_sign_in_a_continuation_is_text() -> None:
+    """What continues a line is part of it."""
+    assert read("a=b\\\n#c") == [("a", "b#c", 1)]
+
+
+def test_duplicates_are_all_given_in_order() -> None:
+    """Which of them counts is the reader's matter (the last)."""
+    assert read("a=1\na=2") == [("a", "1", 1), ("a", "2", 2)]
+
+
+def test_byte_order_mark_is_skipped() -> None:
+    """Editors of some systems write one."""
+    assert parse_properties(b"\xef\xbb\xbfa=b", "f")[0].key == "a"
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
+    """A file in another encoding is not guessed at."""
+    with pytest.raises(ConfigError) as refused:
+        parse_properties(b"a=1\n\nb=\xff\n", "f.properties")
+
+    assert str(refused.value.problems[0]).startswith("f.properties:3: ")
+
+
+def test_malformed_unicode_escape_is_refused_with_its_line() -> None:
+    """Java refuses it too."""
+    with pytest.raises(ConfigError) as refused:
+        parse_properties(b"a=1\nb=\\u12x4", "f.properties")
+
+    assert "f.properties:2" in str(refused.value.problems[0])
+
+
+@settings(max_examples=scaled(60))
+@given(st.dictionaries(st.text(min_size=1), st.text()))
+def test_escaped_entries_come_back(entries: dict[str, str]) -> None:
+    """Whatever Java's `store` would write is read as it was."""
+
+    def escape(text: str) -> str:
+        units = text.encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+    clean = {k: v for k, v in entries.items() if not any("\ud800" <= c <= "\udfff" for c in k + v)}
+    text = "\n".join(f"{escape(key)}={escape(value)}" for key, value in clean.items())
+
+    assert clean == {entry.key: entry.value for entry in parse_properties(text.encode(), "f")}
+
+
+@settings(max_examples=scaled(60))
+@given(st.binary(max_size=80))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """Nothing but ConfigError comes out."""
+    with suppress(ConfigError):
+        parse_properties(data, "f")

@@ -1,0 +1,145 @@
+"""Values that stand in other files, or in the environment: filled in as Kafka's providers do, and never shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from config import ConfigError, load
+from config.describe import broker_entries
+from config.values import Password
+
+PACKAGE = "org.apache.kafka.common.config.provider."
+PROVIDERS = {
+    "config.providers": "file, dir,env",
+    "config.providers.file.class": f"{PACKAGE}FileConfigProvider",
+    "config.providers.dir.class": f"{PACKAGE}DirectoryConfigProvider",
+    "config.providers.env.class": f"{PACKAGE}EnvVarConfigProvider",
+}
+SECRET = "hunter2 with = and ${x}"
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    (tmp_path / "secrets.properties").write_text(f"password={SECRET}\npartitions=7\nwrong=many hunters\n")
+    (tmp_path / "rack").write_text("east\n")
+    return tmp_path
+
+
+def refused(overrides: dict[str, str], environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        load(overrides=PROVIDERS | overrides, environ=environ or {})
+    return [str(problem) for problem in error.value.problems]
+
+
+def test_values_come_from_files_directories_and_the_environment(secrets: Path) -> None:
+    """Whole values or parts of them; what they hold is not looked through again."""
+    config = load(
+        overrides={
+            **PROVIDERS,
+            "ssl.keystore.password": f"${{file:{secrets}/secrets.properties:password}}",
+            "num.partitions": f"${{file:{secrets}/secrets.properties:partitions}}",
+            "broker.rack": f"${{dir:{secrets}:rack}}",
+            "log.dirs": "/data/${env:DISK}/logs,/data/${env:DISK}${env:DISK}",
+        },
+        environ={"DISK": "d1"},
+    )
+
+    assert config.get("ssl.keystore.password") == Password(SECRET)
+    assert config.get_int("num.partitions") == 7
+    assert config.rack == "east"
+    assert config.log_dirs == ("/data/d1/logs", "/data/d1d1")
+
+
+def test_secret_is_neither_described_nor_in_the_settings_that_are_shown(secrets: Path) -> None:
+    name = "listener.name.x.plain.sasl.jaas.config"
+    written = f'Login required password="${{file:{secrets}/secrets.properties:password}}";'
+    config = load(overrides={**PROVIDERS, "ssl.key.password": written, name: written})
+
+    assert SECRET in config.originals()[name]
+    assert config.static[name].shown == written
+    assert SECRET not in str([*broker_entries(config), config.warnings, config.notices])
+
+
+@pytest.mark.parametrize("key", ["num.partitions", "listeners", "metrics.listeners", "cleanup.policy", "log.dirs"])
+def test_value_that_is_not_allowed_is_not_shown(secrets: Path, key: str) -> None:
+    """But the place that it came from is."""
+    try:
+        config = load(overrides={**PROVIDERS, key: f"a,${{file:{secrets}/secrets.properties:wrong}},a"})
+    except ConfigError as error:
+        told = [str(problem) for problem in error.problems]
+        assert any(f"{secrets}/secrets.properties:wrong" in line for line in told)
+    else:
+        told = list(config.warnings)
+    assert "hunters" not in str(told)
+
+
+def test_what_is_not_found_stops_the_start(secrets: Path) -> None:
+    """A password must not be the name of a place."""
+    path = secrets / "secrets.properties"
+
+    assert f"${{file:{path}:none}} is not there" in refused({"broker.rack": f"${{file:{path}:none}}"})[0]
+    assert "No such file" in refused({"broker.rack": f"${{file:{secrets}/none:key}}"})[0]
+    assert "Is a directory" in refused({"broker.rack": f"${{file:{secrets}:key}}"})[0]
+    assert "${env:NONE} is not there" in refused({"broker.rack": "${env:NONE}"})[0]
+    assert "no paths" in refused({"broker.rack": "${env:a:NONE}"}, {"NONE": "x"})[0]
+    assert "is not there" in refused({"broker.rack": f"${{dir:{secrets}/x:../rack}}"})[0]
+
+
+def test_file_that_cannot_be_read_is_told_by_its_line_alone(secrets: Path) -> None:
+    (secrets / "broken").write_text("a=b\nhunter=\\uxyz\n")
+    (told,) = refused({"broker.rack": f"${{file:{secrets}/broken:a}}"})
+
+    assert f"{secrets}/broken:2 cannot be read" in told
+    assert "xyz" not in told
+
+
+def test_pipe_is_not_waited_for(secrets: Path) -> None:
+    os.mkfifo(secrets / "pipe")
+
+    assert "is no file" in refused({"broker.rack": f"${{file:{secrets}/pipe:a}}"})[0]
+
+
+def test_only_allowed_paths_are_looked_at(secrets: Path) -> None:
+    """Also by way of a link; the parameter is a list."""
+    inside, outside = secrets / "inside", secrets / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "f").write_text("key=west")
+    (outside / "f").write_text("key=hidden")
+    (inside / "link").symlink_to(outside / "f")
+    allowed = {f"config.providers.{each}.param.allowed.paths": f"{inside},/etc" for each in ("file", "dir")}
+    config = load(overrides={**PROVIDERS, **allowed, "broker.rack": f"${{file:{inside}/f:key}}"})
+
+    assert config.rack == "west"
+    for variable in (f"${{file:{inside}/link:key}}", f"${{file:{inside}/../outside/f:key}}", f"${{dir:{outside}:f}}"):
+        assert "not below one of allowed.paths" in refused({**allowed, "broker.rack": variable})[0]
+    relative = {"config.providers.file.param.allowed.paths": "inside"}
+    assert "no absolute path" in refused(relative)[0]
+
+
+def test_only_allowed_names_of_the_environment_are_given(secrets: Path) -> None:
+    """The pattern is of the whole name."""
+    allowed = {"config.providers.env.param.allowlist.pattern": "BROKER_.*"}
+    environ = {"BROKER_RACK": "north", "MY_BROKER_RACK": "hidden"}
+    config = load(overrides={**PROVIDERS, **allowed, "broker.rack": "${env:BROKER_RACK}"}, environ=environ)
+
+    assert config.rack == "north"
+    assert "is not there" in refused({**allowed, "broker.rack": "${env:MY_BROKER_RACK}"}, environ)[0]
+    assert "allowlist.pattern" in refused({"config.providers.env.param.allowlist.pattern": "("})[0]
+
+
+def test_variables_of_others_stay_as_they_are() -> None:
+    """As in Kafka: of a provider that is not named, and all where none is."""
+    assert load(overrides={"broker.rack": "${env:RACK}"}).rack == "${env:RACK}"
+    assert load(overrides={**PROVIDERS, "broker.rack": "${vault:a:b}${}"}).rack == "${vault:a:b}${}"
+
+
+def test_provider_without_a_class_that_is_served_stops_the_start() -> None:
+    missing, other = refused({"config.providers": "a,b", "config.providers.b.class": "com.example.Vault"})
+
+    assert "config.providers.a.class=: is missing" in missing
+    assert "config.providers.b.class=com.example.Vault: no config provider that is served" in other
+    assert f"{PACKAGE}FileConfigProvider" in other

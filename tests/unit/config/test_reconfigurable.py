@@ -1,0 +1,114 @@
+"""What is refused of a running broker alone: sentences and limits as Kafka 4.3.1 gave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import ConfigError, load
+from config.dynamic import check_dynamic
+
+POOLS = {
+    "num.io.threads": 8,
+    "num.replica.fetchers": 1,
+    "num.recovery.threads.per.data.dir": 2,
+    "background.threads": 10,
+    "num.network.threads": 3,
+    "remote.log.manager.copier.thread.pool.size": 10,
+}
+
+
+def refused(texts: dict[str, str], **settings: str) -> str:
+    with pytest.raises(ConfigError) as error:
+        check_dynamic(load(overrides=settings), texts, per_broker=True)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("per_broker", [True, False])
+@pytest.mark.parametrize(("key", "current"), POOLS.items())
+def test_from_half_to_twice(key: str, current: int, per_broker: bool) -> None:
+    """Both ends may be reached, for one broker and for all."""
+    for count in (max(current // 2, 1), current, current * 2):
+        check_dynamic(load(), {key: str(count)}, per_broker=per_broker)
+
+
+@pytest.mark.parametrize(("key", "current"), POOLS.items())
+def test_beyond(key: str, current: int) -> None:
+    """Kafka's exception, and the sentence that it puts around it."""
+    around = (
+        "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation failed"
+        " for {}={}, value should {} the current value {} for configuration Invalid dynamic configuration"
+    )
+    most = current * 2 + 1
+    assert refused({key: str(most)}) == around.format(key, most, "not be greater than double", current)
+    least = current // 2 - 1
+    if least > 0:
+        assert refused({key: str(least)}) == around.format(key, least, "be at least half", current)
+
+
+def test_a_listener_has_its_own() -> None:
+    """Measured from its own number, where it has one."""
+    config = load(overrides={"listener.name.plaintext.num.network.threads": "10"})
+    check_dynamic(config, {"listener.name.plaintext.num.network.threads": "20"}, per_broker=True)
+    with pytest.raises(ConfigError, match=r"num\.network\.threads=21, value should not be greater than double the"):
+        check_dynamic(config, {"listener.name.plaintext.num.network.threads": "21"}, per_broker=True)
+
+
+def test_what_was_changed_already_is_the_measure() -> None:
+    """It may go further step by step."""
+    config = load()
+    config.apply_dynamic({"num.io.threads": "16"}, {})
+    check_dynamic(config, {"num.io.threads": "32"}, per_broker=False)
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        ("0", "Log cleaner threads should be at least 1"),
+        ("1", "Log cleaner threads cannot be reduced to less than half the current value 4"),
+        ("9", "Log cleaner threads cannot be increased to more than double the current value 4"),
+    ],
+)
+def test_cleaners(count: str, sentence: str) -> None:
+    """In words of their own; of 0 Kafka says "/ by zero"."""
+    told = refused({"log.cleaner.threads": count}, **{"log.cleaner.threads": "4"})
+    assert f"ConfigException: {sentence} for" in told
+
+
+@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
+def test_limits_of_connections_are_no_zero(key: str) -> None:
+    """Nor a listener's own; in the file it may stand."""
+    for name in (key, f"listener.name.plaintext.{key}"):
+        assert f"ConfigException: Invalid {key} 0 for" in refused({name: "0"})
+    assert load(overrides={key: "0"}).get_int(key) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (
+            {"log.local.retention.ms": "99999999999"},
+            "log.local.retention.ms: Value must not be more than log.retention.ms property value: 604800000",
+        ),
+        (
+            {"log.local.retention.ms": "-1"},
+            "log.local.retention.ms: Value must not be -1 as log.retention.ms value is set as 604800000.",
+        ),
+        (
+            {"log.retention.bytes": "10", "log.local.retention.bytes": "11"},
+            "log.local.retention.bytes: Value must not be more than log.retention.bytes property value: 10",
+        ),
+    ],
+)
+def test_no_more_is_kept_locally_than_at_all(texts: dict[str, str], sentence: str) -> None:
+    """-2 stands for the whole, and where all is kept anything may be kept here."""
+    assert sentence in refused(texts)
+    for text in ("-2", "-1", "11"):
+        check_dynamic(load(), {"log.retention.bytes": "-1", "log.local.retention.bytes": text}, per_broker=True)
+
+
+def test_requirements_are_told_as_such() -> None:
+    """As Scala does it."""
+    assert refused({"log.retention.ms": "0"}).startswith("requirement failed: log.retention.ms must be")
+    assert refused({"cordoned.log.dirs": "*,/tmp"}) == (
+        "requirement failed: When cordoned.log.dirs is set to *, it must not contain other values"
+    )

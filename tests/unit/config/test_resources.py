@@ -1,0 +1,114 @@
+"""Groups' and subscriptions' configurations; cases that handlers' tests do not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import ConfigError, load
+from config.keys import BROKER_KEYS, GROUP_KEYS
+from config.resources import (
+    CHECKED_IN_ORDER,
+    GROUP_LIMITS,
+    capped_group_numbers,
+    group_number,
+    validate_client_metrics_config,
+    validate_group_config,
+)
+
+
+@pytest.mark.parametrize("bound", ["min", "max"])
+@pytest.mark.parametrize("key", GROUP_KEYS)
+def test_every_group_key_is_kept_within_the_brokers_limits(key: str, bound: str) -> None:
+    """Where the broker has a limit; beyond it the value is refused with the limit's name, at it taken."""
+    kind, _, name = key.partition(".")
+    limit = f"group.{kind}.{bound}.{name}".replace("max.num.standby", "max.standby")
+    if limit not in BROKER_KEYS:
+        return
+    config = load()
+    value = config.get_int(limit) + (1 if bound == "max" else -1)
+
+    with pytest.raises(ConfigError):
+        validate_group_config(config, {key: str(value)})
+    validate_group_config(config, {key: str(config.get_int(limit))})
+
+
+@pytest.mark.parametrize(
+    ("own", "effective"), [({}, 6), ({"share.delivery.count.limit": "9"}, 8), ({"share.delivery.count.limit": "2"}, 3)]
+)
+def test_what_was_set_under_other_limits_counts_within_those_of_today(own: dict[str, str], effective: int) -> None:
+    """As in Kafka 4.3 (KIP-1240), which tells it in a line of the log, too."""
+    config = load(
+        overrides={
+            "group.share.delivery.count.limit": "6",
+            "group.share.min.delivery.count.limit": "3",
+            "group.share.max.delivery.count.limit": "8",
+        }
+    )
+
+    assert group_number(config, own, "share.delivery.count.limit") == effective
+    assert len(list(capped_group_numbers(config, "g", own))) == len(own)
+
+
+def test_what_is_within_the_limits_is_not_told() -> None:
+    """Nor what has none, or is no number."""
+    own = {"share.session.timeout.ms": "50000", "share.isolation.level": "read_committed"}
+
+    assert list(capped_group_numbers(load(), "g", own)) == []
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_heartbeats_fit_into_sessions(kind: str) -> None:
+    """Also against the session timeout that the broker gives; the sentence is Apache Kafka's."""
+    config = load(overrides={f"group.{kind}.max.heartbeat.interval.ms": "50000"})
+
+    with pytest.raises(ConfigError) as refused:
+        validate_group_config(config, {f"{kind}.heartbeat.interval.ms": "45000"})
+
+    assert str(refused.value) == f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
+
+
+def test_of_several_values_outside_the_one_that_apache_kafka_looks_at_first_is_named() -> None:
+    """Not the one that came first."""
+    own = {"streams.session.timeout.ms": "1", "consumer.session.timeout.ms": "1", "consumer.heartbeat.interval.ms": "1"}
+
+    with pytest.raises(ConfigError) as refused:
+        validate_group_config(load(), own)
+
+    assert str(refused.value) == (
+        "consumer.heartbeat.interval.ms must be greater than or equal to group.consumer.min.heartbeat.interval.ms"
+    )
+
+
+def test_every_key_with_a_limit_has_its_place_in_the_order_of_checks() -> None:
+    """A key that was forgotten there would have no limit."""
+    limited = {key for key, limits in GROUP_LIMITS.items() if limits != (None, None)}
+
+    assert limited == set(CHECKED_IN_ORDER)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "foo=a",
+        "foo",
+        "client_id",
+        "client_id=a=b",
+        "client_id=[",
+        "=a",
+        "client_id=",
+        "client_id=(?=a)",
+        f"client_id={'(' * 5000}",
+        pytest.param(f"client_id={'(?:[ab]?){1000}' * 20}", id="takes long to match"),
+        pytest.param(f"client_id={'a' * 40_000}", id="takes long to read"),
+    ],
+)
+def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
+    """KIP-714: attribute=regular expression."""
+    with pytest.raises(ConfigError, match="Illegal client matching pattern"):
+        validate_client_metrics_config({"match": pattern})
+
+
+@pytest.mark.parametrize("value", ["", "client_id=a", " client_id = a.* ,client_source_port=[0-9]+"])
+def test_patterns(value: str) -> None:
+    """Blanks around do not count; nothing matches everybody."""
+    validate_client_metrics_config({"match": value})

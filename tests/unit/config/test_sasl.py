@@ -1,0 +1,134 @@
+"""Mechanisms and JAAS entries in the configuration, checked before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import ConfigError, load
+from config.sasl import enabled_mechanisms, plain_users, unsecured_options
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+LISTENER = {
+    "listeners": "IN://127.0.0.1:9092",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+}
+ENTRY = {"listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret";'}
+
+
+BEARER = {"sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": "https://idp/keys"}
+
+
+def test_what_checks_signed_tokens_in_kafka_is_here() -> None:
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+    keys = {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": handler}
+    config = load(overrides=LISTENER | BEARER | keys, to_serve=True)
+    assert enabled_mechanisms(config, "IN") == ("OAUTHBEARER",)
+    assert config.warnings == ()
+
+
+OAUTH = "org.apache.kafka.common.security.oauthbearer."
+LOGIN = f'{OAUTH}OAuthBearerLoginModule required unsecuredValidatorScopeClaimName="s";'
+JAAS = {"listener.name.in.oauthbearer.sasl.jaas.config": LOGIN}
+HANDLER = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+UNSECURED = {HANDLER: f"{OAUTH}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"}
+UNSIGNED = {"sasl.enabled.mechanisms": "OAUTHBEARER"} | JAAS
+
+
+@pytest.mark.parametrize("overrides", [UNSIGNED, UNSIGNED | UNSECURED, BEARER | JAAS | UNSECURED])
+def test_tokens_that_nobody_has_signed_where_the_login_module_is_named(overrides: dict[str, str]) -> None:
+    """And nothing says how signatures are checked, as by default in Kafka; or its class for that is named."""
+    config = load(overrides=LISTENER | overrides, to_serve=True)
+    assert unsecured_options(config, "IN") == {"unsecuredValidatorScopeClaimName": "s"}
+
+
+@pytest.mark.parametrize("handler", [None, f"{OAUTH}OAuthBearerValidatorCallbackHandler"])
+def test_signed_tokens_alone_where_the_keys_are_named(handler: str | None) -> None:
+    overrides = BEARER | JAAS | ({HANDLER: handler} if handler else {})
+    assert unsecured_options(load(overrides=LISTENER | overrides, to_serve=True), "IN") is None
+
+
+def test_of_a_listener_before_all() -> None:
+    config = load(
+        overrides=LISTENER
+        | ENTRY
+        | {"sasl.enabled.mechanisms": "GSSAPI", "listener.name.in.sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN"},
+        to_serve=True,
+    )
+    assert enabled_mechanisms(config, "IN") == ("SCRAM-SHA-512", "PLAIN")
+    assert plain_users(config, "IN") == {"alice": "secret"}
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.in."])
+def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -> None:
+    """With its own keys, as stock images have them; who comes in by the others is served."""
+    key = f"{prefix}sasl.enabled.mechanisms"
+    kerberos = {
+        "sasl.kerberos.service.name": "kafka",
+        "listener.name.in.sasl.kerberos.service.name": "kafka",
+        "listener.name.in.gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
+    }
+    config = load(overrides=LISTENER | ENTRY | kerberos | {key: "PLAIN,GSSAPI,SCRAM-SHA-256"}, to_serve=True)
+    assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
+    (told,) = config.warnings
+    assert told.startswith(
+        f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SERVED: listener IN"
+    )
+
+
+def test_an_unknown_mechanism_is_refused_beside_others() -> None:
+    overrides = LISTENER | ENTRY | {"listener.name.in.sasl.enabled.mechanisms": "PLAIN,GSSAPI,DIGEST-MD5"}
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=overrides, to_serve=True)
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(
+        "--override: listener.name.in.sasl.enabled.mechanisms=PLAIN,GSSAPI,DIGEST-MD5: mechanism DIGEST-MD5 of"
+    )
+
+
+def test_values_of_a_mechanism() -> None:
+    """Of the mechanism, else of the listener, else of the broker."""
+    key = "connections.max.reauth.ms"
+    overrides = {key: "1", f"listener.name.in.{key}": "2", f"listener.name.in.plain.{key}": "3"}
+    config = load(overrides=LISTENER | overrides)
+    assert config.get_for_mechanism("IN", "PLAIN", key) == 3
+    assert config.get_for_mechanism("IN", "SCRAM-SHA-256", key) == 2
+    assert config.get_for_mechanism("OUT", "PLAIN", key) == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({}, "mechanism GSSAPI of listener IN is not served"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "Could not find a 'KafkaServer' or 'in.KafkaServer' entry"),
+        (  # as in Kafka an entry without listener and mechanism is nobody's
+            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{MODULE} required user_a="b";'},
+            "Could not find a 'KafkaServer'",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "listener.name.in.plain.sasl.jaas.config": f"{MODULE} hidden"},
+            "Invalid login module control flag",
+        ),
+        (
+            ENTRY
+            | {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.in.plain.sasl.server.callback.handler.class": "org.example.Handler",
+            },
+            "Java classes are not loaded",
+        ),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "tokens that nobody has signed are not accepted"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"} | UNSECURED, "OAuthBearerLoginModule"),
+        (UNSIGNED | {HANDLER: f"{OAUTH}OAuthBearerValidatorCallbackHandler"}, "that nobody has signed are not"),
+        (UNSIGNED | {next(iter(JAAS)): f"{MODULE} required;"}, "tokens that nobody has signed are not accepted"),
+        (UNSIGNED | {next(iter(JAAS)): LOGIN.replace("ScopeClaimName", "AllowableClockSkewMs")}, "no number of"),
+        (BEARER | {"sasl.oauthbearer.jwks.endpoint.url": "ftp://keys"}, "it cannot be read"),
+        (BEARER | {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": "a.B"}, "Java classes are not"),
+        (BEARER | {"sasl.oauthbearer.jwt.validator.class": "a.B"}, "Java classes are not loaded"),
+    ],
+)
+def test_refused_when_it_is_to_be_served(overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=LISTENER | overrides, to_serve=True)
+    assert message in str(refused.value)
+    load(overrides=LISTENER | overrides)  # as `format` and other commands look at it

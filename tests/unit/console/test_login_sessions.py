@@ -1,0 +1,204 @@
+"""Who may look at a console that asks who comes, and for how long; the broker is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import weakref
+from typing import Any, cast
+
+import pytest
+from starlette.testclient import TestClient
+
+from console import main
+from console.application import make_application
+from console.cluster.client import Client
+from console.errors import Refused, Unanswered
+from console.login_sessions import Visits
+from console.logs.readable import ReadableLogDirectories
+from console.pages.login import local_path
+from console.protection import cookie_name
+from console.sources import Sources
+from tests.support.consoles import DATA, MadeUpClient
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+class Clerk(MadeUpClient):
+    """May read the groups' offsets, and nothing else that lies on the disk."""
+
+    def readable_topics(self) -> frozenset[str]:
+        self._check()
+        return frozenset({"__consumer_offsets"})
+
+
+def enter(user: str, password: str) -> Sources:
+    if password == "asleep":
+        raise Unanswered("no broker answers")
+    if (user, password) != ("clerk", "secret"):
+        raise Refused("User or password is wrong")
+    client = cast(Client, Clerk())
+    return Sources(client, ReadableLogDirectories([str(DATA)], client))
+
+
+@pytest.fixture
+def visits() -> Visits:
+    return Visits(None, enter)
+
+
+@pytest.fixture
+def browser(visits: Visits) -> TestClient:
+    application = make_application(visits, frozenset({"localhost"}))
+    return TestClient(application, base_url="http://localhost:8080", follow_redirects=False)
+
+
+def log_in(browser: TestClient, user: str = "clerk", password: str = "secret", target: str = "/topics") -> Any:
+    (token,) = re.findall(r'name="token" value="([^"]+)"', browser.get("/login").text)
+    return browser.post("/login", data={"token": token, "user": user, "password": password, "next": target})
+
+
+@pytest.mark.parametrize("path", ["/", "/topics", "/storage/0/orders-0", "/log", "/rates.json", "/nothing"])
+def test_who_is_nobody_sees_nothing(browser: TestClient, path: str) -> None:
+    """But the page of the login, from which they come back; scripts are told that they may not."""
+    answer = browser.get(f"{path}?a=b&c=d")
+    if path.endswith(".json"):
+        assert (answer.status_code, answer.text) == (401, "Log in first\n")
+    else:
+        assert answer.status_code == 303
+        assert answer.headers["location"] == f"/login?next={path}%3Fa%3Db%26c%3Dd"
+    assert browser.post(path, headers=FORM).status_code == 401
+    assert browser.get("/static/console.css").status_code == 200
+
+
+def test_login(browser: TestClient) -> None:
+    """Leads to where one wanted to go, by a cookie that no script and no other site can use; the end of it ends it."""
+    answer = log_in(browser, target="/topics?a=b")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/topics?a=b")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("pybroker-console-8080=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    page = browser.get("/topics").text
+    assert '<span class="user">clerk</span>' in page
+    (token,) = set(re.findall(r'name="token" value="([^"]+)"', page))
+    assert browser.post("/logout", data={"token": "guess"}).status_code == 403
+    key = browser.cookies["pybroker-console-8080"]
+    assert browser.post("/logout", data={"token": token}).headers["location"] == "/login"
+    browser.cookies.set("pybroker-console-8080", key)
+    assert browser.get("/topics").status_code == 303
+
+
+@pytest.mark.parametrize(("user", "password"), [("clerk", "wrong"), ("", ""), ("other", "secret")])
+def test_wrong_passwords(browser: TestClient, user: str, password: str) -> None:
+    """Leave one where one was."""
+    answer = log_in(browser, user, password)
+    assert "User or password is wrong" in answer.text
+    assert "set-cookie" not in answer.headers
+    assert browser.get("/topics").status_code == 303
+
+
+def test_broker_that_does_not_answer_lets_nobody_in(browser: TestClient) -> None:
+    """And is not taken for a wrong password."""
+    answer = log_in(browser, password="asleep")
+    assert (answer.status_code, "no broker answers" in answer.text) == (503, True)
+
+
+def test_login_by_a_form_of_elsewhere(browser: TestClient) -> None:
+    """Would make one look at somebody else's console."""
+    form = {"user": "clerk", "password": "secret", "token": "guess"}
+    assert browser.post("/login", data=form).status_code == 403
+    (token,) = re.findall(r'name="token" value="([^"]+)"', browser.get("/login").text)
+    form["token"] = token
+    assert browser.post("/login", data=form, headers={"origin": "http://evil.example"}).status_code == 403
+
+
+def test_files_of_topics_that_one_may_not_read(browser: TestClient) -> None:
+    """Are not there, nor is what a page of theirs would lead to."""
+    log_in(browser)
+    page = browser.get("/storage").text
+    assert "__consumer_offsets-0" in page
+    folders = {path.name for path in DATA.iterdir() if path.is_dir()}
+    hidden = [name for name in folders if not name.startswith("__consumer_offsets")]
+    assert hidden
+    for name in hidden:
+        assert f">{name}<" not in page
+        for path in (f"/storage/0/{name}", f"/storage/0/{name}/0", f"/storage/0/{name}/find?offset=0"):
+            assert browser.get(path).status_code == 404
+    assert browser.get("/storage/0/__consumer_offsets-0").status_code == 200
+    assert browser.get("/log").status_code == 403
+
+
+def test_visits_end(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half an hour after the last request, twelve hours after the login, and the oldest where there are too many."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    key = visits.begin("clerk", "secret")
+    for _ in range(24):
+        now += 1790
+        assert visits.find(key) is not None
+    now += 1790
+    assert visits.find(key) is None
+    key = visits.begin("clerk", "secret")
+    visit = visits.find(key)
+    assert visit is not None
+    now += 1801
+    assert visits.find(key) is None
+    assert visit.is_over
+    keys = []
+    for _ in range(33):
+        now += 1
+        keys.append(visits.begin("clerk", "secret"))
+    assert [visits.find(each) is None for each in keys] == [True] + [False] * 32
+    assert visits.find("") is None
+
+
+def test_visits_are_forgotten_where_nobody_asks(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When their time is over, and with them who has the password; who still looks stays in."""
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(main, "TIDY_S", 0)
+    idle, seen = (visits.begin("clerk", "secret") for _ in range(2))
+    visit = visits.find(idle)
+    assert visit is not None
+    client = weakref.ref(visit.sources.client)
+    now += 1_799
+    assert visits.find(seen) is not None
+    now += 2
+
+    async def tidy_for_a_while() -> None:
+        tidying = asyncio.create_task(main.tidy(visits))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        tidying.cancel()
+
+    asyncio.run(tidy_for_a_while())
+    assert visit.is_over
+    del visit
+    assert client() is None
+    assert visits.find(seen) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/topics/a?b=c", "/topics/a?b=c"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("http://evil.example", "/"),
+        ("", "/"),
+        ("/login", "/"),
+        ("/a\r\nset-cookie: b", "/"),
+    ],
+)
+def test_where_a_login_leads(path: str, target: str) -> None:
+    """To a page of the console, whatever an address says."""
+    assert local_path(path) == target
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("localhost:8080", 8080), ("[::1]:81", 81), ("localhost", 80), ("a:;b", 80)]
+)
+def test_cookies_of_consoles_on_other_ports_are_others(host: str, port: int) -> None:
+    """A browser keeps them together."""
+    assert cookie_name(host) == f"pybroker-console-{port}"

@@ -1,0 +1,259 @@
+"""When snapshots of the metadata are written, and what goes then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.startup.node import Node, open_node
+from config import load
+from controller.metadata_retention import MetadataRetention
+from controller.metadata_snapshot import snapshots_in
+from metadata.framing import new_record
+from metadata.replay import replay_all
+from protocol.messages.cluster_metadata import ConfigRecord
+from runtime.deferred import Deferred
+from storage.fs import LOCAL, FileSystem
+from tests.support.failing_fs import FailingFileSystem
+
+
+def inline(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+    """An offload that does the work at once."""
+    return Deferred.resolved(function(*args))
+
+
+class Harness:
+    """A node in a directory, and a clock that the test turns."""
+
+    def __init__(self, directory: Path, fs: FileSystem = LOCAL, **overrides: str) -> None:
+        keys = {"node.id": "1", "log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:9092"}
+        config = load(None, overrides=keys | {key.replace("_", "."): value for key, value in overrides.items()})
+        self.now_ms = 1_000_000
+        self.directory = directory / "__cluster_metadata-0"
+        self.node: Node = open_node(config, self.now_ms, fs=fs)
+        self.retention = MetadataRetention(
+            self.node.metadata_log,
+            self.node.image,
+            config,
+            inline,  # type: ignore[arg-type]
+            lambda: self.now_ms,
+        )
+        self._count = 0
+
+    def write(self) -> None:
+        """A record that comes to the disk, and the look at whether a snapshot is due."""
+        self.append()
+        self.sync()
+        self.retention.check()
+
+    def sync(self) -> None:
+        """Have the disk take all that is written."""
+        self.node.metadata_log.sync(inline, self.now_ms, lambda *_: None)  # type: ignore[arg-type]
+
+    def append(self) -> None:
+        """A record, which no sync was told of yet."""
+        self._count += 1
+        record = new_record(
+            30, ConfigRecord, resource_type=2, resource_name="t", name="retention.ms", value=str(self._count)
+        )
+        self.node.metadata_log.append([record], self.now_ms)
+        replay_all(self.node.image, [record])
+
+    def snapshots(self) -> list[str]:
+        """Names without the one that came with formatting."""
+        return sorted(file.name for file in self.directory.glob("*.checkpoint") if not file.name.startswith("0" * 20))
+
+    def segments(self) -> list[str]:
+        return sorted(file.name for file in self.directory.glob("*.log"))
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
+    made: list[Harness] = []
+
+    def make(**overrides: Any) -> Harness:
+        made.append(Harness(tmp_path, **overrides))
+        return made[-1]
+
+    yield make
+    for harness in made:
+        harness.node.close(harness.now_ms)
+
+
+def test_snapshot_after_so_many_bytes(make):
+    """metadata.log.max.record.bytes.between.snapshots."""
+    harness = make(metadata_log_max_record_bytes_between_snapshots="2000")
+    for _ in range(100):
+        harness.write()
+
+    size = (harness.directory / "00000000000000000000.log").stat().st_size
+    assert size // 2200 <= len(harness.snapshots()) <= size // 2000
+
+
+def test_no_snapshot_of_what_may_not_be_on_the_disk(make):
+    """Records that came while the disk was waited for are in the image already: a snapshot comes with the next sync."""
+    harness = make(metadata_log_max_record_bytes_between_snapshots="1")
+    harness.sync()
+    harness.append()
+
+    harness.retention.check()
+    assert harness.snapshots() == []
+
+    harness.sync()
+    harness.retention.check()
+    assert len(harness.snapshots()) == 1
+
+
+def test_snapshot_after_so_much_time(make):
+    """metadata.log.max.snapshot.interval.ms, if anything is new; 0 is never."""
+    harness = make(metadata_log_max_snapshot_interval_ms="5000")
+    harness.write()
+    assert harness.snapshots() == []
+
+    harness.now_ms += 5000
+    harness.retention.check()
+    assert len(harness.snapshots()) == 1
+
+    harness.now_ms += 5000
+    harness.retention.check()
+    assert len(harness.snapshots()) == 1
+
+
+def test_interval_of_zero_is_never(make):
+    """Only bytes count then."""
+    harness = make(metadata_log_max_snapshot_interval_ms="0")
+    harness.now_ms += 10**9
+    harness.write()
+
+    assert harness.snapshots() == []
+
+
+def test_old_snapshots_and_segments_go(make):
+    """By age, and whole segments; the newest snapshot stays, and a restart finds everything."""
+    overrides = {"internal_metadata_log_segment_bytes": "400"}
+    harness = make(metadata_log_max_snapshot_interval_ms="5000", metadata_max_retention_ms="7000", **overrides)
+    metadata_log = harness.node.metadata_log
+    for _ in range(4):
+        harness.now_ms += 5000
+        harness.write()
+    snapshots, segments = harness.snapshots(), harness.segments()
+
+    assert len(snapshots) == 2
+    assert not (harness.directory / "00000000000000000000-0000000000.checkpoint").exists()
+    assert segments[0] > "00000000000000000000.log"
+    assert metadata_log.partition_log.log_start_offset == int(snapshots[0][:20])
+    image = harness.node.image.configs
+    harness.node.close(harness.now_ms)
+    harness.__init__(harness.directory.parent)  # the next start
+    assert harness.node.image.configs == image
+    assert harness.node.metadata_log.voters == (1,)
+
+
+def test_old_snapshots_go_by_size(make):
+    """metadata.max.retention.bytes; what cannot be removed (the newest, the active segment) stays."""
+    harness = make(metadata_log_max_record_bytes_between_snapshots="500", metadata_max_retention_bytes="1")
+    for _ in range(30):
+        harness.write()
+
+    assert len(harness.snapshots()) == 1
+
+
+def test_one_snapshot_at_a_time(make):
+    """While one is being written no other is begun."""
+    harness = make(metadata_log_max_record_bytes_between_snapshots="1")
+    waiting: list[Deferred[Any]] = []
+
+    def later(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        waiting.append(Deferred())
+        return waiting[-1]
+
+    harness.retention._offload = later
+    harness.write()
+    harness.write()
+
+    assert len(waiting) == 1
+
+
+def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
+    """Once: the next start has little to read."""
+    monkeypatch.setattr("controller.metadata_retention.LONG_START_BYTES", 5000)
+    harness = make()
+    for _ in range(100):
+        harness.write()
+    assert harness.snapshots() == []
+    harness.node.close(harness.now_ms)
+    again = make()
+    again.sync()
+    again.retention.check()
+    assert len(again.snapshots()) == 1
+    again.write()
+    assert len(again.snapshots()) == 1
+    again.node.close(again.now_ms)
+    last = make()
+    last.retention.check()
+    assert len(last.snapshots()) == 1
+
+
+def test_stop_after_which_a_start_would_have_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
+    """A snapshot stands for all of the log then, the stop's own records too; none where there is little to read."""
+    monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 5000)
+    harness = make(metadata_max_retention_bytes="1")
+    for _ in range(100):
+        harness.write()
+    harness.node.close(harness.now_ms)
+    [snapshot] = snapshots_in(LOCAL, str(harness.directory))
+    end_offset = harness.node.metadata_log.end_offset
+    again = make()
+    again.node.close(again.now_ms)
+
+    assert snapshot.end_offset == end_offset
+    assert harness.node.image.brokers[1].fenced
+    assert again.node.metadata_log.bytes_since_snapshot < 5000
+    assert again.node.image.configs == harness.node.image.configs
+    assert snapshots_in(LOCAL, str(harness.directory)) == [snapshot]
+
+
+def test_snapshot_of_a_stop_stands_for_nothing_that_a_power_loss_takes(make, monkeypatch: pytest.MonkeyPatch):
+    """The log is forced to the disk before the snapshot has its name."""
+    monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 1)
+    steps: list[str] = []
+
+    class Watched(FileSystem):
+        def sync(self, handle: int) -> None:
+            steps.append("sync")
+            super().sync(handle)
+
+        def rename(self, old: str, new: str) -> None:
+            steps.append(Path(new).suffix)
+            super().rename(old, new)
+
+    harness = make(fs=Watched())
+    harness.write()
+    steps.clear()
+    harness.node.close(harness.now_ms)
+
+    assert "sync" in steps[: steps.index(".checkpoint")]
+
+
+def test_disk_that_fails_at_the_snapshot_of_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """At whichever call before that is there: the stop is not clean, and the next start finds everything."""
+    monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 1)
+    for fail_at in count(1):
+        directory = tmp_path / str(fail_at)
+        directory.mkdir()
+        fs = FailingFileSystem(broken=True)
+        harness = Harness(directory, fs)
+        harness.write()
+        fs.fail_at = len(fs.calls) + fail_at
+        harness.node.close(harness.now_ms)
+        if harness.snapshots():
+            break
+        assert not (directory / ".kafka_cleanshutdown").exists()
+        again = Harness(directory)
+        assert again.node.image.configs == harness.node.image.configs
+        again.node.close(again.now_ms)
+    assert fail_at > 5

@@ -1,0 +1,127 @@
+"""Records of many partitions at once say what they say one by one."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metadata.bulk_records import ChangesBuilder, PartitionReader, encode_records
+from metadata.create_topics import NewTopic
+from metadata.framing import MetadataRecord, encode_record
+from metadata.partition_registration import registration_of
+from metadata.registration import leave, unfence_broker
+from metadata.replay import ReplayError, replay_all
+from protocol.errors import ProtocolError
+from protocol.messages.cluster_metadata import NoOpRecord, PartitionRecord
+from tests.support.images import cluster, with_topics
+from tests.support.metadata_log import each_record
+from tests.support.scale import scaled
+
+brokers = st.lists(st.integers(0, 3), max_size=3)
+registrations = st.builds(
+    PartitionRecord.new,
+    partition_id=st.integers(0, 5),
+    topic_id=st.sampled_from([bytes(15) + b"\x01", bytes(15) + b"\x02"]),
+    replicas=brokers,
+    isr=brokers,
+    removing_replicas=brokers,
+    adding_replicas=st.one_of(st.just([]), st.just(list(range(200)))),
+    leader=st.integers(-1, 2),
+    leader_recovery_state=st.integers(0, 1),
+    leader_epoch=st.integers(0, 2**31 - 1),
+    partition_epoch=st.integers(0, 2**31 - 1),
+    directories=st.lists(st.binary(min_size=16, max_size=16), max_size=2),
+    eligible_leader_replicas=st.one_of(st.none(), brokers),
+    last_known_elr=st.one_of(st.none(), brokers),
+)
+
+
+@settings(max_examples=scaled(200), deadline=None)
+@given(st.lists(st.tuples(registrations, st.integers(0, 2**31 - 1)), max_size=8))
+def test_partitions_are_read_as_their_schema_has_them(values):
+    """Each twice, the second time with other epochs: by the schema's decoder first, and then by what is known."""
+    reader = PartitionReader()
+    for value, epoch in values:
+        for leader_epoch in (value.leader_epoch, epoch):
+            value.leader_epoch = leader_epoch
+            data = encode_record(MetadataRecord(PartitionRecord, 2, value))
+
+            assert reader.read(data) == (value.topic_id, value.partition_id, registration_of(value))
+
+
+def test_only_what_is_whole_is_read():
+    """Another record is none, one that is cut or goes on is an error, and what follows is read as ever."""
+    reader = PartitionReader()
+    value = PartitionRecord.new(partition_id=7, replicas=[1], isr=[1], leader=1)
+    data = encode_record(MetadataRecord(PartitionRecord, 2, value))
+    for _ in range(2):
+        assert reader.read(data) == (value.topic_id, 7, registration_of(value))
+        for damaged in (data[:-1], data + b"\0", b"\x02" + data[1:]):
+            with pytest.raises(ProtocolError):
+                reader.read(damaged)
+    assert reader.read(encode_record(MetadataRecord(NoOpRecord, 0, NoOpRecord()))) is None
+    assert reader.read(b"") is None
+
+
+def test_lengths_that_take_more_bytes_than_they_need_move_no_epoch():
+    """Two bytes for a length of one: what lies where the epochs of others do is something else."""
+    reader = PartitionReader()
+    value = PartitionRecord.new(partition_id=7, replicas=[], isr=[1], leader=1, leader_epoch=3)
+    data = encode_record(MetadataRecord(PartitionRecord, 0, value))
+    stretched = data[:23] + b"\x81\x00" + data[24:]
+    for _ in range(2):
+        assert reader.read(stretched) == (value.topic_id, 7, registration_of(value))
+
+
+def two_kinds():
+    """Partitions that this broker leads, that nobody leads, and one that is another's."""
+    image = with_topics(cluster(brokers=2), NewTopic("a", 3, 1), NewTopic("b", 4, 2))
+    partitions = image.topics_by_name["b"].partitions
+    partitions[1] = partitions[1]._replace(leader=-1, isr=(), eligible_leader_replicas=(1, 2))
+    partitions[2] = partitions[2]._replace(leader=2, isr=(2,))
+    partitions[3] = partitions[3]._replace(leader=1, isr=(1, 2), leader_epoch=9)
+    return image
+
+
+@pytest.mark.parametrize("decide", [leave, unfence_broker])
+def test_changes_are_those_of_their_records(decide):
+    """Bytes, and the image they make."""
+    image = two_kinds()
+    changes = decide(image, 1)
+    records = list(each_record(changes))
+    one_by_one = copy.deepcopy(image)
+    delta, expected = replay_all(image, changes), replay_all(one_by_one, records)
+
+    assert len(changes) < len(records)
+    assert [encode_record(record) for record in records] == list(encode_records(changes))
+    assert one_by_one == image
+    assert expected.changed_partitions.keys() == delta.changed_partitions.keys()
+
+
+def test_changes_keep_their_order():
+    """Only neighbours go together."""
+    builder = ChangesBuilder(30)
+    for partition, leader in enumerate([1, 1, 2, 1]):
+        builder.add(bytes(16), partition, {"leader": leader})
+
+    assert [(each.value.partition_id, each.value.leader) for each in each_record(builder.changes)] == [
+        (0, 1),
+        (1, 1),
+        (2, 2),
+        (3, 1),
+    ]
+    assert len(builder.changes) == 3
+
+
+def test_change_of_a_partition_that_is_not_there_is_refused():
+    """As with a single record."""
+    image = two_kinds()
+    changes = unfence_broker(image, 1)
+    last = list(each_record(changes))[-1].value
+    del image.topics_by_id[last.topic_id].partitions[last.partition_id]
+
+    with pytest.raises(ReplayError, match=f"-{last.partition_id}, which is not there"):
+        replay_all(image, changes)

@@ -1,0 +1,193 @@
+"""The records with which a node comes and goes, against those that a real node wrote."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from metadata.create_topics import NewTopic
+from metadata.framing import encode_record
+from metadata.image import Endpoint, MetadataImage
+from metadata.loading import MetadataLoader
+from metadata.registration import (
+    NodeIdentity,
+    abort_transaction,
+    assign_directories,
+    bootstrap_records,
+    cordon_directories,
+    feature_records,
+    leave,
+    register_broker,
+    register_controller,
+    unfence_broker,
+)
+from metadata.replay import replay_all
+from tests.support.images import DIRECTORY, cluster, with_topics
+from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, each_record, stored_values
+
+DUMPED = dumped_records(CLEAN_SHUTDOWN / "__cluster_metadata-0.decoded.txt")
+
+
+def uuid_bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def test_bootstrap_is_what_kafka_writes():
+    """Features and min.insync.replicas as one transaction, record for record."""
+    records = bootstrap_records(feature_records())
+
+    assert [as_dumped(record) for record in records] == [DUMPED[offset] for offset in range(1, 10)]
+
+
+def test_formatted_features_are_what_kafka_writes():
+    """The content of bootstrap.checkpoint, byte for byte."""
+    stored = [value for _, value in stored_values(CLEAN_SHUTDOWN / "bootstrap.checkpoint")]
+
+    assert [encode_record(record) for record in feature_records()] == stored
+
+
+def test_registrations_are_what_kafka_writes():
+    """But for the order of the features, which Kafka takes from a hash map."""
+    image = cluster(brokers=0)
+    controller = DUMPED[11]
+    node = NodeIdentity(1, uuid_bytes(controller["data"]["incarnationId"]))
+    (record,) = register_controller(image, node, [Endpoint("CONTROLLER", "127.0.0.1", 29193, 0)])
+    assert as_dumped(record) == controller
+
+    broker = DUMPED[12]
+    node = NodeIdentity(1, uuid_bytes(broker["data"]["incarnationId"]))
+    directories = [uuid_bytes(text) for text in broker["data"]["logDirs"]]
+    (record,) = register_broker(image, node, 12, [Endpoint("PLAINTEXT", "127.0.0.1", 29192, 0)], None, directories)
+    ours = as_dumped(record)
+    for each in (ours, broker):
+        each["data"]["features"].sort(key=lambda feature: feature["name"])
+    assert ours == broker
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    return with_topics(cluster(), NewTopic("orders", 2, 1))
+
+
+def test_leaving_is_what_kafka_writes(image: MetadataImage):
+    """In controlled shutdown, leaderless partitions with an eligible leader, fenced."""
+    records = [as_dumped(record) for record in each_record(leave(image, 1))]
+    recorded = [DUMPED[offset] for offset in (271, 272, 296)]
+
+    assert [(r["type"], r["version"]) for r in records] == [
+        (r["type"], r["version"]) for r in [recorded[0], recorded[1], recorded[1], recorded[2]]
+    ]
+    without_topic = {key: value for key, value in records[1]["data"].items() if key != "topicId"}
+    assert without_topic.items() <= recorded[1]["data"].items()
+
+
+def test_coming_back_after_a_clean_stop(image: MetadataImage):
+    """Leader again, two leader epochs further, eligible leaders forgotten."""
+    replay_all(image, leave(image, 1))
+    assert image.brokers[1].fenced
+    replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
+    records = list(each_record(unfence_broker(image, 1)))
+    replay_all(image, records)
+    partition = image.topics_by_name["orders"].partitions[1]
+
+    assert (
+        as_dumped(records[1])["data"].items()
+        >= {
+            "isr": [1],
+            "leader": 1,
+            "eligibleLeaderReplicas": [],
+            "lastKnownElr": [],
+        }.items()
+    )
+    assert image.brokers[1].is_active
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 2, (1,))
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), ())
+
+
+def test_coming_back_after_a_crash(image: MetadataImage):
+    """Still leader on paper: a new leader epoch says that records may have been lost."""
+    replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
+    replay_all(image, unfence_broker(image, 1))
+    partition = image.topics_by_name["orders"].partitions[0]
+
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 1, (1,))
+
+
+def test_last_known_leader_is_elected(image: MetadataImage):
+    """What Kafka leaves after an unclean stop of its own: nobody in sync, nobody eligible, but a last leader."""
+    partition = image.topics_by_name["orders"].partitions[0]
+    image.topics_by_name["orders"].partitions[0] = type(partition)((1,), (), -1, 3, 4, last_known_elr=(1,))
+    replay_all(image, unfence_broker(image, 1))
+
+    assert image.topics_by_name["orders"].partitions[0].leader == 1
+
+
+def test_replica_that_is_not_in_sync_stays_out():
+    """Another broker has newer records."""
+    image = with_topics(cluster(brokers=2), NewTopic("t", 1, 2))
+    partition = image.topics_by_name["t"].partitions[0]
+    image.topics_by_name["t"].partitions[0] = type(partition)((1, 2), (2,), -1, 3, 4)
+    replay_all(image, unfence_broker(image, 1))
+
+    assert image.topics_by_name["t"].partitions[0].leader == -1
+
+
+def test_without_eligible_leaders_the_last_replica_stays_in_sync(image: MetadataImage):
+    """Before KIP-966 the in-sync set never becomes empty."""
+    del image.features["eligible.leader.replicas.version"]
+    replay_all(image, leave(image, 1))
+    partition = image.topics_by_name["orders"].partitions[0]
+
+    assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (1,), ())
+
+
+def test_directories_are_assigned_once():
+    """Only what is new is written, and nothing for partitions that are gone."""
+    image = with_topics(cluster(log_directories=(DIRECTORY, b"another-one-16-b")), NewTopic("t", 2, 1))
+    topic = image.topics_by_name["t"]
+    placed = [(topic.topic_id, 0, DIRECTORY), (topic.topic_id, 9, DIRECTORY), (b"gone" * 4, 0, DIRECTORY)]
+    records = assign_directories(image, 1, placed)
+    replay_all(image, records)
+
+    assert len(records) == 1
+    assert topic.partitions[0].directories == (DIRECTORY,)
+    assert topic.partitions[0].leader_epoch == 0
+    assert assign_directories(image, 1, placed) == []
+
+
+def test_old_metadata_versions_have_no_controller_registration():
+    """Nor transactions before 3.6-IV1."""
+    image = MetadataImage(features={"metadata.version": 11})
+
+    assert register_controller(image, NodeIdentity(1, bytes(16)), []) == []
+    assert bootstrap_records(feature_records({"metadata.version": 11})) == feature_records({"metadata.version": 11})
+
+
+def test_transaction_left_open_is_aborted():
+    """The next leader says so, and the log reads on."""
+    loader = MetadataLoader()
+    for record in bootstrap_records(feature_records())[:-1]:
+        loader.feed(record)
+    assert loader.in_transaction
+    for record in abort_transaction(loader.image):
+        loader.feed(record)
+
+    assert not loader.in_transaction
+
+
+def test_cordoned_directories_are_recorded_when_they_change():
+    """The record and its version are those that a real node writes; before metadata.version 4.3 there is none."""
+    image = cluster(log_directories=(DIRECTORY, b"another directory"[:16]))
+    (record,) = cordon_directories(image, 1, [DIRECTORY])
+    assert (record.version, record.value.cordoned_log_dirs) == (3, [DIRECTORY])
+    encode_record(record)
+    replay_all(image, [record])
+    assert image.brokers[1].cordoned_log_directories == (DIRECTORY,)
+    assert not image.brokers[1].is_cordoned
+    assert cordon_directories(image, 1, [DIRECTORY]) == []
+    (record,) = cordon_directories(image, 1, [])
+    assert record.value.cordoned_log_dirs == []
+    assert cordon_directories(image, 7, [DIRECTORY]) == []
+    image.features["metadata.version"] = 29
+    assert cordon_directories(image, 1, []) == []

@@ -1,0 +1,72 @@
+"""One sync of the disk for many who wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.coalesced_sync import CoalescedSync
+from runtime.deferred import Deferred
+
+
+class Syncs:
+    """Syncs that end when the test says so."""
+
+    def __init__(self) -> None:
+        self.running: list[Deferred[None]] = []
+
+    def __call__(self) -> Deferred[None]:
+        self.running.append(Deferred())
+        return self.running[-1]
+
+
+def test_who_comes_while_one_runs_is_served_by_the_next():
+    """The one that runs may have begun before their bytes were written."""
+    syncs = Syncs()
+    sync = CoalescedSync(syncs)
+    first, second, third = sync.request(), sync.request(), sync.request()
+    assert len(syncs.running) == 1
+
+    syncs.running[0].resolve(None)
+    assert (first.done, second.done, third.done) == (True, False, False)
+    syncs.running[1].resolve(None)
+    assert second.done
+    assert third.done
+    assert len(syncs.running) == 2
+
+
+def test_failure_reaches_those_it_concerns():
+    """And no others: the next sync may tell them something else."""
+    syncs = Syncs()
+    sync = CoalescedSync(syncs)
+    first, second = sync.request(), sync.request()
+    syncs.running[0].fail(OSError("disk"))
+    syncs.running[1].resolve(None)
+
+    with pytest.raises(OSError, match="disk"):
+        first.result()
+    assert second.result() is None
+
+
+def test_who_comes_in_the_same_turn_is_served_by_the_first():
+    """Where that is worth a turn's wait; who waits for the next sync waits no longer than it has to."""
+    syncs, turn = Syncs(), []
+    sync = CoalescedSync(syncs, turn.append)
+    together = [sync.request(), sync.request()]
+    assert (len(syncs.running), len(turn)) == (0, 1)
+
+    turn.pop()()
+    late = sync.request()
+    syncs.running[0].resolve(None)
+    assert [each.done for each in together] == [True, True]
+    assert (len(syncs.running), turn, late.done) == (2, [], False)
+
+
+def test_idle_one_syncs_at_once():
+    """Nothing waits without need, also after others."""
+    syncs = Syncs()
+    sync = CoalescedSync(syncs)
+    for number in (1, 2):
+        waiting = sync.request()
+        assert len(syncs.running) == number
+        syncs.running[-1].resolve(None)
+        assert waiting.done

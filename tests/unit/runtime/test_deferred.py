@@ -1,0 +1,155 @@
+"""Deferred: one value, some time from now."""
+
+import pytest
+
+from runtime.deferred import Deferred, after, gather
+
+
+def test_resolve_runs_the_callbacks_in_order():
+    """Callbacks run inside resolve, those added later at once."""
+    deferred, seen = Deferred(), []
+    deferred.add_done_callback(lambda each: seen.append(("first", each.result())))
+    deferred.add_done_callback(lambda each: seen.append(("second", each.result())))
+
+    deferred.resolve(7)
+    deferred.add_done_callback(lambda each: seen.append(("late", each.result())))
+
+    assert seen == [("first", 7), ("second", 7), ("late", 7)]
+
+
+def test_resolve_twice_is_an_error():
+    """A second answer to one request is a bug."""
+    deferred = Deferred.resolved(1)
+
+    with pytest.raises(RuntimeError):
+        deferred.resolve(2)
+
+
+def test_result_before_it_is_done_is_an_error():
+    """There is nothing to answer with yet."""
+    with pytest.raises(RuntimeError):
+        Deferred().result()
+
+
+def test_fail_is_raised_by_result():
+    """An error takes the place of the value."""
+    deferred = Deferred()
+    deferred.fail(ValueError("no"))
+
+    with pytest.raises(ValueError, match="no"):
+        deferred.result()
+
+
+def test_cancel_tells_the_waiter_and_ignores_the_answer():
+    """A client that hung up needs no answer, and whoever makes it may stop."""
+    deferred, seen = Deferred(), []
+    deferred.add_done_callback(lambda each: seen.append("done"))
+    deferred.on_cancel(lambda: seen.append("cancelled"))
+
+    deferred.cancel()
+    deferred.resolve(1)
+    deferred.on_cancel(lambda: seen.append("late"))
+
+    assert seen == ["cancelled", "late"]
+    assert deferred.done
+    assert deferred.cancelled
+
+
+def test_cancel_of_what_is_done_has_no_effect():
+    """The answer is on its way already."""
+    deferred, seen = Deferred.resolved(1), []
+    deferred.on_cancel(lambda: seen.append("cancelled"))
+
+    deferred.cancel()
+
+    assert seen == []
+    assert deferred.result() == 1
+
+
+def test_then_maps_the_value_and_passes_errors_and_cancels_on():
+    """Handlers make their answer from what a pool or the controller brings."""
+    source = Deferred()
+    mapped = source.then(lambda value: value * 2)
+    source.resolve(21)
+    assert mapped.result() == 42
+
+    failing = Deferred()
+    mapped = failing.then(lambda value: value)
+    failing.fail(KeyError("x"))
+    with pytest.raises(KeyError):
+        mapped.result()
+
+    raising = Deferred()
+    mapped = raising.then(lambda value: 1 // value)
+    raising.resolve(0)
+    with pytest.raises(ZeroDivisionError):
+        mapped.result()
+
+    upstream = Deferred()
+    upstream.then(lambda value: value).cancel()
+    assert upstream.cancelled
+
+
+def test_gather_waits_for_all_and_keeps_their_order():
+    """All values, as they were asked for, whenever they came."""
+    first, second = Deferred(), Deferred()
+    both = gather([first, second])
+
+    second.resolve("b")
+    assert not both.done
+    first.resolve("a")
+
+    assert both.result() == ["a", "b"]
+    assert gather([]).result() == []
+
+
+def test_gather_fails_with_the_first_error():
+    """One failure is enough."""
+    first, second = Deferred(), Deferred()
+    both = gather([first, second])
+
+    second.fail(OSError("disk"))
+    first.resolve("a")
+
+    with pytest.raises(OSError, match="disk"):
+        both.result()
+
+
+def test_a_callback_that_fails_keeps_nobody_from_the_answer(caplog: pytest.LogCaptureFixture):
+    """Neither the other callbacks nor who resolves; the same for a cancel."""
+    seen: list[object] = []
+
+    def fail(*_: object) -> None:
+        raise ValueError("mine")
+
+    answered: Deferred[int] = Deferred()
+    answered.add_done_callback(fail)
+    answered.add_done_callback(lambda done: seen.append(done.result()))
+    answered.resolve(7)
+    given_up: Deferred[int] = Deferred()
+    given_up.on_cancel(fail)
+    given_up.on_cancel(lambda: seen.append("cancelled"))
+    given_up.cancel()
+
+    assert seen == [7, "cancelled"]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine", "mine"]
+
+
+def test_what_follows_is_done_for_who_is_there():
+    first, calls = Deferred(), []
+    after(first, lambda: calls.append("there"))
+    after(first, lambda: calls.append("gone")).cancel()
+    after(first, lambda: calls.append("gone, but begun"), even_if_cancelled=True).cancel()
+
+    first.resolve(None)
+
+    assert calls == ["there", "gone, but begun"]
+
+
+def test_what_fails_for_who_is_gone_is_told(caplog: pytest.LogCaptureFixture):
+    first = Deferred()
+    after(first, lambda: 1 // 0, even_if_cancelled=True).cancel()
+
+    first.resolve(None)
+
+    assert "ZeroDivisionError" in caplog.text

@@ -1,0 +1,48 @@
+"""A gate: so many at a time, in the order in which they came."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from runtime.gate import Gate
+
+
+def test_the_others_wait_in_their_order() -> None:
+    gate, begun = Gate(2), []
+    for number in range(4):
+        gate.enter(partial(begun.append, number))
+    assert begun == [0, 1]
+    gate.leave()
+    assert begun == [0, 1, 2]
+    for _ in range(3):
+        gate.leave()
+    assert begun == [0, 1, 2, 3]
+    for number in range(4, 7):
+        gate.enter(partial(begun.append, number))
+    assert begun == [0, 1, 2, 3, 4, 5]
+
+
+def test_who_does_not_wait_any_more_is_not_let_in() -> None:
+    gate, begun = Gate(1), []
+    first, second, third = (partial(begun.append, number) for number in range(3))
+    for each in (first, second, third):
+        gate.enter(each)
+    assert gate.withdraw(second)
+    assert not gate.withdraw(first)
+    gate.leave()
+    assert begun == [0, 2]
+
+
+def test_any_number_may_leave_at_once() -> None:
+    """One within the other's call would be too deep."""
+    gate, begun = Gate(1), []
+    gate.enter(lambda: None)
+    for number in range(5_000):
+
+        def pass_through(number: int = number) -> None:
+            begun.append(number)
+            gate.leave()
+
+        gate.enter(pass_through)
+    gate.leave()
+    assert begun == list(range(5_000))

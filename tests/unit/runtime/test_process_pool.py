@@ -1,0 +1,268 @@
+"""Workers: jobs in processes of their own, results on the loop. The processes are real ones."""
+
+import asyncio
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from broker.process.event_loop import new_event_loop
+from runtime.process_pool import WorkerDied, Workers, WorkersClosed
+from storage.errors import RecordTooLarge
+from storage.log_config import LogConfig
+from tests.support.processes import is_alive
+
+TIMEOUT_S = 30
+
+
+@pytest.fixture(params=["plain", "uvloop"])
+def run(request):
+    """Run a coroutine on a loop of either kind."""
+    loop = asyncio.new_event_loop() if request.param == "plain" else new_event_loop()
+
+    def run(life):
+        return loop.run_until_complete(asyncio.wait_for(life(loop), TIMEOUT_S))
+
+    yield run
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+async def outcome(deferred):
+    """What became of a Deferred."""
+    done = asyncio.get_running_loop().create_future()
+    deferred.add_done_callback(lambda _: done.set_result(None))
+    await done
+    return deferred.result()
+
+
+async def ended(pid):
+    """Wait until a process is gone, and was reaped."""
+    while os.path.exists(f"/proc/{pid}"):
+        await asyncio.sleep(0.005)
+
+
+def test_values_errors_and_big_messages_come_back(run):
+    """A job runs in another process; 5 MB pass in both directions; an exception keeps its fields."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        big = os.urandom(5 << 20)
+        results = [workers.submit(os.getpid), workers.submit(bytes.__add__, big, b"x")]
+        failing = workers.submit(divmod, 1, 0)
+
+        assert os.getpid() != await outcome(results[0])
+        assert big + b"x" == await outcome(results[1])
+        with pytest.raises(ZeroDivisionError):
+            await outcome(failing)
+        assert LogConfig(segment_bytes=7) == await outcome(workers.submit(LogConfig, segment_bytes=7))
+        assert len(workers.process_ids) == 1
+        workers.close()
+
+    run(life)
+
+
+def test_a_job_that_cannot_be_sent_fails_alone(run):
+    """It is packed in its turn: until then what it is about is there once."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        jobs = [workers.submit(lambda: 1), workers.submit(divmod, 7, 2), workers.submit(lambda: 2)]
+        assert await outcome(jobs[1]) == (3, 1)
+        for each in (jobs[0], jobs[2]):
+            with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+                await outcome(each)
+        workers.close()
+
+    run(life)
+
+
+def test_jobs_start_in_order_and_so_many_at_a_time(run, tmp_path):
+    """A pool of two needs two processes for three jobs of which the first outlasts the others, and no third."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    async def life(loop):
+        workers = Workers(2, loop)
+        done = []
+        calls = [(os.open, str(fifo), os.O_RDONLY), (time.sleep, 0), (time.sleep, 0)]  # the first waits for a writer
+        jobs = [workers.submit(*call) for call in calls]
+        for number, job in enumerate(jobs):
+            job.add_done_callback(lambda _, number=number: done.append(number))
+        await outcome(jobs[2])
+        with fifo.open("wb"):
+            await outcome(jobs[0])
+
+        assert done == [1, 2, 0]
+        assert len(workers.process_ids) == 2
+        workers.close()
+
+    run(life)
+
+
+def test_a_killed_worker_fails_its_job_and_the_next_gets_a_new_one(run, caplog):
+    """Only the job that it was at; the others go on."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        (pid,) = [await outcome(workers.submit(os.getpid))]
+        lost, kept = workers.submit(time.sleep, 60), workers.submit(os.getpid)
+        os.kill(pid, signal.SIGKILL)
+
+        with pytest.raises(WorkerDied):
+            await outcome(lost)
+        assert pid != await outcome(kept)
+        await ended(pid)
+        workers.close()
+
+    run(life)
+
+    assert "ended before its job was done" in caplog.text
+
+
+def test_a_cancelled_job_is_not_done(run):
+    """One that waits is taken back, one under way is killed with its process."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        pid = await outcome(workers.submit(os.getpid))
+        running, waiting, last = (workers.submit(*job) for job in ((time.sleep, 60), (time.sleep, 60), (os.getpid,)))
+        waiting.cancel()
+        running.cancel()
+
+        assert pid != await outcome(last)
+        await ended(pid)
+        workers.close()
+
+    run(life)
+
+
+def test_an_idle_worker_ends_and_comes_back(run):
+    """After its time; a job that comes before that time has it stay."""
+
+    async def life(loop):
+        workers = Workers(1, loop, idle_s=0.5)
+        first = await outcome(workers.submit(os.getpid))
+        assert first == await outcome(workers.submit(os.getpid))
+        await ended(first)
+
+        assert workers.process_ids == []
+        assert first != await outcome(workers.submit(os.getpid))
+        workers.close()
+
+    run(life)
+
+
+def test_close_ends_all_and_fails_what_is_left(run):
+    """What is under way, what waits, and what comes later."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        pid = await outcome(workers.submit(os.getpid))
+        jobs = [workers.submit(time.sleep, 60), workers.submit(time.sleep, 60)]
+        workers.close()
+        jobs.append(workers.submit(abs, 1))
+
+        for job in jobs:
+            with pytest.raises(WorkersClosed):
+                await outcome(job)
+        await ended(pid)
+
+    run(life)
+
+
+def test_signals_for_the_group_are_none_of_its_business(run, caplog):
+    """Ctrl-C and `kill` of the whole group: the broker decides; and nothing is printed."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        pid = await outcome(workers.submit(os.getpid))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(pid, number)
+
+        assert pid == await outcome(workers.submit(os.getpid))
+        assert os.getpgid(pid) != os.getpgid(0)
+        workers.close()
+        await ended(pid)
+
+    run(life)
+
+    assert caplog.text == ""
+
+
+def test_what_it_prints_is_a_line_of_the_log(run, caplog):
+    """Standard output too: it must not come between two results."""
+
+    async def life(loop):
+        workers = Workers(1, loop, name="re-encoder")
+        await outcome(workers.submit(print, "to standard output", flush=True))
+        await outcome(workers.submit(os.write, 2, b"to standard error\n"))
+        while "standard error" not in caplog.text:
+            await asyncio.sleep(0.005)
+        workers.close()
+
+    run(life)
+
+    assert [("runtime.process_pool", 30, f"re-encoder: to standard {kind}") for kind in ("output", "error")] == (
+        caplog.record_tuples
+    )
+
+
+def test_niceness_is_added(run):
+    """A cleaner steps back behind the loop."""
+
+    async def life(loop):
+        workers = Workers(1, loop, niceness=3)
+
+        assert os.nice(0) + 3 == await outcome(workers.submit(os.nice, 0))
+        workers.close()
+
+    run(life)
+
+
+def test_storage_errors_pass(run):
+    """The broker's table of error codes sees the class that was raised."""
+
+    async def life(loop):
+        workers = Workers(1, loop)
+        result = await outcome(workers.submit(RecordTooLarge, 3, 2))
+
+        assert (RecordTooLarge, 3, 2) == (type(result), result.size_bytes, result.limit_bytes)
+        workers.close()
+
+    run(life)
+
+
+_PARENT = """
+import asyncio, os, signal, sys, time
+from runtime.process_pool import Workers
+async def life():
+    workers = Workers(1, asyncio.get_running_loop())
+    workers.submit(os.getpid).add_done_callback(lambda done: print(done.result(), flush=True))
+    workers.submit(time.sleep, 600)
+    await asyncio.sleep(600)
+asyncio.run(life())
+"""
+
+
+def test_a_worker_dies_with_its_broker():
+    """Even in the middle of a job, where it does not look at its pipe."""
+    with subprocess.Popen([sys.executable, "-I", "-c", _PARENT], stdout=subprocess.PIPE) as parent:
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    until = time.monotonic() + TIMEOUT_S
+    while is_alive(pid):
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks():
+    """Processes and pipes that nobody waits for are found here, not in a later test."""
+    yield
+    gc.collect()

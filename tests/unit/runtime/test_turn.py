@@ -1,0 +1,146 @@
+"""Turn: work at the end of what the loop does between two waits."""
+
+from runtime.turn import Turn
+from tests.support.fake_loop import FakeLoop
+
+
+def test_calls_run_in_order_in_one_call_of_the_loop():
+    """However many there are."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    for name in "abc":
+        turn.at_end(lambda name=name: seen.append(name))
+    assert seen == []
+    loop.turn()
+
+    assert seen == ["a", "b", "c"]
+
+
+def test_what_a_call_puts_off_runs_in_the_same_turn_and_then_in_the_next():
+    """Waiters are woken and answered in one turn; two that wake each other do not hold the loop."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    def again(depth):
+        seen.append(depth)
+        turn.at_end(lambda: again(depth + 1))
+
+    turn.at_end(lambda: again(0))
+
+    loop.turn()
+    assert seen == [0, 1]
+    loop.turn()
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_call_that_fails_does_not_stop_the_others(caplog):
+    """It is logged."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+    turn.at_end(lambda: 1 // 0)
+    turn.at_end(lambda: seen.append("second"))
+
+    loop.turn()
+    turn.at_end(lambda: seen.append("third"))
+    loop.turn()
+
+    assert seen == ["second", "third"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_sends_come_together_before_all_else_at_the_end_of_the_turn():
+    """In their order, whatever was put off before them."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: seen.append("call"))
+    turn.send_at_end(lambda: seen.append("first"))
+    turn.send_at_end(lambda: seen.append("second"))
+    assert seen == []
+    loop.turn()
+
+    assert seen == ["first", "second", "call"]
+
+
+def test_what_a_call_has_to_send_is_sent_in_the_same_turn():
+    """As of a request that waited, and is served once what it waited for is there."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: turn.send_at_end(lambda: seen.append("sent")))
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
+def test_what_a_send_has_others_send_is_sent_in_the_next_turn():
+    """Nobody waits for ever."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: turn.send_at_end(lambda: turn.send_at_end(lambda: seen.append("sent"))))
+    loop.turn()
+    assert seen == []
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
+def test_sends_alone_make_a_turn():
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    for _ in range(2):
+        turn.send_at_end(lambda: seen.append("sent"))
+        loop.turn()
+
+    assert seen == ["sent", "sent"]
+
+
+def test_sends_do_not_wait_for_what_takes_long():
+    """Who is about to do that sends first; nothing is sent again at the end."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.send_at_end(lambda: seen.append("sent"))
+    turn.send_now()
+    assert seen == ["sent"]
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
+def test_of_many_sends_some_do_not_wait():
+    """128 are sent at once; what comes after them waits for the end of the turn."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    for number in range(130):
+        turn.send_at_end(lambda number=number: seen.append(number))
+    assert seen == list(range(128))
+    loop.turn()
+
+    assert seen == list(range(130))
+
+
+def test_a_send_that_fails_does_not_stop_the_others(caplog):
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+    turn.send_at_end(lambda: 1 // 0)
+    turn.send_at_end(lambda: seen.append("second"))
+
+    loop.turn()
+
+    assert seen == ["second"]
+    assert "ZeroDivisionError" in caplog.text

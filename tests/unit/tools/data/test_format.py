@@ -1,0 +1,201 @@
+"""pybroker format: what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from controller.formatting import id_bytes
+from controller.metadata_snapshot import read_snapshot
+from metadata.framing import MetadataRecord
+from storage.checkpoints import read_meta_properties
+from storage.fs import LOCAL
+from tests.support.dump_log import LOGS
+from tools import random_uuid
+from tools.data.dump_log import main as dump
+from tools.data.format import main
+
+CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"
+SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+_TIMES = re.compile(r"(CreateTime|crc): \d+")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration with two directories."""
+    path = tmp_path / "server.properties"
+    path.write_text(f"node.id=1\nlog.dirs={tmp_path}/a,{tmp_path}/b\n")
+    return path
+
+
+def add(config: Path, line: str) -> None:
+    config.write_text(f"{config.read_text()}{line}\n")
+
+
+def run(config: Path, *arguments: str) -> int:
+    return main(["-c", str(config), *arguments])
+
+
+def features(directory: Path) -> dict[str, int]:
+    """What the directory's bootstrap.checkpoint says."""
+    records = read_snapshot(LOCAL, f"{directory}/bootstrap.checkpoint").records
+    return {r.value.name: r.value.feature_level for r in records if isinstance(r, MetadataRecord)}
+
+
+def test_new_directories(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each gets meta.properties with an id of its own and the features; that of the metadata log names the voter."""
+    assert run(config, "-t", CLUSTER) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0.",
+    ]
+    found = [read_meta_properties(LOCAL, str(tmp_path / name)) for name in "ab"]
+    assert [(each.cluster_id, each.node_id, each.version) for each in found if each] == [(CLUSTER, 1, 1)] * 2
+    assert len({each.directory_id for each in found if each}) == 2
+    assert features(tmp_path / "a") == features(tmp_path / "b")
+    assert (tmp_path / "a" / SNAPSHOT).exists()
+    assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
+
+
+def test_bootstrap_checkpoint_is_that_of_kafka(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Batch by batch, but for the times."""
+    assert run(config) == 0
+    capsys.readouterr()
+    dumps = []
+    for directory in (tmp_path / "a", LOGS / "v4.3.1-clean-shutdown"):
+        assert dump(["--files", f"{directory}/bootstrap.checkpoint", "--cluster-metadata-decoder"]) == 0
+        dumps.append(_TIMES.sub("", capsys.readouterr().out).splitlines()[1:])
+    assert dumps[0] == dumps[1]
+
+
+def test_formatted_directory_is_refused(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Kafka's words; with --ignore-formatted only the others are formatted, for the same cluster."""
+    assert run(config, "-t", CLUSTER) == 0
+    before = (tmp_path / "a/meta.properties").read_bytes()
+    capsys.readouterr()
+    assert run(config, "-t", CLUSTER) == 1
+    assert capsys.readouterr().err == (
+        f"Log directory {tmp_path}/a is already formatted."
+        " Use --ignore-formatted to ignore this directory and format the others.\n"
+    )
+    assert run(config, "-g") == 0
+    assert capsys.readouterr().out == "All of the log directories are already formatted.\n"
+    config.write_text(f"node.id=1\nlog.dirs={tmp_path}/a,{tmp_path}/c\n")
+    assert run(config, "-g") == 0
+    added = read_meta_properties(LOCAL, str(tmp_path / "c"))
+    assert added is not None
+    assert added.cluster_id == CLUSTER
+    assert (tmp_path / "a/meta.properties").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "reason"),
+    [
+        ("", ("-g", "-t", "BBBBBBBBQACAAAAAAAAAAQ"), "belongs to cluster"),
+        ("node.id=2", ("-g",), "belongs to node 1, but node.id is 2"),
+        ("pybroker.cluster.id=other", ("-g", "-t", CLUSTER), "pybroker.cluster.id is other"),
+    ],
+)
+def test_directories_of_others_are_refused(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str, options: tuple[str, ...], reason: str
+) -> None:
+    """Another cluster's, another node's."""
+    assert run(config, "-t", CLUSTER) == 0
+    add(config, line)
+    assert run(config, *options) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_voters_in_the_configuration(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Then the log names none (kraft.version 0), and --standalone would contradict it."""
+    add(config, "controller.quorum.voters=1@localhost:9093")
+    assert run(config, "--standalone") == 1
+    assert "contradict" in capsys.readouterr().err
+    assert run(config) == 0
+    assert not (tmp_path / "a" / SNAPSHOT).exists()
+    assert f"Formatting metadata directory {tmp_path}/a" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("-r", "3.9"), {"metadata.version": 21}),
+        (("-r", "3.9", "-f", "transaction.version=2"), {"metadata.version": 21, "transaction.version": 2}),
+        (("-f", "metadata.version=22"), {"metadata.version": 22, "group.version": 1}),
+        (("-r", "4.0-IV0", "-f", "group.version=0", "-f", "kraft.version=1"), {"metadata.version": 22}),
+    ],
+)
+def test_features(config: Path, tmp_path: Path, options: tuple[str, ...], expected: dict[str, int]) -> None:
+    """Those of a release, and single ones."""
+    assert run(config, *options) == 0
+    assert features(tmp_path / "a") == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("-r", "2.8"), "Unknown metadata.version '2.8'. Supported metadata.version are: 3.3-IV3, "),
+        (("-r", "3.9", "-f", "metadata.version=21"), "Use --release-version instead of"),
+        (("-f", "nope.version=2"), "Unsupported feature: nope.version. Supported features are: "),
+        (("-f", "group.version=9"), "group.version has levels 0 to 1, not 9"),
+        (("-f", "group.version"), "equals sign not found"),
+        (("-f", "kraft.version=0"), "kraft.version is 0 with controller.quorum.voters, and 1 without"),
+        (("-r", "3.8"), "a release before 3.9-IV0 needs controller.quorum.voters"),
+    ],
+)
+def test_wishes_that_cannot_be_met(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], reason: str
+) -> None:
+    """One line, exit code 1, and nothing is written."""
+    assert run(config, *options) == 1
+    error = capsys.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("text", ["log.dirs=\n", "num.io.threads=many\n"])
+def test_bad_configuration(config: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """As the broker would say it."""
+    config.write_text(text)
+    assert run(config) == 1
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["-c"], ["--what"]])
+def test_bad_command_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, as of Kafka's tool."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert told.startswith("pybroker format: ")
+    assert told.count("\n") == 1
+
+
+def test_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that names the file."""
+    assert main(["-c", "/nowhere/server.properties"]) == 1
+    assert capsys.readouterr().err == "pybroker format: /nowhere/server.properties: No such file or directory\n"
+
+
+@pytest.mark.parametrize("cluster_id", ["", "one\nnode.id=7", "a\tb"])
+def test_cluster_id_that_would_break_the_file(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str
+) -> None:
+    """An empty one comes from a variable that nobody has set; a new line would be a key of its own."""
+    assert run(config, "-t", cluster_id) == 1
+    assert f"{cluster_id!r} cannot be a cluster id" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
+
+
+def test_random_uuid(capsys: pytest.CaptureFixture[str]) -> None:
+    """16 bytes, other ones each time."""
+    assert random_uuid.main([]) == random_uuid.main([]) == 0
+    first, second = capsys.readouterr().out.split()
+    assert id_bytes(first) != id_bytes(second)

@@ -1,0 +1,93 @@
+"""What shells complete, and the manual page: of all commands, by the parsers themselves."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from pybroker.cli.main import USAGE
+from tools import completion, man_page
+from tools.command_lines import CommandLine, Option, command_lines
+
+
+@pytest.fixture(scope="module")
+def commands() -> list[CommandLine]:
+    return command_lines()
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    line = " ".join(f"'{word}'" for word in words)
+    asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _pybroker; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes(commands: list[CommandLine]) -> None:
+    """Commands, actions, options of either, and values that are one of some."""
+    script = completion.bash(commands)
+    assert completed(script, "pybroker", "to") == ["top", "topics"]
+    assert completed(script, "pybroker", "topics", "al") == ["alter"]
+    assert completed(script, "pybroker", "topics", "create", "--part") == ["--partitions"]
+    assert completed(script, "pybroker", "mirror", "--gaps", "") == ["markers", "records"]
+    assert completed(script, "pybroker", "serve", "--log-level", "w") == ["warning"]
+    assert completed(script, "pybroker", "completion", "") == ["bash", "zsh", "fish", "-h", "--help"]
+    assert completed(script, "pybroker", "nobodys", "") == []
+
+
+def test_other_shells_have_the_same(commands: list[CommandLine]) -> None:
+    """Their syntax is right, as far as they are here to say it."""
+    for shell, script in (("zsh", completion.zsh(commands)), ("fish", completion.fish(commands))):
+        for command in commands:
+            assert f"{command.name}" in script
+            for option in command.options:
+                assert all(name.lstrip("-") in script for name in option.names)
+        if (program := shutil.which(shell)) is not None:
+            subprocess.run([program, "-n", "/dev/stdin"], input=script, text=True, check=True)
+
+
+def test_texts_are_quoted() -> None:
+    """Whatever stands in a help."""
+    odd = CommandLine("odd", "it's \\ odd: `$(x)`", (), (), (Option(("--o",), "X", (), "it's"),), ())
+    assert "'--o:it'\\''s'" in completion.zsh([odd])
+    assert "-l o -r -d 'it\\'s'" in completion.fish([odd])
+    page = man_page.page([odd], "1")
+    assert "it's \\e odd" in page
+
+
+def test_manual_page_has_all_commands(commands: list[CommandLine]) -> None:
+    """And a line that begins with a dot is an instruction that there is."""
+    page = man_page.page(commands, "1.0")
+    for command in commands:
+        assert f".SS pybroker {command.name}".replace("-", "\\-") in page
+    assert {line.split()[0] for line in page.splitlines() if line.startswith(".")} == {
+        *(".TH", ".SH", ".B", ".br", ".SS", ".PP", ".TP")
+    }
+    if (program := shutil.which("groff")) is not None:
+        done = subprocess.run(
+            [program, "-man", "-Tascii", "-ww"], input=page, capture_output=True, text=True, check=True
+        )
+        assert done.stderr == ""
+
+
+def test_usage_names_them(commands: list[CommandLine]) -> None:
+    """`pybroker --help` has every command."""
+    assert [each.name for each in commands if f"pybroker {each.name}" not in USAGE] == []
+
+
+@pytest.mark.parametrize(("module", "start"), [(completion, "# completion"), (man_page, ".TH PYBROKER 1")])
+def test_commands_print(capsys: pytest.CaptureFixture[str], module: object, start: str) -> None:
+    """To standard output."""
+    assert (completion.main(["bash"]) if module is completion else man_page.main([])) == 0
+    assert capsys.readouterr().out.startswith(start)
+
+
+def test_bad_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A shell that is none: one line, exit code 2."""
+    with pytest.raises(SystemExit) as ended:
+        completion.main(["tcl"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

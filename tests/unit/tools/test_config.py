@@ -1,0 +1,121 @@
+"""`pybroker config`: values and their origins, what keys mean, what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from config.keys import BROKER_KEYS
+from tools.config import main
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=3\nlistener.name.x.ssl.keystore.password=secret\n")
+    return path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[object, str]]:
+    """Value and origin of each key."""
+    assert main(["print", "--json", *arguments]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {row["key"]: (row["value"], row["origin"]) for row in rows}
+
+
+def test_each_key_has_a_value_and_an_origin(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The strongest one that gives it; secrets are hidden."""
+    monkeypatch.setenv("PYBROKER_LOG_SEGMENT_BYTES", "2000000")
+    monkeypatch.setenv("PYBROKER_NUM_PARTITIONS", "4")
+    values = printed(capsys, str(file), "--override", "log.segment.bytes=3000000")
+    assert values["num.partitions"] == ("4", "environment PYBROKER_NUM_PARTITIONS")
+    assert values["log.segment.bytes"] == ("3000000", "--override")
+    assert values["log.retention.hours"] == ("168", "default")
+    assert values["listener.name.x.ssl.keystore.password"] == ("[hidden]", f"{file}:2")
+    assert {row.name for row in BROKER_KEYS.values() if not (row.internal or row.removed)} <= values.keys()
+
+
+def test_those_that_were_given(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As lines."""
+    assert main(["print", "--given", str(file)]) == 0
+    expected = f"listener.name.x.ssl.keystore.password=[hidden]  ({file}:2)\nnum.partitions=3  ({file}:1)\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_what_is_wrong_has_a_place_and_what_is_allowed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of it, and warnings too; exit code 2."""
+    file.write_text("num.partitions=0\nlog.retention.hours=many\nnum.partitons=3\n")
+    assert main(["validate", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert f"warning: {file}:3: num.partitons: unknown key, did you mean num.partitions?" in told
+    assert f"{file}:1: num.partitions=0: " in told
+    assert f"{file}:2: log.retention.hours=many: Not a number of type INT; allowed: int\n" in told
+    assert main(["validate", "--json", str(file)]) == 2
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["type"] for row in rows] == ["warning", "problem", "problem"]
+    assert rows[2] == {
+        "type": "problem",
+        "origin": f"{file}:2",
+        "key": "log.retention.hours",
+        "value": "many",
+        "what": "Not a number of type INT",
+        "allowed": "int",
+    }
+
+
+def test_nothing_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless unknown keys are."""
+    file.write_text("num.partitons=3\n")
+    assert main(["validate", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: nothing is wrong\n"
+    assert main(["validate", "--strict", str(file)]) == 2
+
+
+def test_what_a_broker_could_not_serve_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As at its start."""
+    file.write_text("authorizer.class.name=com.example.Own\n")
+    assert main(["validate", str(file)]) == 2
+    assert f"{file}:1: authorizer.class.name=com.example.Own" in capsys.readouterr().err
+
+
+def test_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the broker and of topics."""
+    assert main(["explain", "retention.ms", "log.retention.ms"]) == 0
+    told = capsys.readouterr().out
+    assert "else from    log.retention.ms, log.retention.minutes (times 60000)" in told
+    assert "environment  PYBROKER_LOG_RETENTION_MS" in told
+    assert "precedence   log.retention.ms before log.retention.minutes before log.retention.hours" in told
+    assert main(["explain", "--json", "compression.type"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["whose"], row["default"]) for row in rows] == [
+        ("of the broker", "producer"),
+        ("of topics", "producer"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("", "pybroker config: what is to be done? print, validate, explain (--help shows the options)\n"),
+        ("validate /nowhere", "pybroker config: /nowhere: No such file or directory\n"),
+        (
+            "explain num.partitons",
+            "pybroker config: num.partitons: there is no such key, did you mean num.partitions?\n",
+        ),
+        ("print --override a", "argument --override: 'a' is not KEY=VALUE (--help shows the options)\n"),
+    ],
+)
+def test_mistake_is_one_line(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2."""
+    try:
+        code = main(line.split())
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    error = capsys.readouterr().err
+    assert error.endswith(told)
+    assert error.count("\n") == 1

@@ -1,0 +1,77 @@
+"""`pybroker doctor`: exit codes and lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tools.doctor import main
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}/data\n")
+    return path
+
+
+def checks(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    """What was told, by name."""
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {row["name"]: row for row in rows}
+
+
+def test_machine_that_is_ready(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything has a line; advice does not fail."""
+    assert main(["--json", str(file)]) == 0
+    found = checks(capsys)
+    assert found["configuration"]["what"] == "nothing is wrong"
+    assert found["uvloop"]["level"] == found["fastcrc"]["level"] == found["clock"]["level"] == "ok"
+    assert found["compiled modules"]["what"]
+    assert found["advertised PLAINTEXT"]["what"] == "any free port"
+    assert found[f"log.dirs {file.parent}/data"]["what"].startswith("is made at the first start; ")
+    assert main([str(file)]) == 0
+    assert (
+        f"configuration{' ' * (len(f'log.dirs {file.parent}/data') - 13)}  nothing is wrong" in capsys.readouterr().out
+    )
+
+
+def test_directory_that_is_a_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No log can be made there: exit code 1, and what to do."""
+    (file.parent / "data").write_text("")
+    assert main([str(file)]) == 1
+    told = capsys.readouterr().out
+    assert "cannot be written" in told
+    assert "-> chown it" in told
+
+
+def test_configuration_that_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its place; what depends on it is not looked at."""
+    file.write_text("num.partitions=none\n")
+    assert main(["--json", str(file)]) == 1
+    found = checks(capsys)
+    assert found["configuration"]["what"].startswith(f"{file}:1: num.partitions=none: ")
+    assert not [name for name in found if name.startswith(("log.dirs", "advertised"))]
+
+
+def test_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    assert main(["/nowhere"]) == 2
+    assert capsys.readouterr().err == "pybroker doctor: /nowhere: No such file or directory\n"
+
+
+def test_clock_that_went_back(file: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind what the logs were written at: advice, which names the partition."""
+    file.write_text(f"log.dirs={directory}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    assert main(["--json", str(file)]) == 0
+    assert checks(capsys)[f"times in {directory}"]["level"] == "ok"
+    segment = next(directory.glob("*-0/*.log"))
+    os.utime(segment, (time.time() + 3_600,) * 2)
+    assert main(["--json", str(file)]) == 0
+    told = checks(capsys)[f"times in {directory}"]
+    assert told["level"] == "advice"
+    assert told["what"].startswith(f"{segment.parent.name} was written at ")

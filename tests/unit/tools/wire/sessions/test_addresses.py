@@ -1,0 +1,74 @@
+"""Addresses as people write them, and where they stand in answers."""
+
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentTypeError
+
+import pytest
+
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.metadata import METADATA
+from tools.wire.sessions.addresses import (
+    Address,
+    address,
+    listening_sockets,
+    servers,
+    told_addresses,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("localhost:9092", "localhost", 9092), ("[::1]:0", "::1", 0), (":9092", "", 9092), ("::1:9", "::1", 9)],
+)
+def test_address(text: str, host: str, port: int) -> None:
+    """Host and port, also of IPv6."""
+    assert address(text) == Address(host, port)
+
+
+@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:x", "localhost:65536", "h:-1", "h:²", "a..b:1"])
+def test_what_is_no_address(text: str) -> None:
+    """No port, or none that there is; a host that no machine can be called."""
+    with pytest.raises(ArgumentTypeError, match="is not HOST:PORT"):
+        address(text)
+
+
+def test_servers() -> None:
+    """Several, with commas; each needs a host and a port."""
+    assert servers("a:1,b:2,") == [Address("a", 1), Address("b", 2)]
+    for text in ("", ",", "a:0", ":9"):
+        with pytest.raises(ArgumentTypeError):
+            servers(text)
+
+
+def test_localhost_has_one_port_on_all_loopback_addresses() -> None:
+    """IPv4 comes first; IPv6 as far as the machine has it."""
+    found = listening_sockets(Address("localhost", 0))
+    try:
+        assert len({each.getsockname()[1] for each in found}) == 1
+        assert [each.getsockname()[0] for each in found] in (["127.0.0.1", "::1"], ["127.0.0.1"])
+    finally:
+        for each in found:
+            each.close()
+
+
+def test_port_that_is_taken() -> None:
+    """It is not to be had; and none of the two is kept."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for host in ("localhost", "127.0.0.1"):
+            with pytest.raises(OSError, match="in use"):
+                listening_sockets(Address(host, port))
+
+
+def test_addresses_in_answers() -> None:
+    """Of brokers and of coordinators; those of nobody are left out."""
+    broker = METADATA.response.fields[1].type.element(node_id=7, host="far", port=9)
+    metadata = METADATA.response(brokers=[broker])
+    (told,) = told_addresses(metadata)
+    assert (told.node, told.address) == (7, Address("far", 9))
+    told.replace(Address("near", 10))
+    assert (metadata.brokers[0].host, metadata.brokers[0].port) == ("near", 10)
+    assert list(told_addresses(FIND_COORDINATOR.response(node_id=-1, host="", port=-1))) == []
+    assert [each.node for each in told_addresses(FIND_COORDINATOR.response(node_id=3, host="h", port=1))] == [3]

@@ -1,0 +1,91 @@
+"""Requests and answers as JSON values."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from protocol.headers import encode_request_header
+from protocol.messages.fetch import FETCH
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.records.builder import BatchBuilder
+from tools.wire.sessions.conversation import read_request
+from tools.wire.sessions.described import described
+from tools.wire.sessions.plain import (
+    HIDDEN,
+    batches,
+    plain,
+    text_or_base64,
+)
+from tools.wire.sessions.recording import Happening, Kind
+
+
+def test_fields_that_the_version_has() -> None:
+    """Ids as text, records opened, tagged fields where they say something."""
+    builder = BatchBuilder(3)
+    builder.append(1000, b"k", b"\xff", [("h", b"x")])
+    request = METADATA.request(topics=[MetadataRequestTopic(topic_id=bytes(16), name="t")])
+    assert plain(request, 9)["topics"] == [{"name": "t"}]
+    assert plain(request, 12)["topics"] == [{"topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}]
+    fetch = FETCH.request(max_wait_ms=1, min_bytes=1)
+    assert "cluster_id" not in plain(fetch, 12)
+    fetch.cluster_id = "c"
+    assert plain(fetch, 12)["cluster_id"] == "c"
+    (batch,) = batches(builder.build())
+    assert (batch["base_offset"], batch["codec"], batch["crc_valid"]) == (3, "none", True)
+    assert batch["records"] == [
+        {"offset": 3, "timestamp": 1000, "key": "k", "value": {"base64": "/w=="}, "headers": [["h", "x"]]}
+    ]
+
+
+def test_damaged_batches() -> None:
+    """Those before them count; a wrong checksum is said."""
+    builder = BatchBuilder()
+    builder.append(1000, b"k", b"v")
+    data = builder.build()
+    broken = bytearray(data)
+    broken[20] ^= 1
+    first, second = batches(data + bytes(broken))
+    assert (first["crc_valid"], second["crc_valid"]) == (True, False)
+    *_, last = batches(data + bytes(8) + b"\0\0\0\1" + bytes(60))
+    assert last["position"] == len(data)
+    assert "below the smallest" in str(last["damaged"])
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [(None, None), (b"", ""), ("naïve".encode(), "naïve"), (b"a\n", {"base64": "YQo="}), (b"\xff", {"base64": "/w=="})],
+)
+def test_bytes(data: bytes | None, shown: object) -> None:
+    """Text as it is, what would not print in base64."""
+    assert text_or_base64(data) == shown
+
+
+def test_passwords_are_hidden() -> None:
+    """Empty ones say that there is none."""
+    assert plain(SASL_AUTHENTICATE.request(auth_bytes=b"\0me\0secret"), 2) == {"auth_bytes": HIDDEN}
+    assert plain(SASL_AUTHENTICATE.request(auth_bytes=b""), 2) == {"auth_bytes": ""}
+
+
+def test_lines() -> None:
+    """A request by name; one that cannot be read says so, and why."""
+    frame = encode_request_header(METADATA, 9, 7, "me") + METADATA.request.encode(9, METADATA.request(topics=[]))
+    asked = read_request(frame)
+    told = json.loads(described(Happening(Kind.REQUEST, 2, 1.5, frame), asked))
+    assert told.pop("body")["topics"] == []
+    assert told == {
+        "type": "request",
+        "connection": 2,
+        "at": 1.5,
+        "api": "Metadata",
+        "version": 9,
+        "correlation_id": 7,
+        "client_id": "me",
+        "bytes": len(frame),
+    }
+    cut = json.loads(described(Happening(Kind.REQUEST, 2, 1.5, frame[:-2]), asked))
+    assert list(cut["body"]) == ["unreadable"]
+    assert json.loads(described(Happening(Kind.OPEN, 1, 0, node=3), None))["node"] == 3
+    assert json.loads(described(Happening(Kind.CLOSE, 1, 0, by="client"), None))["by"] == "client"

@@ -1,0 +1,57 @@
+"""Memory of frames on their way."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tools.wire.sessions.proxy import SMALL_BYTES, Room
+
+
+def test_large_frames_wait_for_room() -> None:
+    """Small ones do not; whoever waits goes on when there is room."""
+
+    async def scenario() -> list[str]:
+        room, told = Room(3 * SMALL_BYTES), []
+        first_may_end = asyncio.Event()
+
+        async def first() -> None:
+            async with room.taken(2 * SMALL_BYTES):
+                told.append("first")
+                await first_may_end.wait()
+
+        async def second() -> None:
+            async with room.taken(2 * SMALL_BYTES):
+                told.append("second")
+
+        tasks = [asyncio.create_task(first()), asyncio.create_task(second())]
+        while not told:
+            await asyncio.sleep(0)
+        async with room.taken(SMALL_BYTES):
+            told.append("small")
+        first_may_end.set()
+        await asyncio.gather(*tasks)
+        return told
+
+    assert asyncio.run(scenario()) == ["first", "small", "second"]
+
+
+def test_room_comes_back_from_who_is_ended() -> None:
+    """While it waits, and while it has it."""
+
+    async def scenario() -> None:
+        room = Room(2 * SMALL_BYTES)
+
+        async def take() -> None:
+            async with room.taken(2 * SMALL_BYTES):
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(take()), asyncio.create_task(take())]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(30), room.taken(2 * SMALL_BYTES):
+            pass
+
+    asyncio.run(scenario())

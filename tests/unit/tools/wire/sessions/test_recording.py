@@ -1,0 +1,56 @@
+"""The file of a session."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+
+from tools.wire.sessions.recording import (
+    Happening,
+    Kind,
+    RecordingUnreadable,
+    first_line,
+    line,
+    read,
+)
+
+HEAD = first_line("2026-01-01T00:00:00Z", "localhost:9092")
+SESSION = [
+    Happening(Kind.OPEN, 1, 0.5, node=None),
+    Happening(Kind.OPEN, 2, 0.75, node=3),
+    Happening(Kind.REQUEST, 2, 1.0, b"\0\x01", api="Fetch", version=4),
+    Happening(Kind.ANSWER, 2, 1.25, b"", api="Fetch", version=4),
+    Happening(Kind.CLOSE, 1, 2.0, by="client"),
+]
+
+
+def test_what_is_written_is_read() -> None:
+    """All of it, in order."""
+    assert list(read(BytesIO(HEAD + b"".join(map(line, SESSION))))) == SESSION
+
+
+def test_last_line_that_is_cut_off() -> None:
+    """As after a kill: the lines before it count."""
+    data = HEAD + b"".join(map(line, SESSION))
+    assert list(read(BytesIO(data[:-3]))) == SESSION[:-1]
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "line 1 is no JSON object"),
+        (b"\xff\n", "line 1 is no JSON object"),
+        (b"[" * 100_000 + b"\n", "line 1 is no JSON object"),
+        (b"{}\n", "does not begin as a recording does"),
+        (HEAD.replace(b'"version":1', b'"version":2'), "it is of version 2, and 1 is known"),
+        (HEAD + b"[]\n", "line 2 is no JSON object"),
+        (HEAD + b"{}\n", "line 2 says nothing that is known"),
+        (HEAD + line(SESSION[0]) + line(SESSION[2]).replace(b'"AAE="', b'"A"'), "line 3 says nothing that is known"),
+        (HEAD + line(SESSION[1]).replace(b'"node":3', b'"node":"x"'), "line 2 says nothing that is known"),
+    ],
+)
+def test_file_that_is_no_recording(data: bytes, told: str) -> None:
+    """With the line that is wrong."""
+    with pytest.raises(RecordingUnreadable, match=told):
+        list(read(BytesIO(data)))

@@ -1,0 +1,89 @@
+"""Messages field by field, against the decoders."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any
+
+import pytest
+
+from controller.formatting import id_text
+from protocol.api_keys import ApiKey
+from protocol.messages.fetch import FETCH
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.records.builder import BatchBuilder
+from protocol.registry import API_BY_KEY
+from protocol.schema import Message, Struct
+from tests.support.message_values import random_value
+from tools.wire.sessions.plain import HIDDEN
+from tools.wire.traces.fields import Seen, batch_fields, walk
+
+
+def at(value: Any, path: str) -> Any:
+    """The value at a path such as topics[0].name."""
+    for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
+        value = getattr(value, name) if name else value[int(index)]
+    return value
+
+
+def says(value: Any, kind: str) -> Any:
+    """What a piece should say of a decoded value."""
+    if value is None:
+        return None
+    if isinstance(value, Struct):
+        return "struct"
+    if isinstance(value, list):
+        return len(value)
+    if kind == "records":
+        return f"{len(value)} bytes"
+    return id_text(value) if kind == "uuid" else value
+
+
+def assert_whole(message: Message, version: int, data: bytes) -> None:
+    """Pieces without a hole, from the first byte to the last, that say what the decoder does."""
+    decoded, end = message.decode(version, memoryview(data))
+    position = 0
+    for piece in walk(message, version, data):
+        assert piece.position == position
+        position += piece.size
+        if "(" not in piece.path and piece.type != "bytes" and piece.value != HIDDEN:
+            assert piece.value == says(at(decoded, piece.path), piece.type), piece
+    assert position == end == len(data)
+
+
+@pytest.mark.parametrize("key", ApiKey)
+def test_every_message(key: ApiKey) -> None:
+    """Of each API, in the first version, the first flexible one and the last, with something in it."""
+    random = Random(int(key))
+    api = API_BY_KEY[key]
+    versions = sorted({api.versions.min, api.flexible.min, api.versions.max} & set(api.versions))
+    for message in (api.request, api.response):
+        for version in versions:
+            assert_whole(message, version, message.encode(version, random_value(random, message, version)))
+
+
+def test_tagged_fields_that_nobody_knows() -> None:
+    """They are passed over, with their bytes."""
+    data = FETCH.request.encode(12, FETCH.request(max_wait_ms=1, min_bytes=1))[:-1] + b"\x01\x63\x02ab"
+    *_, count, unknown = walk(FETCH.request, 12, data)
+    assert (count.path, count.value) == ("(tags)", 1)
+    assert unknown == Seen("(tag 99)", "unknown", len(data) - 4, 4, "2 bytes")
+
+
+def test_passwords_are_not_shown() -> None:
+    """Their bytes are: this is a trace's own broker."""
+    data = SASL_AUTHENTICATE.request.encode(2, SASL_AUTHENTICATE.request(auth_bytes=b"\0me\0secret"))
+    assert next(iter(walk(SASL_AUTHENTICATE.request, 2, data))).value == HIDDEN
+
+
+def test_batch() -> None:
+    """All fields of the header, from wherever it begins."""
+    builder = BatchBuilder(5, producer_id=7, producer_epoch=1, base_sequence=9, transactional=True)
+    builder.append(1000, b"k", b"v")
+    data = b"before" + builder.build()
+    pieces = {piece.path: piece for piece in batch_fields(data, 6)}
+    assert (pieces["base_offset"].position, pieces["base_offset"].value) == (6, 5)
+    assert (pieces["producer_id"].value, pieces["producer_id"].position) == (7, 6 + 43)
+    assert pieces["attributes"].value == "0x0010 (codec 0, CreateTime, transactional)"
+    assert pieces["records"].position + pieces["records"].size == len(data)

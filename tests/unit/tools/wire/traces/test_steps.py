@@ -1,0 +1,61 @@
+"""Steps as lines."""
+
+from __future__ import annotations
+
+import json
+
+from tools.wire.traces.steps import (
+    Row,
+    Step,
+    as_json,
+    as_text,
+)
+
+STEP = Step(
+    "decode",
+    "decode: fields",
+    "What is there.",
+    (Row("acks", -1, 24, b"\xff\xff"), Row("records", "99 bytes", 26, bytes(range(99)))),
+)
+
+
+def test_lines_for_people() -> None:
+    """Position, bytes, name and value; many bytes are cut."""
+    assert list(as_text(2, STEP, colour=False)) == [
+        "2. decode: fields",
+        "   What is there.",
+        "      24  ff ff                              acks     -1",
+        "      26  00 01 02 03 04 05 06 07 08 .. +90  records  99 bytes",
+        "",
+    ]
+
+
+def test_values_without_bytes() -> None:
+    """Whole, and nothing that would move the cursor."""
+    step = Step(
+        "checks", "checks", "", (Row("a", None), Row("long name", "x\x1b" * 99), Row("b", {"c": 1}, text="c: 1"))
+    )
+    long = "x\N{REPLACEMENT CHARACTER}" * 99
+    told = list(as_text(1, step, colour=False))
+    assert told == ["1. checks", "   a          null", f"   long name  {long}", "   b          c: 1", ""]
+
+
+def test_colour_is_put_around_the_same_text() -> None:
+    """Without it there is no escape."""
+    plain, coloured = list(as_text(1, STEP, colour=False)), list(as_text(1, STEP, colour=True))
+    assert "\x1b" not in "".join(plain)
+    assert coloured[0] == "\x1b[1;33m1. decode: fields\x1b[0m"
+    assert "\x1b[36mff ff" in coloured[2]
+
+
+def test_lines_for_programs() -> None:
+    """All bytes."""
+    told = json.loads(as_json(STEP))
+    assert (told["type"], told["step"], told["title"], told["about"]) == (
+        "step",
+        "decode",
+        "decode: fields",
+        "What is there.",
+    )
+    assert told["rows"][0] == {"name": "acks", "value": -1, "position": 24, "hex": "ffff"}
+    assert len(told["rows"][1]["hex"]) == 198

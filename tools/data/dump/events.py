@@ -1,0 +1,126 @@
+"""What a dump finds in files, one value a line of its output; text_lines.py and json_lines.py put them into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from tools.data.decoders import Shown
+from tools.data.java_text import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class FileStart:
+    """From here on it is about this file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about the file; `problem`: something is wrong with it, which Kafka's tool prints on standard error."""
+
+    text: str
+    problem: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch v2, or a message of v0 or v1, whose fields from `base_offset` to `delete_horizon_ms` are None."""
+
+    position: int
+    size_bytes: int
+    magic: int
+    last_offset: int
+    timestamp_type: str
+    max_timestamp: int
+    codec: str
+    crc: int
+    is_valid: bool
+    base_offset: int | None = None
+    count: int | None = None
+    base_sequence: int | None = None
+    last_sequence: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    leader_epoch: int | None = None
+    is_transactional: bool | None = None
+    is_control: bool | None = None
+    delete_horizon_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a control record says: what Kafka's tool calls it, and the value in its words or as JSON."""
+
+    name: str
+    value: str | JsonValue
+
+
+class LoggedRecord(NamedTuple):
+    """A record of the batch before it. v0 and v1 have no sequence and headers, later ones no checksum of their own.
+
+    `with_metadata`: not only key and payload were asked for. A tuple, since there may be millions.
+    """
+
+    offset: int
+    timestamp_type: str
+    timestamp: int
+    key_size: int
+    value_size: int
+    sequence: int | None = None
+    header_keys: tuple[str, ...] | None = None
+    is_valid: bool | None = None
+    crc: int | None = None
+    control: Control | None = None
+    key: Shown = None
+    payload: Shown = None
+    with_metadata: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """An entry of an offset index."""
+
+    offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEntry:
+    """An entry of a time index."""
+
+    timestamp: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A producer in a snapshot; the sequences to the timestamp are None where it has no batch."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    transaction_first_offset: int | None
+    last_timestamp: int
+    first_sequence: int | None = None
+    last_sequence: int | None = None
+    last_offset: int | None = None
+    offset_delta: int | None = None
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransactionEntry:
+    """An entry of a transaction index."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+Event: TypeAlias = (
+    FileStart | Note | Batch | LoggedRecord | OffsetEntry | TimeEntry | Producer | AbortedTransactionEntry
+)

@@ -1,0 +1,206 @@
+"""`pybroker format`: make log directories ready, as Apache Kafka's kafka-storage does.
+
+Writes bootstrap.checkpoint (the feature levels to begin with) and meta.properties into each directory of a
+configuration, and into that of the metadata log the snapshot that names this node as the only voter; unless
+controller.quorum.voters names it. Apache Kafka starts on what comes out, with the same configuration. An empty
+directory is formatted at the broker's first start, too: this command is for choosing the cluster id or older levels.
+
+Exit codes are Kafka's: 0, and 1 for whatever is refused. Not here: quorums of several controllers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from secrets import randbits
+
+from broker.startup.node import endpoints
+from config import BrokerConfig, ConfigError, load
+from controller.formatting import formatted, make_ready
+from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.framing import MetadataRecord
+from metadata.releases import DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
+from pybroker.cli.exit_codes import end
+from runtime.ids import random_id
+from storage.errors import DirectoryRefused
+from storage.fs import LOCAL
+from tools.command_line import OfflineParser
+from tools.data.scram_option import scram_records
+from tools.errors import FormatRefused
+
+_VOTERS = "controller.quorum.voters"
+
+
+def command_line() -> ArgumentParser:
+    """The command line, whose help is also a page of the site."""
+    parser = OfflineParser(
+        prog="pybroker format", description="Make the log directories of a configuration ready for a broker."
+    )
+    parser.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's server.properties")
+    parser.add_argument(
+        "-t", "--cluster-id", default="random", metavar="ID", help="the cluster's id; random (the default) makes one"
+    )
+    parser.add_argument("-g", "--ignore-formatted", action="store_true", help="format only what is not formatted yet")
+    parser.add_argument(
+        "-s", "--standalone", action="store_true", help=f"this node is the only voter: so it is without {_VOTERS}"
+    )
+    parser.add_argument("-r", "--release-version", metavar="RELEASE", help=f"{RELEASES[0]} to {RELEASES[-1]} (default)")
+    parser.add_argument(
+        "-f", "--feature", action="append", default=[], metavar="NAME=LEVEL", help="the level of one feature"
+    )
+    parser.add_argument(
+        "-S",
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[name=USER,password=...]",
+        help="a user who can log in by SCRAM-SHA-256 or SCRAM-SHA-512",
+    )
+    return parser
+
+
+def feature_levels(settings: Sequence[str], release: str | None) -> dict[str, int]:
+    """What --feature and --release-version ask for; kraft.version only where it is given. Raises FormatRefused."""
+    given = dict(map(_feature, settings))
+    if release is not None and METADATA_VERSION in given:
+        raise FormatRefused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
+    try:
+        level = given.pop(METADATA_VERSION, None) or level_of(release or RELEASES[-1])
+    except KeyError:
+        supported = ", ".join(RELEASES)
+        raise FormatRefused(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are: {supported}"
+        ) from None
+    found = first_features(level, given)
+    if KRAFT_VERSION in given:
+        found[KRAFT_VERSION] = given[KRAFT_VERSION]
+    return found
+
+
+def _feature(setting: str) -> tuple[str, int]:
+    name, equals, text = setting.partition("=")
+    name = name.strip()
+    if not equals:
+        raise FormatRefused(f"Can't parse feature=level string {setting}: equals sign not found.")
+    if name not in SUPPORTED_FEATURES:
+        supported = ", ".join(sorted(SUPPORTED_FEATURES))
+        raise FormatRefused(f"Unsupported feature: {name}. Supported features are: {supported}")
+    lowest, highest = SUPPORTED_FEATURES[name]
+    if not text.strip().isdigit() or not lowest <= int(text) <= highest:
+        raise FormatRefused(f"{name} has levels {lowest} to {highest}, not {text.strip()}")
+    return name, int(text)
+
+
+def _is_static(config: BrokerConfig, features: dict[str, int], *, standalone: bool) -> bool:
+    """Whether the configuration names the voters; takes kraft.version out of `features`. Raises FormatRefused."""
+    static = bool(config.get_list(_VOTERS))
+    if static and standalone:
+        raise FormatRefused(f"{_VOTERS} and --standalone contradict each other: remove one of them")
+    kraft_version = features.pop(KRAFT_VERSION, 0 if static else 1)
+    if kraft_version != (0 if static else 1):
+        raise FormatRefused(f"kraft.version is 0 with {_VOTERS}, and 1 without: {kraft_version} cannot be")
+    if not static and features[METADATA_VERSION] < DYNAMIC_QUORUM_LEVEL:
+        oldest = release_name(DYNAMIC_QUORUM_LEVEL)
+        raise FormatRefused(f"a release before {oldest} needs {_VOTERS} in the configuration")
+    return static
+
+
+def format_directories(
+    config: BrokerConfig,
+    cluster_id: str | None,
+    features: Mapping[str, int],
+    *,
+    ignore_formatted: bool = False,
+    static_quorum: bool = False,
+    users: Sequence[MetadataRecord] = (),
+    now_ms: int,
+) -> list[str]:
+    """Format those directories that are not; their paths, that of the metadata log last.
+
+    Raises FormatRefused, DirectoryRefused (another node's or cluster's) and OSError.
+    """
+    metadata_path = config.metadata_log_dir.rstrip("/")
+    paths = list(dict.fromkeys([*(path.rstrip("/") for path in config.log_dirs), metadata_path]))
+    found = formatted(LOCAL, paths, config.node_id)
+    for path, properties in found.items():
+        if cluster_id is not None and properties.cluster_id != cluster_id:
+            raise DirectoryRefused(path, f"belongs to cluster {properties.cluster_id}, not to {cluster_id}")
+    if found and not ignore_formatted:
+        raise FormatRefused(
+            f"Log directory {next(iter(found))} is already formatted. Use --ignore-formatted to ignore this directory"
+            " and format the others."
+        )
+    missing = [path for path in paths if path not in found]
+    for path in missing:
+        LOCAL.make_directory(path)
+    make_ready(
+        LOCAL,
+        paths,
+        metadata_path,
+        config.node_id,
+        found,
+        new_id=random_id,
+        now_ms=now_ms,
+        cluster_id=cluster_id,
+        controllers=endpoints(config.controller_listeners),
+        features=features,
+        static_quorum=static_quorum,
+        users=users,
+    )
+    return sorted(missing, key=lambda path: path == metadata_path)
+
+
+def _run(arguments: Namespace) -> None:
+    config = load(arguments.config, environ=os.environ)
+    features = feature_levels(arguments.feature, arguments.release_version)
+    static = _is_static(config, features, standalone=arguments.standalone)
+    cluster_id = config.get_str("pybroker.cluster.id")
+    if arguments.cluster_id != "random":
+        if not arguments.cluster_id or not arguments.cluster_id.isprintable():
+            raise FormatRefused(f"{arguments.cluster_id!r} cannot be a cluster id: it is empty, or cannot be printed")
+        if cluster_id not in (None, arguments.cluster_id):
+            raise FormatRefused(f"pybroker.cluster.id is {cluster_id} in the configuration, not {arguments.cluster_id}")
+        cluster_id = arguments.cluster_id
+    done = format_directories(
+        config,
+        cluster_id,
+        features,
+        ignore_formatted=arguments.ignore_formatted,
+        static_quorum=static,
+        users=scram_records(arguments.add_scram, features[METADATA_VERSION], randbits),
+        now_ms=time.time_ns() // 1_000_000,
+    )
+    if not done:
+        print("All of the log directories are already formatted.")
+    for path in done:
+        kind = "data" if path != config.metadata_log_dir.rstrip("/") else "metadata"
+        voter = "dynamic metadata voter" if kind == "metadata" and not static else kind
+        print(f"Formatting {voter} directory {path} with metadata.version {release_name(features[METADATA_VERSION])}.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Format the directories of a configuration; returns the exit code."""
+    arguments = command_line().parse_args(argv)
+    try:
+        _run(arguments)
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return 1
+    except (FormatRefused, DirectoryRefused) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"pybroker format: {error.filename or arguments.config}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except UnicodeDecodeError as error:
+        print(f"pybroker format: {arguments.config}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    end(main)

@@ -1,0 +1,168 @@
+"""`pybroker doctor [FILE]`: is this machine ready for a broker with that configuration, and what is to be done.
+
+Exit code 0, also where there is advice; 1 when something would keep a broker from starting or serving; 2 for a bad
+command line or a file that cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from config import BrokerConfig, ConfigError, load
+from config.listeners import WILDCARDS
+from protocol.records import fields_twin as arrow
+from pybroker.cli.exit_codes import end
+from storage.cleaner import twin as compaction
+from tools import health_checks as checks
+from tools.command_line import OfflineParser
+from tools.data.log_times import newest_times
+from tools.health_checks import Check, Disk, Level
+
+_KERNEL = (
+    "net.core.somaxconn",
+    "vm.dirty_background_ratio",
+    "vm.dirty_ratio",
+    "vm.max_map_count",
+    "vm.swappiness",
+)
+#: Packages that are compiled, and a module of each to load.
+_NATIVE = {"uvloop": "uvloop", "fastcrc": "fastcrc.crc32"}
+_MARKS = {Level.OK: "ok    ", Level.ADVICE: "advice", Level.WRONG: "WRONG "}
+
+
+class _Parser(OfflineParser):
+    usage_exit_code = 2
+
+
+def command_line() -> OfflineParser:
+    """The command line, whose help is also a page of the site."""
+    parser = _Parser(prog="pybroker doctor", description="Is this machine ready for a broker, and what is to be done?")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the broker's server.properties")
+    parser.add_argument("--json", action="store_true", help="an object a line")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    options = command_line().parse_args(argv)
+    try:
+        found = list(examine(options.file))
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"pybroker doctor: {options.file}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
+        return 2
+    width = max(len(check.name) for check in found)
+    for check in found:
+        if options.json:
+            told = {"name": check.name, "level": check.level.value, "what": check.what, "advice": check.advice}
+            print(json.dumps(told))
+            continue
+        print(f"{_MARKS[check.level]}  {check.name:<{width}}  {check.what}")
+        if check.advice:
+            print(f"{'':{width + 10}}-> {check.advice}")
+    return 1 if checks.worst(found) is Level.WRONG else 0
+
+
+def examine(path: str | None) -> Iterator[Check]:
+    """Look at everything. Raises OSError where the file cannot be read."""
+    yield Check("pybroker", Level.OK, f"{_installed('pybroker') or 'not installed'} on {platform.platform()}")
+    yield Check("python", Level.OK, f"{platform.python_version()} ({sys.executable})")
+    yield from checks.packages({name: _installed(name) for name in _NATIVE}, dict(_broken()))
+    yield checks.compiled({"compaction": compaction.IS_COMPILED, "records as Arrow": arrow.IS_COMPILED})
+    now_ms = time.time_ns() // 1_000_000
+    yield checks.clock(now_ms)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    yield checks.descriptors(1 << 20 if hard == resource.RLIM_INFINITY else hard)
+    yield from checks.kernel(dict(_kernel_settings()))
+    try:
+        config = load(path, environ=os.environ, to_serve=True)
+    except ConfigError as error:
+        for problem in error.problems:
+            yield Check("configuration", Level.WRONG, str(problem), "pybroker config explain shows what a key may be")
+        return
+    for line in config.warnings:
+        yield Check("configuration", Level.ADVICE, line)
+    if not config.warnings:
+        yield Check("configuration", Level.OK, "nothing is wrong")
+    for directory in config.log_dirs:
+        yield from checks.disk(_disk(directory))
+        with suppress(OSError):  # which has been told, or there is none yet
+            yield checks.log_times(directory, newest_times(directory), now_ms)
+    yield from _addresses(config)
+
+
+def _addresses(config: BrokerConfig) -> Iterator[Check]:
+    opened = {each.name: each for each in config.listeners}
+    for told in config.advertised_listeners:
+        listener = opened.get(told.name)
+        if listener is None:
+            continue
+        others_come_in = listener.host is None or listener.host in WILDCARDS
+        if not (told.port or listener.port):
+            yield Check(f"advertised {told.name}", Level.OK, "any free port")
+        else:
+            yield checks.address(told.name, told.host, told.port or listener.port, others_come_in)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _broken() -> Iterator[tuple[str, str]]:
+    """Packages that are there and cannot be loaded, with what Python says of that."""
+    for name, module in _NATIVE.items():
+        try:
+            import_module(module)
+        except ImportError as error:
+            yield name, str(error)
+
+
+def _kernel_settings() -> Iterator[tuple[str, int]]:
+    for name in _KERNEL:
+        try:
+            yield name, int(Path("/proc/sys", *name.split(".")).read_text())
+        except (OSError, ValueError):
+            continue
+
+
+def _disk(directory: str) -> Disk:
+    path = Path(directory).absolute()
+    nearest = next(each for each in (path, *path.parents) if each.exists())
+    space = os.statvfs(nearest)
+    return Disk(
+        str(path),
+        exists=path.exists(),
+        writable=nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK),
+        file_system=_file_system(nearest),
+        total_bytes=space.f_blocks * space.f_frsize,
+        free_bytes=space.f_bavail * space.f_frsize,
+        free_inodes=space.f_favail if space.f_files else None,
+    )
+
+
+def _file_system(path: Path) -> str:
+    """The kind of the file system that is mounted there, by the kernel's list of what is mounted where."""
+    device = path.stat().st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return "unknown"
+    kinds = [line.partition(" - ")[2].split()[0] for line in lines if line.split()[2] == wanted]
+    return kinds[-1] if kinds else "unknown"
+
+
+if __name__ == "__main__":
+    end(main)

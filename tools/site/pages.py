@@ -1,0 +1,55 @@
+"""All pages that are made when the site is built, and where they stand in its menu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from protocol.registry import API_BY_KEY
+from tools.site.commands import command_pages
+from tools.site.error_codes import error_codes_page
+from tools.site.formats import format_pages
+from tools.site.messages import api_pages, api_path
+from tools.site.partitions import partitions_page
+from tools.site.states import states_page
+
+_ROW = re.compile(r"^\| `([^`\s]+)` \|", re.MULTILINE)
+_API_ROW = re.compile(r"^(\| (\d+) \| )(\w+)( \|)", re.MULTILINE)
+
+
+@cache
+def reference_pages() -> Mapping[str, str]:
+    """Path -> page."""
+    return {
+        "reference/error-codes.md": error_codes_page(),
+        "reference/states.md": states_page(),
+        "reference/formats/partitions.md": partitions_page(),
+        **format_pages(),
+        **command_pages(),
+        **api_pages(),
+    }
+
+
+def command_menu() -> list[dict[str, str]]:
+    """The commands' pages, by name."""
+    paths = [path for path in reference_pages() if path.startswith("reference/commands/")]
+    return [{_title(reference_pages()[path]): path} for path in paths]
+
+
+def _title(page: str) -> str:
+    return page.partition("\n")[0].removeprefix("# ")
+
+
+def with_anchors(text: str) -> str:
+    """A generated table with an anchor for each row, such as #log.segment.bytes."""
+    return _ROW.sub(r'| <a id="\1"></a>`\1` |', text)
+
+
+def with_api_links(text: str) -> str:
+    """The table of APIs with a link to each one's page."""
+
+    def linked(match: re.Match[str]) -> str:
+        return f"{match[1]}[{match[3]}](../{api_path(API_BY_KEY[int(match[2])])}){match[4]}"
+
+    return _API_ROW.sub(linked, text)

@@ -1,0 +1,62 @@
+"""What a broker is asked of an API, and what it may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.schema import Api, Array, Struct, StructType
+
+if TYPE_CHECKING:
+    from tools.wire.conformance.stage import Stage
+
+Fields = Callable[["Stage", int], Mapping[str, Any]]
+Check = Callable[["Stage", int, Struct], str | None]
+
+GOOD = frozenset((ErrorCode.NONE,))
+
+
+class Whom(Enum):
+    """Which broker of a cluster is asked."""
+
+    ANY = "any"
+    LEADER = "leader"
+    GROUP = "group"
+    TRANSACTION = "transaction"
+
+
+class Probe(NamedTuple):
+    """A request of an API: its fields by version, the error codes that there may be, and what else has to be true."""
+
+    key: ApiKey
+    fields: Fields
+    expected: frozenset[int] = GOOD
+    whom: Whom = Whom.ANY
+    check: Check | None = None
+    newest: int | None = None
+    """Later versions are for brokers."""
+
+
+def given(api: Api, version: int, fields: Mapping[str, Any]) -> Struct:
+    """A request from nested dictionaries, by the names of its fields; those that the version lacks are left out."""
+    made = _value(api.request, version, fields)
+    assert isinstance(made, Struct)
+    return made
+
+
+def _value(kind: object, version: int, value: Any) -> Any:
+    if isinstance(kind, Array) and value is not None:
+        return [_value(kind.element, version, each) for each in value]
+    if isinstance(kind, StructType) and value is not None:
+        known = {field.name: field for field in kind.fields}
+        kept = {name: each for name, each in value.items() if version in known[name].versions}
+        return kind(**{name: _value(known[name].type, version, each) for name, each in kept.items()})
+    return value
+
+
+def one_of(*codes: ErrorCode) -> frozenset[int]:
+    """Error codes, any of which will do."""
+    return frozenset(codes)

@@ -1,0 +1,200 @@
+"""A topic, a group and a transactional id of one's own at a broker, and connections to whoever is in charge of them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.headers import decode_response_header, encode_request_header
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.create_topics import CREATE_TOPICS
+from protocol.messages.delete_groups import DELETE_GROUPS
+from protocol.messages.delete_topics import DELETE_TOPICS
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.metadata import METADATA
+from protocol.messages.produce import PRODUCE
+from protocol.records.builder import BatchBuilder
+from protocol.schema import Api, Struct
+from tools.errors import OfflineError
+from tools.wire.conformance.probe import Probe, Whom, given
+from tools.wire.sessions.addresses import Address
+from tools.wire.sessions.link import Link, LinkBroken
+from tools.wire.sessions.plain import plain
+from tools.wire.sessions.player import PASSING, error_codes
+
+_AGAIN_AFTER_S = 0.02
+_SETTLING = PASSING | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+_KINDS = {Whom.GROUP: 0, Whom.TRANSACTION: 1}
+
+
+class WrongAnswer(OfflineError):
+    """Something other than the answer that was due."""
+
+
+class Stage:
+    """What probes ask about. Errors: LinkBroken, WrongAnswer where not even that can be made."""
+
+    def __init__(self, servers: list[Address], timeout_s: float) -> None:
+        self._servers = servers
+        self._timeout_s = timeout_s
+        self._links: dict[Address, Link] = {}
+        self._correlation_id = 0
+        self.name = f"pybroker-conformance-{uuid.uuid4().hex[:12]}"
+        self.topic_id = bytes(16)
+        self.cluster_id = ""
+        self.next_offset = 0
+        self._producer = (-1, -1)
+        self._brokers: dict[int, Address] = {}
+        self._whom: dict[Whom, Address] = {Whom.ANY: self._first()}
+        answer = self.ask(API_VERSIONS, 0, {})
+        self.versions = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
+
+    def _first(self) -> Address:
+        problem = LinkBroken("no broker was named")
+        for address in self._servers:
+            try:
+                self._link(address)
+            except LinkBroken as error:
+                problem = error
+            else:
+                return address
+        raise problem
+
+    def open(self) -> None:
+        """Make the topic, and find out who is in charge of what. Errors: LinkBroken, WrongAnswer."""
+        try:
+            self._open()
+        except (LookupError, ValueError) as error:
+            raise WrongAnswer(f"an answer lacks what was asked for: {error!r}") from None
+
+    def _open(self) -> None:
+        topic = {"name": self.name, "num_partitions": 1, "replication_factor": 1}
+        self.patiently(CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, ErrorCode.TOPIC_ALREADY_EXISTS)
+        metadata = self.patiently(METADATA, {"topics": [{"name": self.name}], "allow_auto_topic_creation": False})
+        self._brokers = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
+        self.cluster_id = metadata.cluster_id or ""
+        self.topic_id = metadata.topics[0].topic_id
+        self._whom[Whom.LEADER] = self._brokers[metadata.topics[0].partitions[0].leader_id]
+        for whom, kind in _KINDS.items():
+            fields = {"key": self.name, "key_type": kind, "coordinator_keys": [self.name]}
+            found = self.patiently(FIND_COORDINATOR, fields)
+            node = found.coordinators[0] if found.coordinators else found
+            self._whom[whom] = Address(node.host, node.port)
+
+    def close(self) -> None:
+        """Take away what was made, and hang up."""
+        try:
+            self.patiently(
+                DELETE_TOPICS, {"topics": [{"name": self.name}], "topic_names": [self.name], "timeout_ms": 30_000}
+            )
+            self.patiently(DELETE_GROUPS, {"groups_names": [self.name]}, ErrorCode.GROUP_ID_NOT_FOUND, whom=Whom.GROUP)
+        except OfflineError:
+            pass  # what is wrong has been told by then
+        finally:
+            for link in self._links.values():
+                link.close()
+
+    def newest(self, api: Api) -> int:
+        """The newest version that both sides have."""
+        served = self.versions.get(api.key, range(0))
+        return min(max(served, default=0), api.current.max)
+
+    def patiently(self, api: Api, fields: dict[str, Any], *also: ErrorCode, whom: Whom = Whom.ANY) -> Struct:
+        """The answer, when the broker is ready. Errors: LinkBroken, WrongAnswer."""
+        until_s = time.monotonic() + self._timeout_s
+        version = self.newest(api)
+        while True:
+            answer = self.ask(api, version, fields, whom)
+            codes = error_codes(plain(answer, version)) - set(also)
+            if not codes:
+                return answer
+            if codes - _SETTLING or time.monotonic() > until_s:
+                raise WrongAnswer(f"{api.name} v{version}: {names_of(codes)}")
+            time.sleep(_AGAIN_AFTER_S)
+
+    def probe(self, probe: Probe, api: Api, version: int) -> Struct:
+        """The answer to a probe; asked again while somebody is not ready. Errors: LinkBroken, WrongAnswer."""
+        until_s = time.monotonic() + self._timeout_s
+        while True:
+            answer = self.ask(api, version, probe.fields(self, version), probe.whom)
+            codes = error_codes(plain(answer, version))
+            if not codes & (PASSING - probe.expected) or time.monotonic() > until_s:
+                return answer
+            time.sleep(_AGAIN_AFTER_S)
+
+    def ask(self, api: Api, version: int, fields: Any, whom: Whom = Whom.ANY) -> Struct:
+        """One request and its answer, whose bytes are all looked at. Errors: LinkBroken, WrongAnswer."""
+        if version not in api.versions:
+            raise WrongAnswer(f"the broker has no version of {api.name} that is known here")
+        address = self._whom.get(whom, self._whom[Whom.ANY])
+        link = self._link(address)
+        self._correlation_id += 1
+        head = encode_request_header(api, version, self._correlation_id, "pybroker-conformance")
+        try:
+            link.send(head + api.request.encode(version, given(api, version, fields)))
+            data = link.receive()
+        except LinkBroken:
+            self._links.pop(address).close()
+            raise
+        try:
+            correlation_id, position = decode_response_header(api, version, data)
+            answer, end = api.response.decode(version, data, position)
+        except ProtocolError as error:
+            raise WrongAnswer(f"the answer cannot be decoded: {error}") from None
+        if correlation_id != self._correlation_id:
+            self._links.pop(address).close()
+            raise WrongAnswer(f"answer {correlation_id} came where {self._correlation_id} was due")
+        if end != len(data):
+            raise WrongAnswer(f"{len(data) - end} bytes are left over behind the answer")
+        return answer
+
+    def _link(self, address: Address) -> Link:
+        if address not in self._links:
+            self._links[address] = Link(address, self._timeout_s)
+        return self._links[address]
+
+    # -- what probes need -------------------------------------------------------------------------------------------
+
+    def topic(self, version: int, by_id_from: int, by_name: str = "name") -> dict[str, Any]:
+        """The topic as a request names it: by its id from a version on."""
+        return {"topic_id": self.topic_id} if version >= by_id_from else {by_name: self.name}
+
+    def batch(self) -> bytes:
+        """A batch of one record, whose value is the offset that it will have."""
+        builder = BatchBuilder()
+        builder.append(int(time.time() * 1000), b"key", str(self.next_offset).encode())
+        return builder.build()
+
+    def write(self) -> None:
+        """Have one more record in the topic."""
+        data = {"index": 0, "records": self.batch()}
+        fields = {"acks": -1, "timeout_ms": 30_000}
+        version = self.newest(PRODUCE)
+        topic = {**self.topic(version, 13), "partition_data": [data]}
+        self.patiently(PRODUCE, {**fields, "topic_data": [topic]}, whom=Whom.LEADER)
+        self.next_offset += 1
+
+    def producer(self) -> tuple[int, int]:
+        """Id and epoch of a transactional producer without a transaction."""
+        fields = {
+            "transactional_id": self.name,
+            "transaction_timeout_ms": 60_000,
+            "producer_id": -1,
+            "producer_epoch": -1,
+        }
+        answer = self.patiently(INIT_PRODUCER_ID, fields, whom=Whom.TRANSACTION)
+        self._producer = (answer.producer_id, answer.producer_epoch)
+        return self._producer
+
+
+def names_of(codes: set[int]) -> str:
+    """Error codes as people write them."""
+    known = {int(code) for code in ErrorCode}
+    return ", ".join(ErrorCode(code).name if code in known else str(code) for code in sorted(codes))

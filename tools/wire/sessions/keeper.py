@@ -1,0 +1,136 @@
+"""Where a session goes: a file, and lines on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from tools.wire.sessions.conversation import Asked
+from tools.wire.sessions.described import described
+from tools.wire.sessions.recording import Happening, first_line, line
+
+_FLUSH_S = 0.5
+
+
+class Keeper:
+    """Keeps happenings in the order in which they are given; whoever gives them waits until there is room.
+
+    Args:
+        file: the recording, or None; it remains its owner's.
+        output: lines for people and programs, or None.
+        failed: called once, with why it cannot go on: an OSError; BrokenPipeError where nobody reads the lines.
+    """
+
+    def __init__(self, file: BinaryIO | None, output: Output | None, failed: Callable[[OSError], None]) -> None:
+        self._file = file
+        self._output = output
+        self._failed = failed
+        self._began_s = time.monotonic()
+        self._is_ending = False
+        self._flush: asyncio.TimerHandle | None = None
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began_s
+
+    def begin(self, bootstrap: str) -> None:
+        """Write what stands in front."""
+        self._began_s = time.monotonic()
+        head = first_line(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), bootstrap)
+        for kept in (self._file, self._output):
+            if kept is not None:
+                kept.write(head)
+
+    def end(self) -> None:
+        """From now on nobody waits for the lines to be read."""
+        self._is_ending = True
+
+    async def keep(self, happening: Happening, asked: Asked | None = None) -> None:
+        """Keep what has happened. Its place is settled at once; errors are told to `failed` alone."""
+        try:
+            if self._file is not None:
+                self._file.write(line(happening))
+                if self._flush is None:
+                    self._flush = asyncio.get_running_loop().call_later(_FLUSH_S, self._flush_now)
+            if self._output is not None:
+                self._output.write(described(happening, asked))
+                if not self._is_ending:
+                    await self._output.drain()
+        except OSError as error:
+            self._failed(error)
+
+    def _flush_now(self) -> None:
+        self._flush = None
+        try:
+            assert self._file is not None
+            self._file.flush()
+        except OSError as error:
+            self._failed(error)
+
+
+class Output:
+    """Standard output: a pipe or a terminal that may be slow, without holding up the loop; or a file."""
+
+    def __init__(self, writer: asyncio.StreamWriter | None, descriptor: int) -> None:
+        self._writer = writer
+        self._descriptor = descriptor
+
+    @classmethod
+    async def open(cls, gone: Callable[[], None]) -> Output:
+        """`gone` is called when nobody reads it any more."""
+        descriptor = sys.stdout.fileno()
+        mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return cls(None, descriptor)
+        loop = asyncio.get_running_loop()
+        protocol = _Pipe(gone, loop)
+        transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(os.dup(descriptor), "wb", 0))
+        return cls(asyncio.StreamWriter(transport, protocol, None, loop), descriptor)
+
+    def write(self, data: bytes) -> None:
+        """Errors: OSError."""
+        if self._writer is not None:
+            self._writer.write(data)
+            return
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    async def drain(self) -> None:
+        """Wait until it may go on. Errors: OSError."""
+        if self._writer is not None:
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        """Have it written to its end, if somebody reads it soon."""
+        if self._writer is not None:
+            self._writer.close()
+            try:
+                async with asyncio.timeout(_FLUSH_S):
+                    await self._writer.wait_closed()
+            except (TimeoutError, OSError):
+                self._writer.transport.abort()
+
+
+class _Pipe(asyncio.streams.FlowControlMixin):
+    """What a StreamWriter needs of its protocol; tells when the reader goes."""
+
+    def __init__(self, gone: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._gone = gone
+        self._closed = loop.create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if not self._closed.done():
+            self._closed.set_result(None)
+        self._gone()
+
+    def _get_close_waiter(self, stream: object) -> asyncio.Future[None]:
+        return self._closed

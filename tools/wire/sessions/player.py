@@ -1,0 +1,257 @@
+"""Plays a recorded session against a broker, and compares what it answers.
+
+Requests are sent, and answers waited for, in the order in which they went by. So what came after an answer then comes
+after it now, and a request that had to wait (JoinGroup, a long Fetch) may do so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from protocol.api_keys import ApiKey
+from protocol.errors import EncodeError, ErrorCode, ProtocolError
+from protocol.headers import encode_request_header
+from protocol.schema import Struct
+from tools.data.java_text import JsonValue
+from tools.wire.sessions.addresses import TELL_ADDRESSES, Address, told_addresses
+from tools.wire.sessions.conversation import Asked, Conversation, Unfollowable
+from tools.wire.sessions.differences import Comparison, Difference
+from tools.wire.sessions.ids import Ids
+from tools.wire.sessions.link import Link, LinkBroken
+from tools.wire.sessions.plain import plain
+from tools.wire.sessions.recording import Happening, Kind, RecordingUnreadable
+
+#: What a client waits for, and asks again: how often is a matter of time.
+PASSING: frozenset[int] = frozenset(
+    (
+        *(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR),
+        *(ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.CONCURRENT_TRANSACTIONS),
+    )
+)
+_AGAIN_AFTER_S = 0.1
+_AGAIN_WITHIN_S = 5
+#: Of an answer that did not come, or cannot be read.
+WHOLE_ANSWER = "(answer)"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An answer, and what differs; `request`: its number among those of the connection, from 1 on."""
+
+    connection: int
+    request: int
+    api: str
+    version: int
+    differences: Sequence[Difference]
+
+
+@dataclass(slots=True)
+class _Sent:
+    number: int
+    frame: bytes
+    group: str
+
+
+@dataclass(slots=True)
+class _Line:
+    """One recorded connection, and that which stands for it."""
+
+    link: Link | None
+    broken: str = ""
+    conversation: Conversation = field(default_factory=Conversation)
+    sent: deque[_Sent] = field(default_factory=deque)
+    count: int = 0
+
+
+class Player:
+    """Plays what was recorded.
+
+    Args:
+        bootstrap: brokers to play against, which are tried one after the other.
+        timeout_s: an answer takes no longer.
+        keeps_pace: nothing is sent earlier than it was then, counted from the beginning.
+        ignored: names of fields that are not compared.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        timeout_s: float = 30,
+        keeps_pace: bool = True,
+        ignored: Collection[str] = (),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._keeps_pace = keeps_pace
+        self._sleep = sleep
+        self._ids = Ids()
+        self._comparison = Comparison(self._ids, ignored)
+        self._lines: dict[int, _Line] = {}
+        self._nodes: dict[int, Address] = {}
+        self.requests = 0
+
+    def play(self, happenings: Iterable[Happening]) -> Iterator[Compared]:
+        """Play all; each answer as it has come. Errors: LinkBroken where nobody listens, RecordingUnreadable."""
+        began_s = time.monotonic()
+        try:
+            for each in happenings:
+                if self._keeps_pace and each.kind is not Kind.ANSWER:
+                    self._sleep(max(0.0, began_s + each.at_s - time.monotonic()))
+                if each.kind is Kind.OPEN:
+                    self._lines[each.connection] = _Line(self._connected(self._nodes.get(each.node or 0)))
+                elif each.connection not in self._lines:
+                    raise RecordingUnreadable(f"connection {each.connection} was not opened before it was used")
+                elif each.kind is Kind.CLOSE:
+                    line = self._lines.pop(each.connection)
+                    if each.by == "broker" and line.sent:
+                        yield self._not_closed(line, each)
+                    self._hang_up(line)
+                elif each.kind is Kind.REQUEST:
+                    self._send(self._lines[each.connection], each)
+                else:
+                    yield self._compare(self._lines[each.connection], each)
+        except Unfollowable as error:
+            raise RecordingUnreadable(str(error)) from None
+        finally:
+            for line in self._lines.values():
+                self._hang_up(line)
+
+    def _connected(self, node: Address | None) -> Link:
+        failed = LinkBroken("no broker is named")
+        for each in [node] if node is not None else self._bootstrap:
+            try:
+                return Link(each, self._timeout_s)
+            except LinkBroken as error:
+                failed = error
+        raise failed
+
+    def _hang_up(self, line: _Line) -> None:
+        if line.link is not None:
+            line.link.close()
+            line.link = None
+
+    def _send(self, line: _Line, happening: Happening) -> None:
+        waiting = line.conversation.waiting
+        asked = line.conversation.asked(happening.frame)
+        line.count += 1
+        self.requests += 1
+        frame, group = self._of_now(asked, happening.frame)
+        if line.conversation.waiting > waiting:
+            line.sent.append(_Sent(line.count, frame, group))
+        if line.link is not None:
+            try:
+                line.link.send(frame)
+            except LinkBroken as error:
+                self._break(line, error)
+
+    def _of_now(self, asked: Asked, frame: bytes) -> tuple[bytes, str]:
+        """The request with the ids of now, and the group that it is about. What nobody can read goes as it is."""
+        try:
+            request = asked.request(memoryview(frame))
+        except ProtocolError:
+            return frame, ""
+        if request is None or asked.api is None:
+            return frame, ""
+        group = getattr(request, "group_id", None) or ""
+        if self._ids.put_into(request):
+            head = encode_request_header(asked.api, asked.version, asked.correlation_id, asked.client_id)
+            with suppress(EncodeError):  # then it goes as it was
+                frame = head + asked.api.request.encode(asked.version, request)
+        return frame, group
+
+    def _compare(self, line: _Line, happening: Happening) -> Compared:
+        asked = line.conversation.answered(happening.frame)
+        sent = line.sent.popleft()
+        differences: Sequence[Difference]
+        try:
+            if line.link is None:
+                raise LinkBroken(line.broken)
+            differences = self._differences(asked, sent, line, happening.frame)
+        except LinkBroken as error:
+            self._break(line, error)
+            differences = [Difference(WHOLE_ANSWER, "an answer", str(error))]
+        return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
+
+    def _not_closed(self, line: _Line, happening: Happening) -> Compared:
+        """The broker of then has closed the connection instead of answering: what that of now does."""
+        asked, sent = line.conversation.next_due, line.sent[0]
+        now = "closed"
+        if line.link is not None:
+            try:
+                line.link.receive()
+                now = "an answer"
+            except LinkBroken as error:
+                now = "closed" if error.is_closed else str(error)
+        differences = [] if now == "closed" else [Difference(WHOLE_ANSWER, "closed", now)]
+        return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
+
+    def _differences(self, asked: Asked, sent: _Sent, line: _Line, recorded_frame: bytes) -> Sequence[Difference]:
+        assert line.link is not None
+        until_s = time.monotonic() + min(_AGAIN_WITHIN_S, self._timeout_s)
+        try:
+            recorded = asked.answer(memoryview(recorded_frame))
+        except ProtocolError as error:
+            line.link.receive()
+            return [Difference(WHOLE_ANSWER, f"unreadable: {error}", None)]
+        then = None if recorded is None else plain(*recorded)
+        while True:
+            frame = line.link.receive()
+            if recorded is None or then is None:
+                return [] if frame == recorded_frame else [Difference(WHOLE_ANSWER, "an answer", "another answer")]
+            if frame[:4] != recorded_frame[:4]:
+                raise LinkBroken("the answer to another request came")
+            try:
+                answer = asked.answer(memoryview(frame))
+            except ProtocolError as error:
+                return [Difference(WHOLE_ANSWER, "an answer", f"unreadable: {error}")]
+            assert answer is not None
+            now = plain(*answer)
+            passing = error_codes(now) & _passing(asked) - error_codes(then)
+            if not passing or line.sent or time.monotonic() > until_s:
+                break
+            self._sleep(_AGAIN_AFTER_S)
+            line.link.send(sent.frame)
+        if asked.key in TELL_ADDRESSES:
+            self._learn_nodes(asked, recorded[0], answer[0])
+        found = self._comparison.differences(then, now, sent.group)
+        return [] if error_codes(then) & _passing(asked) and not error_codes(now) else found
+
+    def _learn_nodes(self, asked: Asked, recorded: Struct, now: Struct) -> None:
+        """Which broker stands for which: by their order, and for coordinators by what is asked."""
+        then_told, now_told = list(told_addresses(recorded)), list(told_addresses(now))
+        if asked.key != ApiKey.FIND_COORDINATOR:
+            then_told.sort(key=lambda told: told.node)
+            now_told.sort(key=lambda told: told.node)
+        for place, told in enumerate(then_told):
+            if now_told:
+                self._nodes[told.node] = now_told[place % len(now_told)].address
+
+    def _break(self, line: _Line, error: LinkBroken) -> None:
+        line.broken = line.broken or str(error)
+        self._hang_up(line)
+
+
+def _passing(asked: Asked) -> frozenset[int]:
+    """For a topic that a Metadata request makes, clients wait as well."""
+    return PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if asked.key == ApiKey.METADATA else PASSING
+
+
+def error_codes(value: JsonValue) -> set[int]:
+    """All error codes in an answer but NONE."""
+    found: set[int] = set()
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name.endswith("error_code") and isinstance(each, int):
+                found |= {each} if each else set()
+            elif name != "records":
+                found |= error_codes(each)
+    elif isinstance(value, list):
+        for each in value:
+            found |= error_codes(each)
+    return found

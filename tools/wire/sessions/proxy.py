@@ -1,0 +1,268 @@
+"""A proxy between clients and brokers that keeps what goes by.
+
+A client that asks for brokers is told addresses of the proxy, a port of its own for each broker, so that it stays. One
+frame a direction of a connection is in memory at a time, and of large ones no more than LARGE_BYTES in all a direction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from protocol.errors import EncodeError, ProtocolError
+from protocol.framing import SIZE_BYTES, frame_size
+from protocol.headers import encode_response_header
+from tools.wire.sessions.addresses import (
+    TELL_ADDRESSES,
+    WILDCARDS,
+    Address,
+    listening_sockets,
+    told_addresses,
+)
+from tools.wire.sessions.conversation import Asked, Conversation, Unfollowable
+from tools.wire.sessions.keeper import Keeper
+from tools.wire.sessions.recording import Happening, Kind
+
+MAX_CONNECTIONS = 1_000
+MAX_LISTENERS = 1_000
+#: The largest frame: a broker takes requests of 100 MiB, and answers may be larger.
+MAX_FRAME_BYTES = 1 << 28
+#: From here on a frame is large.
+SMALL_BYTES = 1 << 18
+LARGE_BYTES = 1 << 28
+_CONNECT_S = 10
+
+
+class Room:
+    """Bytes that large frames of one direction may have in memory."""
+
+    def __init__(self, size_bytes: int = LARGE_BYTES) -> None:
+        self._free = size_bytes
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def taken(self, size_bytes: int) -> AsyncIterator[None]:
+        """Wait for as much room, and have it."""
+        if size_bytes <= SMALL_BYTES:
+            yield
+            return
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._free >= size_bytes)
+            self._free -= size_bytes
+        try:
+            yield
+        finally:
+            self._free += size_bytes
+            async with self._changed:
+                self._changed.notify_all()
+
+
+class Proxy:
+    """Listens for clients, and stands in for each broker of a cluster.
+
+    Args:
+        bootstrap: brokers that are tried one after the other.
+        listen: where the first port is; those of brokers are free ones on the same host.
+        tell: lines for people.
+    """
+
+    def __init__(
+        self, bootstrap: Sequence[Address], listen: Address, keeper: Keeper, tell: Callable[[str], None]
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._listen = listen
+        self.keeper = keeper
+        self.tell = tell
+        self._servers: list[asyncio.Server] = []
+        self._ports: dict[Address, int] = {}
+        self._sessions: set[asyncio.Task[None]] = set()
+        self._number = 0
+        self.rooms = (Room(), Room())
+        self._opening = asyncio.Lock()
+
+    async def start(self) -> list[Address]:
+        """Listen; where. OSError."""
+        return await self._listen_for(self._listen, self._bootstrap, None)
+
+    async def stop(self) -> None:
+        """End all connections, and listen no more."""
+        for server in self._servers:
+            server.close()
+        for session in self._sessions:
+            session.cancel()
+        await asyncio.gather(*self._sessions, return_exceptions=True)
+
+    async def _listen_for(self, wanted: Address, targets: Sequence[Address], node: int | None) -> list[Address]:
+        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._sessions.add(task)
+            try:
+                await self._serve(reader, writer, targets, node)
+            except asyncio.CancelledError:
+                pass  # it is being stopped; streams would log it
+            finally:
+                self._sessions.discard(task)
+                writer.close()
+
+        found = []
+        for each in listening_sockets(wanted):
+            self._servers.append(await asyncio.start_server(accepted, sock=each))
+            host, port, *_ = each.getsockname()
+            found.append(Address(host, port))
+        return found
+
+    async def _serve(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        targets: Sequence[Address],
+        node: int | None,
+    ) -> None:
+        if len(self._sessions) > MAX_CONNECTIONS:
+            self.tell(f"a connection more than {MAX_CONNECTIONS} is closed")
+            return
+        opened = await self._connect(targets)
+        if opened is None:
+            return
+        self._number += 1
+        session = _Session(self._number, self, reader, writer, *opened)
+        await self.keeper.keep(Happening(Kind.OPEN, session.number, self.keeper.now_s, node=node))
+        by = "proxy"
+        try:
+            by = await session.run()
+        except (Unfollowable, ProtocolError) as error:
+            self.tell(f"connection {session.number} is closed: {error}")
+        finally:
+            opened[1].close()
+            await self.keeper.keep(Happening(Kind.CLOSE, session.number, self.keeper.now_s, by=by))
+
+    async def _connect(self, targets: Sequence[Address]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        for each in targets:
+            try:
+                async with asyncio.timeout(_CONNECT_S):
+                    return await asyncio.open_connection(*each)
+            except TimeoutError:
+                self.tell(f"{each}: no connection within {_CONNECT_S} s")
+            except OSError as error:
+                self.tell(f"{each}: {os.strerror(error.errno) if error.errno else error}")
+        return None
+
+    async def advertised(self, broker: Address, node: int, local_host: str) -> Address | None:
+        """The proxy's address for a broker, listened on from now on; None where there are too many.
+
+        `local_host`: the address that the client has come in on.
+        """
+        async with self._opening:
+            if broker not in self._ports:
+                if len(self._ports) >= MAX_LISTENERS:
+                    self.tell(f"{broker} is told as it is: there are {MAX_LISTENERS} listeners already")
+                    return None
+                found = await self._listen_for(Address(self._listen.host, 0), [broker], node)
+                self._ports[broker] = found[0].port
+                self.tell(f"node {node} at {broker} is at port {found[0].port}")
+        host = local_host if self._listen.host in WILDCARDS else self._listen.host
+        return Address(host, self._ports[broker])
+
+
+class _Session:
+    """One connection of a client, and the one to a broker that is its other half."""
+
+    def __init__(
+        self,
+        number: int,
+        proxy: Proxy,
+        client_in: asyncio.StreamReader,
+        client_out: asyncio.StreamWriter,
+        broker_in: asyncio.StreamReader,
+        broker_out: asyncio.StreamWriter,
+    ) -> None:
+        self.number = number
+        self._proxy = proxy
+        self._client = (client_in, client_out)
+        self._broker = (broker_in, broker_out)
+        self._conversation = Conversation()
+
+    async def run(self) -> str:
+        """Move frames until one side has closed; who. Errors: Unfollowable, ProtocolError."""
+        requests = asyncio.create_task(self._requests())
+        answers = asyncio.create_task(self._answers())
+        tasks = {requests, answers}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in tasks:
+                each.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*tasks, return_exceptions=True)
+        for each in done:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                each.result()
+        return "broker" if answers in done else "client"
+
+    async def _requests(self) -> None:
+        reader, writer = self._client[0], self._broker[1]
+        while (size := await _size(reader)) is not None:
+            async with self._proxy.rooms[0].taken(size):
+                body = await reader.readexactly(size)
+                asked = self._conversation.asked(body)
+                await self._keep(Kind.REQUEST, body, asked)
+                writer.writelines((size.to_bytes(SIZE_BYTES, "big"), body))
+                await writer.drain()
+
+    async def _answers(self) -> None:
+        reader, writer = self._broker[0], self._client[1]
+        while (size := await _size(reader)) is not None:
+            async with self._proxy.rooms[1].taken(size):
+                body = await reader.readexactly(size)
+                asked = self._conversation.answered(body)
+                await self._keep(Kind.ANSWER, body, asked)
+                body = await self._told_anew(asked, body)
+                writer.writelines((len(body).to_bytes(SIZE_BYTES, "big"), body))
+                await writer.drain()
+
+    async def _keep(self, kind: Kind, body: bytes, asked: Asked) -> None:
+        keeper = self._proxy.keeper
+        happening = Happening(kind, self.number, keeper.now_s, body, api=asked.name, version=asked.version)
+        await keeper.keep(happening, asked)
+
+    async def _told_anew(self, asked: Asked, body: bytes) -> bytes:
+        """The answer with addresses of the proxy; as it is where it has none, or cannot be read."""
+        if asked.key not in TELL_ADDRESSES:
+            return body
+        try:
+            answer = asked.answer(memoryview(body))
+        except ProtocolError as error:
+            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on unread: {error}")
+            return body
+        if answer is None or asked.api is None:
+            return body
+        value, version = answer
+        local_host = self._client[1].get_extra_info("sockname")[0]
+        changed = False
+        for told in told_addresses(value):
+            ours = await self._proxy.advertised(told.address, told.node, local_host)
+            if ours is not None:
+                told.replace(ours)
+                changed = True
+        if not changed:
+            return body
+        head = encode_response_header(asked.api, asked.version, asked.correlation_id)
+        try:
+            return head + asked.api.response.encode(version, value)
+        except EncodeError as error:  # such as a name that has become longer than it may be
+            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on as it is: {error}")
+            return body
+
+
+async def _size(reader: asyncio.StreamReader) -> int | None:
+    """The size of the next frame; None at the end. Errors: ProtocolError, IncompleteReadError, OSError."""
+    try:
+        head = await reader.readexactly(SIZE_BYTES)
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise
+        return None
+    return frame_size(head, 0, SIZE_BYTES, MAX_FRAME_BYTES)

@@ -1,0 +1,129 @@
+"""A session in a file: an object a line, as docs/wire.md describes it; frames in base64, without the size in front.
+
+Lines stand in the order in which things went by. A last line that was not written to its end is left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, BinaryIO
+
+from tools.data.java_text import JsonValue
+from tools.errors import OfflineError
+
+VERSION = 1
+#: A line holds a frame of 256 MiB at most; longer ones are none of ours.
+MAX_LINE_BYTES = 1 << 29
+
+
+class RecordingUnreadable(OfflineError):
+    """It is no recording, or a line of it says nothing."""
+
+
+class Kind(Enum):
+    """What went by."""
+
+    OPEN = "open"
+    REQUEST = "request"
+    ANSWER = "answer"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What went by on one connection.
+
+    `at_s`: seconds since the recording began. `node`: the broker that the connection was to, None for one of the
+    bootstrap servers; of OPEN. `by`: who has closed it, "client", "broker" or "proxy" (which
+    was ended, or could not follow); of CLOSE. `api`, `version`: for readers
+    of the file.
+    """
+
+    kind: Kind
+    connection: int
+    at_s: float
+    frame: bytes = b""
+    node: int | None = None
+    by: str = ""
+    api: str = ""
+    version: int = -1
+
+
+def first_line(started: str, bootstrap: str) -> bytes:
+    """What the file begins with."""
+    return _line({"type": "recording", "version": VERSION, "started": started, "bootstrap": bootstrap})
+
+
+def common_fields(happening: Happening) -> dict[str, JsonValue]:
+    """What is told of a happening in every form, all there is of an OPEN or a CLOSE."""
+    told: dict[str, JsonValue] = {
+        "type": happening.kind.value,
+        "connection": happening.connection,
+        "at": round(happening.at_s, 6),
+    }
+    if happening.kind is Kind.OPEN:
+        told["node"] = happening.node
+    elif happening.kind is Kind.CLOSE:
+        told["by"] = happening.by
+    return told
+
+
+def line(happening: Happening) -> bytes:
+    """What a happening is in the file."""
+    told = common_fields(happening)
+    if happening.kind not in (Kind.OPEN, Kind.CLOSE):
+        told |= {"api": happening.api, "version": happening.version}
+        told["frame"] = base64.b64encode(happening.frame).decode()
+    return _line(told)
+
+
+def read(file: BinaryIO) -> Iterator[Happening]:
+    """All happenings of a file, one at a time in memory. RecordingUnreadable."""
+    head = _object(file.readline(MAX_LINE_BYTES), 1)
+    if head.get("type") != "recording":
+        raise RecordingUnreadable("it does not begin as a recording does")
+    if head.get("version") != VERSION:
+        raise RecordingUnreadable(f"it is of version {head.get('version')}, and {VERSION} is known")
+    number = 1
+    while text := file.readline(MAX_LINE_BYTES):
+        number += 1
+        if not text.endswith(b"\n"):
+            if len(text) == MAX_LINE_BYTES:
+                raise RecordingUnreadable(f"line {number} is too long")
+            return
+        yield _happening(_object(text, number), number)
+
+
+def _happening(told: dict[str, Any], number: int) -> Happening:
+    try:
+        return Happening(
+            Kind(told["type"]),
+            int(told["connection"]),
+            float(told["at"]),
+            base64.b64decode(told.get("frame", ""), validate=True),
+            None if told.get("node") is None else int(told["node"]),
+            str(told.get("by", "")),
+            str(told.get("api", "")),
+            int(told.get("version", -1)),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
+        raise RecordingUnreadable(f"line {number} says nothing that is known") from None
+
+
+def _object(text: bytes, number: int) -> dict[str, Any]:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise RecordingUnreadable(f"line {number} is no JSON object")
+    return told
+
+
+def _line(told: Mapping[str, JsonValue]) -> bytes:
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
