@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.main_process import Owner
-from broker.observability import logs
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
 from broker.process.service_manager import ServiceManager
 from broker.process.start_lines import start_lines
 from config import BrokerConfig
+from runtime import logs
 
 if TYPE_CHECKING:
     from broker.control.channel import Channel

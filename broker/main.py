@@ -143,8 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _serve(arguments: Arguments) -> int:
     gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
-    from broker.observability import logs
     from config import ConfigError, load
+    from runtime import logs
 
     logs.setup(arguments.log_level.upper(), json=arguments.log_format == "json")
     try:

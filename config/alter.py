@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.observability import logs
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, ELIGIBLE_LEADER_REPLICAS
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode
+from runtime import logs
 
 from .dynamic import check_dynamic
 from .errors import ConfigError

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from broker.external_readers.foreign_files import UnreadableFile, read_whole
 from config import BrokerConfig
 from config.errors import Problem
 from config.values import ConfigValue, Password
+from runtime.foreign_files import UnreadableFile, read_whole
 from security.key_stores import TYPES, Store, StoreRefused
 
 log = logging.getLogger(__name__)

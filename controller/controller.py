@@ -2,7 +2,8 @@
 
 A change is decided on the image (`metadata.*`, which changes nothing), appended to the metadata log as one batch,
 replayed into the image and carried out: partitions made or removed, configurations put in force. All that happens
-within one turn of the loop, but for partitions beyond the first few, which follow in the next turns (hosting.py).
+within one turn of the loop, but for partitions beyond the first few, which follow in the next turns
+(broker/metadata_publisher.py).
 Whoever asked is answered when that is done and the batch is on the disk; the disk is waited for off the loop, one sync
 for all that came meanwhile.
 

@@ -9,7 +9,7 @@ import logging
 import os
 from contextlib import nullcontext, suppress
 
-from broker.observability.logs import line_formatter
+from runtime.logs import line_formatter
 
 #: So much goes into a pipe as a whole or not at all (PIPE_BUF of Linux).
 _MOST_BYTES = 4096

@@ -7,7 +7,6 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 
 from __future__ import annotations
 
-from broker.observability import logs
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from config import BrokerConfig
@@ -31,6 +30,7 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from protocol.schema import Struct
+from runtime import logs
 
 _TYPES = (
     ResourceType.TOPIC,

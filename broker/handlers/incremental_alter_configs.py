@@ -7,7 +7,6 @@ of loggers (KIP-412). Each resource is changed as a whole or not at all, indepen
 from __future__ import annotations
 
 from broker.config_changes import Resource, alter
-from broker.observability import logs
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from config.alter import (
@@ -19,6 +18,7 @@ from config.alter import (
 from metadata.image import ResourceType
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct
+from runtime import logs
 
 
 @handles(INCREMENTAL_ALTER_CONFIGS)

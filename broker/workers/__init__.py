@@ -2,6 +2,6 @@
 
 The owner is the process that was started, and worker 0; the others are its children. `placement.py`, `view.py`: who has
 what, and how clients see it. `messages.py`, `link.py`: what owner and worker say to each other, and how it travels.
-`crew.py`, `member.py`, `pulse.py`, `forwarded.py`, `verifying.py`: the owner's side. `process.py`, `life.py`,
-`worker.py`, `data.py`, `requests.py`, `remote.py`: the worker's.
+`supervisor.py`, `handle.py`, `liveness.py`, `forwarded.py`, `verifying.py`: the owner's side. `process.py`,
+`lifecycle.py`, `worker.py`, `data.py`, `requests.py`, `remote.py`: the worker's.
 """

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import CannotStart, StartInterrupted
-from broker.observability import logs
 from broker.workers import process
 from broker.workers.forwarded import serve_forwarded
 from broker.workers.link import Link, LinkEnded
@@ -40,6 +39,7 @@ from broker.workers.verifying import verified
 from metadata.framing import encode_record
 from metadata.snapshot import image_records
 from protocol.errors import ErrorCode
+from runtime import logs
 from runtime.deferred import Deferred, settled
 from storage.errors import StorageError
 

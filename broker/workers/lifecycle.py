@@ -9,11 +9,11 @@ import threading
 
 from broker.broker import CannotStart
 from broker.lifecycle import collect_garbage_seldom, on_loop_exception
-from broker.observability import logs
 from broker.process.event_loop import new_event_loop
 from broker.workers.link import receive_first
 from broker.workers.messages import Begin, Refused
 from broker.workers.worker import Worker
+from runtime import logs
 
 log = logging.getLogger(__name__)
 

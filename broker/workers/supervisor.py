@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from broker.broker import StartInterrupted
 from broker.coordinators.transaction.markers import Marker
-from broker.observability import logs
 from broker.workers.handle import Member
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
@@ -29,6 +28,7 @@ from broker.workers.placement import worker_of
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage
 from protocol.errors import ErrorCode
+from runtime import logs
 from runtime.deferred import Deferred, settled
 from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory

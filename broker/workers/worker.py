@@ -14,7 +14,6 @@ from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.transaction.markers import append_marker
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
-from broker.observability import logs
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Row
 from broker.startup.node import Node
@@ -42,6 +41,7 @@ from controller.quorum import MetadataQuorum
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
+from runtime import logs
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory

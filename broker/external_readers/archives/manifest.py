@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.external_readers.foreign_files import UnreadableFile, read_whole
 from metadata.topic_names import name_problem
+from runtime.foreign_files import UnreadableFile, read_whole
 from storage.checkpoints import TopicPartition
 
 #: Below the archive's directory.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.external_readers.archives.manifest import ArchiveProgress, read_archive
-from broker.external_readers.foreign_files import UnreadableFile, reason, shown_names
+from runtime.foreign_files import UnreadableFile, reason, shown_names
 from storage.checkpoints import TopicPartition
 
 

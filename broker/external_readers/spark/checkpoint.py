@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from broker.external_readers.foreign_files import UnreadableFile, read_whole
+from runtime.foreign_files import UnreadableFile, read_whole
 from storage.checkpoints import TopicPartition
 
 Positions = Mapping[TopicPartition, int]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.external_readers.foreign_files import UnreadableFile, reason, shown_names
 from broker.external_readers.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
+from runtime.foreign_files import UnreadableFile, reason, shown_names
 from storage.checkpoints import TopicPartition
 
 #: Of a folder.

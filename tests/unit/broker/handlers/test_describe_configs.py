@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from broker.handlers.describe_configs import describe_configs
-from broker.observability import logs
 from metadata.configs import alter_config
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.schema import Struct
+from runtime import logs
 from tests.support.config_broker import ConfigBroker
 from tests.support.wire_frames import recorded_frames
 

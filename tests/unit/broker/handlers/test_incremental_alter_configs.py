@@ -7,7 +7,6 @@ import logging
 import pytest
 
 from broker.handlers.incremental_alter_configs import incremental_alter_configs
-from broker.observability import logs
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
@@ -15,6 +14,7 @@ from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
 )
 from protocol.schema import Struct
+from runtime import logs
 from runtime.deferred import Deferred
 from tests.support.config_broker import ConfigBroker
 from tests.support.wire_frames import recorded_frames

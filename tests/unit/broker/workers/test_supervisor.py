@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from broker.broker import StartInterrupted
-from broker.observability import logs
 from broker.workers.handle import Member
 from broker.workers.link import LinkEnded
 from broker.workers.messages import LogLevels, Records
 from broker.workers.placement import worker_of
 from broker.workers.supervisor import Crew
 from metadata.create_topics import NewTopic
+from runtime import logs
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.controllers import ControllerHarness

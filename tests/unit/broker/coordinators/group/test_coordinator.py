@@ -3,7 +3,6 @@
 import pytest
 
 from broker.network.java_address import java_address
-from broker.observability.kafka_loggers import meaning
 from coordinator.group.classic.state import GroupState
 from coordinator.group.deadlines import on_deadline
 from coordinator.group.records import GroupRecord
@@ -12,6 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from runtime.kafka_loggers import meaning
 from tests.support.group_broker import GroupBroker, code_of
 from tests.support.group_calls import commit, failing_for, fetched, heartbeat, join, stable_member
 

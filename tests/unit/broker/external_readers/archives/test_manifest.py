@@ -12,8 +12,8 @@ import pytest
 
 from broker.external_readers.archives import manifest
 from broker.external_readers.archives.manifest import read_archive
-from broker.external_readers.foreign_files import UnreadableFile
 from pybroker.archive.manifest import ArchivedFile, ArchivedRange, Manifest, encode
+from runtime.foreign_files import UnreadableFile
 from tests.support.archives import put_manifest
 
 ENDS = {("orders", 0): 10, ("orders", 1): 7, ("clicks", 12): 0}

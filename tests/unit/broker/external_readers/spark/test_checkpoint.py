@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.external_readers.foreign_files import UnreadableFile
 from broker.external_readers.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
+from runtime.foreign_files import UnreadableFile
 
 RECORDED = Path(__file__).parents[4] / "data" / "spark"
 ORDERS = {("orders", 0): 5, ("orders", 1): 5}

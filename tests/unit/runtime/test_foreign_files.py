@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.external_readers.foreign_files import (
+from runtime.foreign_files import (
     UnreadableFile,
     read_whole,
     reason,

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 ROOT = "root"
 ROOMS = (
     "broker",
-    "config",
     "broker.handlers",
     "broker.network",
+    "config",
+    "controller",
     "coordinator",
     "metadata",
     "protocol",
+    "runtime",
     "storage",
 )
 """Loggers that exist from the start, whether or not anything was logged there."""
@@ -132,7 +134,7 @@ def step_level(step: int) -> None:
 
 def levels() -> Mapping[str, str]:
     """All loggers by name, in order, with the level that each goes by: ours, Kafka's, and `root`."""
-    from broker.observability.kafka_loggers import KAFKA_LOGGERS
+    from runtime.kafka_loggers import KAFKA_LOGGERS
 
     names = {logger.name for logger in _ours()} | KAFKA_LOGGERS | {ROOT}
     return {name: _level_name(_logger(name).getEffectiveLevel()) for name in sorted(names)}
@@ -201,7 +203,7 @@ def _ours() -> list[logging.Logger]:
 
 def _logger(name: str) -> logging.Logger:
     """The logger that a name means, ours or Kafka's."""
-    from broker.observability.kafka_loggers import KAFKA_LOGGERS, meaning
+    from runtime.kafka_loggers import KAFKA_LOGGERS, meaning
 
     if name == ROOT:
         return logging.getLogger()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.observability import logs
-from broker.observability.kafka_loggers import KAFKA_LOGGERS, MEANINGS, meaning
 from config import Password
+from runtime import logs
+from runtime.kafka_loggers import KAFKA_LOGGERS, MEANINGS, meaning
 
 ROOT = Path(__file__).parents[4]
 
