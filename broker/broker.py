@@ -42,9 +42,9 @@ from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
 from runtime.clock import Clock
 from runtime.gate import Gate
-from runtime.process_pool import Workers
+from runtime.process_pool import ProcessPool
 from runtime.purgatory import Purgatory
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 from runtime.timers import Timers
 from runtime.turn import Turn
 from storage.errors import StorageError
@@ -133,13 +133,13 @@ class Broker(ABC):
         self.purgatory = Purgatory(self.timers, self.turn)
         self.dispatcher = make_dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
-        self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
         self.lazy_imports = LazyImports(self.dispatcher.rows, self.offload, self.timers)
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
-        self.handshakes = Offload(loop, _HANDSHAKE_THREADS, name="handshake")
+        self.handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")
         #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
-        self.lookups = Offload(loop, 1, name="host-lookup")
-        self.workers = Workers(_WORKERS, loop)
+        self.lookups = ThreadPool(loop, 1, name="host-lookup")
+        self.workers = ProcessPool(_WORKERS, loop)
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
         self.time_look_ups = TimeLookUps(self.workers, loop.call_soon)

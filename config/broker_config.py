@@ -206,11 +206,11 @@ class BrokerConfig:
         from .topics import default_log_config, known_keys, override_log_config
 
         if self._log_defaults is None:
-            self._log_defaults = default_log_config(self)
+            self._log_defaults = default_log_config(self._values)
         if not topic_overrides:
             return self._log_defaults
         self._tell_former(topic_overrides)
-        return override_log_config(self._log_defaults, known_keys(self), topic_overrides)
+        return override_log_config(self._log_defaults, known_keys(self._values), topic_overrides)
 
     def _tell_former(self, topic_overrides: Mapping[str, str]) -> None:
         """Warn of a topic key of former versions, once each."""
@@ -222,7 +222,7 @@ class BrokerConfig:
         """Raises ConfigError unless a topic may have these values beside those it has; None is no value (refused)."""
         from .topics import validate_topic_config
 
-        validate_topic_config(self, overrides, existing)
+        validate_topic_config(self._values, overrides, existing)
 
     @property
     def topic_defaults_keys(self) -> frozenset[str]:

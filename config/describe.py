@@ -109,7 +109,7 @@ def _broker_entry(config: BrokerConfig, name: str, texts: Mapping[str, str], syn
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Entry]:
     """All of a topic's values; overrides that this version does not know come last, with their values hidden."""
-    keys, values = known_keys(config), topic_values(config, overrides)
+    keys, values = known_keys(config.values), topic_values(config.values, overrides)
     entries = []
     for name in in_kafka_order(
         [

@@ -80,7 +80,7 @@ def load(
         found.refuse_if_wrong()
     config.warnings, config.notices = tuple(found.warnings), tuple(found.notices)
     try:
-        config.declared_topics = declared_topics(config)
+        config.declared_topics = declared_topics(config.values)
     except ConfigError as error:
         raise ConfigError(*(_with_origin(problem, settings) for problem in error.problems)) from None
     return config

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from config import BrokerConfig
+from config.broker_config import BrokerConfig
 from config.errors import Problem
 from config.values import ConfigValue, Password
 from runtime.foreign_files import UnreadableFile, read_whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -18,8 +18,8 @@ from .key import ConfigKey, KeyTable
 from .keys import LEGACY_TOPIC_KEYS, TOPIC_KEYS
 from .values import ConfigValue
 
-if TYPE_CHECKING:
-    from .broker_config import BrokerConfig
+Values: TypeAlias = Mapping[str, ConfigValue]
+"""Typed values by key. The values of a broker are those of all its keys (`BrokerConfig.values`)."""
 
 UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
 """segment.bytes without its lower limit; wins over it."""
@@ -43,14 +43,14 @@ class DeclaredTopic(msgspec.Struct, frozen=True):
     configs: Mapping[str, str]
 
 
-def known_keys(config: BrokerConfig) -> KeyTable:
+def known_keys(broker: Values) -> KeyTable:
     """Keys that a topic may have: those of today, and with `pybroker.legacy.versions` those of former versions."""
-    return _ALL_KEYS if config.get_bool("pybroker.legacy.versions") else TOPIC_KEYS
+    return _ALL_KEYS if broker["pybroker.legacy.versions"] else TOPIC_KEYS
 
 
-def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+def topic_values(broker: Values, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Typed values of all topic keys: the topic's own, else the broker's, else the default."""
-    return {**broker_defaults(config), **readable(known_keys(config), overrides)}
+    return {**broker_defaults(broker), **readable(known_keys(broker), overrides)}
 
 
 def readable(keys: KeyTable, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
@@ -66,28 +66,29 @@ def readable(keys: KeyTable, overrides: Mapping[str, str]) -> dict[str, ConfigVa
     return values
 
 
-def broker_defaults(config: BrokerConfig) -> dict[str, ConfigValue]:
+def broker_defaults(broker: Values) -> dict[str, ConfigValue]:
     """What a topic without configuration of its own has."""
-    values = {key: _broker_value(config, row) for key, row in TOPIC_KEYS.items()}
-    values |= {key: config.get(broker_key) for key, broker_key in _FORMER_DEFAULTS.items()}
-    values["retention.ms"] = retention_ms(config.values)
-    values["segment.ms"] = roll_ms(config.values)
-    values["segment.jitter.ms"] = roll_jitter_ms(config.values)
+    values = {key: _broker_value(broker, row) for key, row in TOPIC_KEYS.items()}
+    values |= {key: broker[broker_key] for key, broker_key in _FORMER_DEFAULTS.items()}
+    values["retention.ms"] = retention_ms(broker)
+    values["segment.ms"] = roll_ms(broker)
+    values["segment.jitter.ms"] = roll_jitter_ms(broker)
     return values
 
 
-def _broker_value(config: BrokerConfig, row: ConfigKey) -> ConfigValue:
+def _broker_value(broker: Values, row: ConfigKey) -> ConfigValue:
     for name, _ in row.synonyms:
-        value = config.get(name)
+        value = broker[name]
         if value is not None:
             return value
     return row.default
 
 
-def default_log_config(config: BrokerConfig) -> LogConfig:
+def default_log_config(broker: Values) -> LogConfig:
     """What logs work with whose topic has no configuration of its own."""
-    values = broker_defaults(config)
-    return LogConfig(**_log_fields(values), record_validation=config.get_str("pybroker.record.validation") or "header")
+    validation = broker["pybroker.record.validation"] or "header"
+    assert isinstance(validation, str)
+    return LogConfig(**_log_fields(broker_defaults(broker)), record_validation=validation)
 
 
 def override_log_config(defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str]) -> LogConfig:
@@ -106,21 +107,19 @@ def _log_fields(values: Mapping[str, ConfigValue]) -> dict[str, Any]:
     return chosen
 
 
-def validate_topic_config(
-    config: BrokerConfig, overrides: Mapping[str, str | None], existing: Mapping[str, str]
-) -> None:
+def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], existing: Mapping[str, str]) -> None:
     """Raises ConfigError as Kafka 4.3's LogConfig does, in its order: nulls, unknown keys, values, combinations."""
     nulls = sorted(key for key, text in overrides.items() if text is None)
     if nulls:
         raise ConfigError(rule(f"Null value not supported for topic configs: {','.join(nulls)}", nulls[0]))
     texts = {key: text for key, text in overrides.items() if text is not None}
-    keys = known_keys(config)
+    keys = known_keys(broker)
     for key in texts:
         if key not in keys:
             reason = "a topic key of former versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
             sentence = f"Unknown topic config name: {key}"
             raise UnknownKeyError(Problem(key, None, reason, "keys of topics", sentence=sentence))
-    values = topic_values(config, {key: text for key, text in existing.items() if key not in texts})
+    values = topic_values(broker, {key: text for key, text in existing.items() if key not in texts})
     for key, text in texts.items():
         value = keys[key].read(text)
         if isinstance(value, Problem):
@@ -144,29 +143,30 @@ def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, s
         raise ConfigError(rule(sentence, "remote.storage.enable"))
 
 
-def declared_topics(config: BrokerConfig) -> tuple[DeclaredTopic, ...]:
+def declared_topics(broker: Values) -> tuple[DeclaredTopic, ...]:
     """The topics of `pybroker.topics`: `name[:partitions[:key=value]...]`, parted by semicolons.
 
     A piece without `=` belongs to the value before it, as values may hold colons. Without a number of partitions the
     topic has num.partitions. Raises ConfigError for what could not be created.
     """
     declared: dict[str, DeclaredTopic] = {}
-    for entry in filter(None, map(str.strip, (config.get_str("pybroker.topics") or "").split(";"))):
-        topic = _declared_topic(config, entry)
+    for entry in filter(None, map(str.strip, str(broker["pybroker.topics"] or "").split(";"))):
+        topic = _declared_topic(broker, entry)
         if topic.name in declared:
             raise ConfigError(_undeclarable(entry, "the topic stands twice"))
         declared[topic.name] = topic
     return tuple(declared.values())
 
 
-def _declared_topic(config: BrokerConfig, entry: str) -> DeclaredTopic:
+def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
     name, *rest = (piece.strip() for piece in entry.split(":"))
     reason = name_problem(name)
     if reason is None and name in INTERNAL_TOPICS:
         reason = "an internal topic can not be declared"
     if reason is not None:
         raise ConfigError(_undeclarable(entry, reason))
-    partitions = config.get_int("num.partitions")
+    partitions = broker["num.partitions"]
+    assert isinstance(partitions, int)
     if rest and "=" not in rest[0]:
         count = rest.pop(0)
         if not count.isdecimal() or int(count) < 1:
@@ -182,7 +182,7 @@ def _declared_topic(config: BrokerConfig, entry: str) -> DeclaredTopic:
         else:
             raise ConfigError(_undeclarable(entry, f"{piece or 'nothing'} is no key=value"))
     try:
-        config.validate_topic_config(configs)
+        validate_topic_config(broker, configs, {})
     except ConfigError as error:
         raise ConfigError(_undeclarable(entry, str(error))) from None
     return DeclaredTopic(name, partitions, MappingProxyType(configs))

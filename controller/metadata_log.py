@@ -32,7 +32,7 @@ from protocol.records.control import ControlType, build_control_batch, control_t
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
 from runtime.deferred import Deferred
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 from storage.append.rules import AppendOrigin
 from storage.errors import CorruptFile, LogOffline
 from storage.log.partition_log import PartitionLog
@@ -187,7 +187,7 @@ class MetadataLog:
         self._bytes_since_snapshot += len(batch)
 
     def sync(
-        self, offload: Offload, now_ms: int, call_later: Callable[[int, Callable[[], None]], object]
+        self, offload: ThreadPool, now_ms: int, call_later: Callable[[int, Callable[[], None]], object]
     ) -> Deferred[None]:
         """Force all that is written now to the disk, off the loop. Fails with LogOffline.
 
@@ -217,7 +217,7 @@ class _Sync:
     def __init__(
         self,
         partition_log: PartitionLog,
-        offload: Offload,
+        offload: ThreadPool,
         now_ms: int,
         call_later: Callable[[int, Callable[[], None]], object],
     ) -> None:

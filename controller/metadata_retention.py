@@ -25,7 +25,7 @@ from controller.metadata_snapshot import (
 )
 from metadata.image import MetadataImage
 from runtime.deferred import Deferred
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.log.partition_log import PartitionLog
@@ -65,7 +65,7 @@ class MetadataRetention:
         metadata_log: MetadataLog,
         image: MetadataImage,
         config: BrokerConfig,
-        offload: Offload,
+        offload: ThreadPool,
         now_ms: Callable[[], int],
     ) -> None:
         self._log = metadata_log

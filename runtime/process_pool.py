@@ -1,4 +1,4 @@
-"""Workers: a few processes for what is heavy on the processor, results resolved on the loop.
+"""ProcessPool: a few processes for what is heavy on the processor, results resolved on the loop.
 
 A thread that computes would hold the interpreter, and the loop with it. A worker is a process of its own
 (storage/worker_process.py), started when it is first needed, by exec and never by a bare fork; it ends when it had
@@ -36,15 +36,15 @@ _READ_BYTES = 1 << 20
 _LINE_BYTES = 1 << 14
 
 
-class WorkerDied(Exception):
+class PoolProcessDied(Exception):
     """The process was gone before its job was done: killed, or out of memory."""
 
 
-class WorkersClosed(WorkerDied):
+class PoolClosed(PoolProcessDied):
     """The broker stops."""
 
 
-class Workers:
+class ProcessPool:
     """One pool. Its jobs are started in the order in which they were handed in, `size` at a time.
 
     Args:
@@ -69,22 +69,22 @@ class Workers:
         self._niceness = niceness
         self._idle_s = idle_s
         self._jobs: deque[_Job[object]] = deque()
-        self._workers: dict[_Worker, asyncio.TimerHandle | None] = {}  # those without a job have a timer
+        self._processes: dict[_PoolProcess, asyncio.TimerHandle | None] = {}  # those without a job have a timer
         self._closed = False
 
     @property
     def process_ids(self) -> list[int]:
         """The processes that there are now."""
-        return [each.process.pid for each in self._workers]
+        return [each.process.pid for each in self._processes]
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run `function` in a worker. It fails as the function does, or with WorkerDied.
+        """Run `function` in a worker. It fails as the function does, or with PoolProcessDied.
 
         A cancel takes the job back, and kills the process that is at it.
         """
         deferred: Deferred[T] = Deferred()
         if self._closed:
-            deferred.fail(WorkersClosed(self._name))
+            deferred.fail(PoolClosed(self._name))
             return deferred
         job: _Job[T] = _Job(deferred, (function, args, kwargs))
         deferred.on_cancel(lambda: self._cancel(job))
@@ -93,56 +93,56 @@ class Workers:
         return deferred
 
     def close(self) -> None:
-        """Kill the processes; what they were at, and what waits, fails with WorkersClosed."""
+        """Kill the processes; what they were at, and what waits, fails with PoolClosed."""
         self._closed = True
         jobs, self._jobs = self._jobs, deque()
-        for each in list(self._workers):
+        for each in list(self._processes):
             self._forget(each)
             if each.job is not None:
                 jobs.appendleft(each.job)
                 each.job = None
             each.kill()
         for job in jobs:
-            job.fail(WorkersClosed(self._name))
+            job.fail(PoolClosed(self._name))
 
     def _start_jobs(self) -> None:
         while self._jobs:
-            free = next((each for each in self._workers if each.job is None), None)
+            free = next((each for each in self._processes if each.job is None), None)
             if free is None:
-                if len(self._workers) >= self.size:
+                if len(self._processes) >= self.size:
                     return
                 try:
-                    free = _Worker(self._loop, self._name, self._niceness, self._on_free, self._on_death)
+                    free = _PoolProcess(self._loop, self._name, self._niceness, self._on_free, self._on_death)
                 except OSError as error:  # no descriptors, or no processes, left
-                    self._jobs.popleft().fail(WorkerDied(f"{self._name}: cannot be started: {error}"))
+                    self._jobs.popleft().fail(PoolProcessDied(f"{self._name}: cannot be started: {error}"))
                     continue
-            timer = self._workers.get(free)
+            timer = self._processes.get(free)
             if timer is not None:
                 timer.cancel()
-            self._workers[free] = None
+            self._processes[free] = None
             free.begin(self._jobs.popleft())
 
-    def _on_free(self, freed: _Worker) -> None:
-        if freed in self._workers:
-            self._workers[freed] = self._loop.call_later(self._idle_s, self._retire, freed)
+    def _on_free(self, freed: _PoolProcess) -> None:
+        if freed in self._processes:
+            self._processes[freed] = self._loop.call_later(self._idle_s, self._retire, freed)
             self._start_jobs()
 
-    def _on_death(self, dead: _Worker) -> None:
+    def _on_death(self, dead: _PoolProcess) -> None:
         self._forget(dead)
         if not self._closed:
             self._start_jobs()
 
-    def _retire(self, idle: _Worker) -> None:
+    def _retire(self, idle: _PoolProcess) -> None:
         self._forget(idle)
         idle.end()
 
-    def _forget(self, gone: _Worker) -> None:
-        timer = self._workers.pop(gone, None)
+    def _forget(self, gone: _PoolProcess) -> None:
+        timer = self._processes.pop(gone, None)
         if timer is not None:
             timer.cancel()
 
     def _cancel(self, job: _Job[T]) -> None:
-        for each in self._workers:
+        for each in self._processes:
             if each.job is job:
                 each.kill()
                 return
@@ -163,7 +163,7 @@ class _Job(Generic[T]):
         self.deferred.fail(error)
 
 
-class _Worker:
+class _PoolProcess:
     """One process and its three pipes, none of which the loop ever waits for."""
 
     def __init__(
@@ -171,8 +171,8 @@ class _Worker:
         loop: asyncio.AbstractEventLoop,
         name: str,
         niceness: int,
-        on_free: Callable[[_Worker], None],
-        on_death: Callable[[_Worker], None],
+        on_free: Callable[[_PoolProcess], None],
+        on_death: Callable[[_PoolProcess], None],
     ) -> None:
         self.job: _Job[object] | None = None
         self._loop = loop
@@ -289,7 +289,7 @@ class _Worker:
         job, self.job = self.job, None
         self._on_death(self)
         if job is not None:
-            job.fail(WorkerDied(f"{self._name}: the process ended before its job was done"))
+            job.fail(PoolProcessDied(f"{self._name}: the process ended before its job was done"))
 
     def _close(self) -> None:
         """Let go of the pipes and have the process's end taken note of, in a thread: it may come later."""

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Offload:
+class ThreadPool:
     """The pool. `queued_count` are the calls that were handed in and are not done."""
 
     def __init__(

@@ -15,7 +15,8 @@ from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
-from coordinator.group.classic.join import check_join, join_error, join_group, read_join
+from coordinator.group.classic.join import join_group
+from coordinator.group.classic.join_request import check_join, join_error, read_join
 from coordinator.group.shard import GroupEffects
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP

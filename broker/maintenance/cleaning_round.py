@@ -12,7 +12,7 @@ from typing import Protocol
 from broker.maintenance.log_scheduler import Background
 from runtime.clock import Clock
 from runtime.deferred import Deferred
-from runtime.process_pool import WorkerDied, Workers
+from runtime.process_pool import PoolProcessDied, ProcessPool
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.round import clean
@@ -69,7 +69,7 @@ class CleaningRound:
         self._in_thread = False
         self._work: Deferred[CleanResult] | None = None
 
-    def begin(self, workers: Workers) -> None:
+    def begin(self, workers: ProcessPool) -> None:
         """Give it to a worker; until it has ended, others leave the log alone."""
         self._log.cleaning = self.abort
         self._work = workers.submit(clean, self._job)
@@ -89,7 +89,7 @@ class CleaningRound:
     def _on_result(self, work: Deferred[CleanResult]) -> None:
         try:
             result = work.result()
-        except WorkerDied as died:
+        except PoolProcessDied as died:
             if not self._aborted:
                 log.warning("%s is not cleaned now: %s", self._log.name, died)
                 self._throw_away()

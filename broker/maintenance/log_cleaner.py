@@ -25,7 +25,7 @@ from broker.maintenance.cleaning_round import CleaningRound
 from broker.maintenance.log_scheduler import Background
 from config import BrokerConfig
 from runtime.deferred import Deferred
-from runtime.process_pool import Workers
+from runtime.process_pool import ProcessPool
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.selection import Cleanable, find_cleanable
@@ -86,7 +86,7 @@ class Cleaner:
         loop: AbstractEventLoop,
         timers: Timers,
         clock: Clock,
-        make_workers: Callable[[int], Workers] | None = None,
+        make_workers: Callable[[int], ProcessPool] | None = None,
     ) -> None:
         self._logs = logs
         self._background = background
@@ -94,13 +94,13 @@ class Cleaner:
         self._loop = loop
         self._timers = timers
         self._clock = clock
-        self._make_workers = make_workers or partial(Workers, loop=loop, name="cleaner", niceness=NICENESS)
+        self._make_workers = make_workers or partial(ProcessPool, loop=loop, name="cleaner", niceness=NICENESS)
         self.uncleanable: set[PartitionLog] = set()
         self.total = Cleaned()
         #: Where the dirty part of logs begins.
         self._offsets: dict[PartitionLog, int] = {}
         self._rounds: set[CleaningRound] = set()
-        self._workers: Workers | None = None
+        self._workers: ProcessPool | None = None
         self._timer: Timer | None = None
         self._looking = False
         self._look_again = False

@@ -27,7 +27,7 @@ from broker.maintenance.flush_times import FlushTimes
 from config import BrokerConfig
 from runtime.coalesced_sync import CoalescedSync
 from runtime.deferred import Deferred
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 from runtime.timers import Timer
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.errors import LogOffline
@@ -67,7 +67,7 @@ class Background:
         self._clock = clock
         self._queue: SimpleQueue[tuple[list[Task], Deferred[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
-        self._syncs = Offload(loop, _SYNC_THREADS, name="log-flush")
+        self._syncs = ThreadPool(loop, _SYNC_THREADS, name="log-flush")
         #: For whom retention waits, and who is told.
         self.holds = RetentionHolds(config)
         logs.unread_from = self.holds.unread_from

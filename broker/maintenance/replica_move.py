@@ -19,7 +19,7 @@ from uuid import uuid4
 from broker.replicas.partition import Partition
 from protocol.records.errors import RecordsError
 from runtime.deferred import Deferred
-from runtime.process_pool import WorkerDied
+from runtime.process_pool import PoolProcessDied
 from storage.directory_names import future_name
 from storage.errors import SourceUnreadable, StorageError
 from storage.log.directory import LogDirectory
@@ -189,7 +189,7 @@ class Move:
         try:
             copied = work.result()
             is_right = self._copied is not None or self._is_right(copied)
-        except WorkerDied as died:
+        except PoolProcessDied as died:
             self._try_again(died)
             return
         except Exception as error:

@@ -21,7 +21,7 @@ from broker.replicas.partition import Partition
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from runtime.deferred import Deferred
-from runtime.process_pool import Workers
+from runtime.process_pool import ProcessPool
 from storage.checkpoints import read_topic_id
 from storage.directory_names import delete_name, future_name
 from storage.log.directory import LogDirectory
@@ -55,12 +55,12 @@ class FutureReplica(msgspec.Struct, frozen=True):
 class ReplicaMoves:
     """All moves of a broker. Its methods belong to the event loop's thread. `make_workers`: a pool of so many."""
 
-    def __init__(self, broker: Broker, make_workers: Callable[[int], Workers] | None = None) -> None:
+    def __init__(self, broker: Broker, make_workers: Callable[[int], ProcessPool] | None = None) -> None:
         self.broker = broker
-        self._make_workers = make_workers or partial(Workers, loop=broker.loop, name="move", niceness=NICENESS)
+        self._make_workers = make_workers or partial(ProcessPool, loop=broker.loop, name="move", niceness=NICENESS)
         self._moves: dict[Key, Move] = {}
         self._replaced: list[ReplacedLog] = []
-        self._workers: Workers | None = None
+        self._workers: ProcessPool | None = None
         self._closed = False
 
     def start(self) -> None:

@@ -24,8 +24,8 @@ from protocol.records.batch import CODEC_MASK, HEADER_SIZE, parse_header
 from protocol.records.buffer import Buffer
 from runtime.clock import Clock
 from runtime.deferred import Deferred
-from runtime.process_pool import WorkerDied, Workers, WorkersClosed
-from runtime.thread_pool import Offload
+from runtime.process_pool import PoolClosed, PoolProcessDied, ProcessPool
+from runtime.thread_pool import ThreadPool
 from storage.append.opening import BatchToOpen, Opened, is_for_worker, open_in_worker
 from storage.append.placing import NotInPlace, PlacedBatch
 from storage.append.result import AppendResult
@@ -61,9 +61,9 @@ class Appends:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: ProcessPool,
         clock: Clock,
-        offload: Offload,
+        offload: ThreadPool,
         on_held: Callable[[int], None],
         on_queued: Callable[[int], None] = lambda change: None,
     ) -> None:
@@ -206,9 +206,9 @@ class _Append(_Step[AppendResult]):
     def _on_opened(self, config: LogConfig, job: Deferred[bytes | None]) -> None:
         try:
             self._opened = Opened(config, job.result())
-        except WorkersClosed as error:
+        except PoolClosed as error:
             self._opened = Opened(config, error=error)
-        except WorkerDied as error:
+        except PoolProcessDied as error:
             if self._attempts < _ATTEMPTS:
                 self.open()
                 return
@@ -340,7 +340,7 @@ class AppendQueue:
             except (BatchToOpen, NotInPlace):
                 step.open()
                 continue
-            except (StorageError, WorkerDied) as error:
+            except (StorageError, PoolProcessDied) as error:
                 outcome = partial(step.deferred.fail, error.with_traceback(None))  # its frames have the batch
             except Exception as error:
                 outcome = partial(step.deferred.fail, error)

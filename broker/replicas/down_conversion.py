@@ -24,7 +24,7 @@ from protocol.records.batch import LOG_OVERHEAD, entry_at
 from protocol.records.down_conversion import CUT_OFF_MESSAGE, Converted, convert_down
 from protocol.records.errors import RecordsError
 from runtime.deferred import Deferred, settled
-from runtime.process_pool import WorkerDied, WorkersClosed
+from runtime.process_pool import PoolClosed, PoolProcessDied
 from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 
@@ -213,10 +213,10 @@ class DownConversion:
     def _on_converted(self, job: Deferred[Converted]) -> None:
         try:
             converted = job.result()
-        except WorkersClosed as error:
+        except PoolClosed as error:
             self._leave(error)
             return
-        except WorkerDied as error:  # perhaps for what another one did
+        except PoolProcessDied as error:  # perhaps for what another one did
             if self._attempts < _ATTEMPTS:
                 self._submit()
             else:

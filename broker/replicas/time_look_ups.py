@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from runtime.deferred import Deferred
 from runtime.gate import Gate
-from runtime.process_pool import WorkerDied, Workers
+from runtime.process_pool import PoolProcessDied, ProcessPool
 from storage.log.batch_search import BatchSearch, Searched, search_file
 from storage.log.timestamps import Allowance, Steps
 
@@ -31,7 +31,7 @@ _A_TURN = 800
 class TimeLookUps:
     """Those of all requests; `allowance` is that of whichever has its turn. Belongs to the event loop's thread."""
 
-    def __init__(self, workers: Workers, call_soon: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, workers: ProcessPool, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.allowance = Allowance(0)
         self.gate = Gate(workers.size)
         self.workers = workers
@@ -113,7 +113,7 @@ class _LookUp(Generic[T]):
     def _on_searched(self, job: Deferred[Searched]) -> None:
         try:
             self._go_on = partial(self._steps.send, job.result())
-        except WorkerDied:  # perhaps of what is in the batch: it is not looked into again
+        except PoolProcessDied:  # perhaps of what is in the batch: it is not looked into again
             self._go_on = partial(self._steps.send, None)
         except Exception as error:
             self._go_on = partial(self._steps.throw, error)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from broker.requests.served_api import CannotLoad, Row
 from protocol.api_keys import ApiKey
 from runtime.deferred import Deferred
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _PAUSE_MS = 50
 class LazyImports:
     """Imports for one broker, which serves these rows. `on_done` is called when nothing is left to be loaded."""
 
-    def __init__(self, rows: Mapping[int, Row], offload: Offload, timers: Timers) -> None:
+    def __init__(self, rows: Mapping[int, Row], offload: ThreadPool, timers: Timers) -> None:
         self.on_done: Callable[[], object] = lambda: None
         self._rows = rows
         self._offload = offload

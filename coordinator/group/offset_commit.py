@@ -99,7 +99,7 @@ def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
 
 
-def hear_of(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
+def touch_member(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
     """A member of a classic group has committed: its session goes on."""
     group = shard.groups.get(group_id)
     if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
@@ -113,7 +113,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
     sign of life.
     """
     group_id = request.group_id
-    hear_of(shard, group_id, request.member_id, now)
+    touch_member(shard, group_id, request.member_id, now)
     plain = plain_commit(request, now)
     if plain is not None:
         if len(plain):

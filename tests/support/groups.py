@@ -9,7 +9,8 @@ from itertools import count
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.group.classic.heartbeat import heartbeat
-from coordinator.group.classic.join import check_join, join_error, join_group, read_join
+from coordinator.group.classic.join import join_group
+from coordinator.group.classic.join_request import check_join, join_error, read_join
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.deadlines import on_deadline, on_loaded

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.deferred import Deferred
-from runtime.process_pool import WorkerDied
+from runtime.process_pool import PoolProcessDied
 
 
 class InstantWorkers:
@@ -50,4 +50,4 @@ class InstantWorkers:
 
     def die(self, place: int = 0) -> None:
         """As `release`, but the process dies at it."""
-        self._jobs.pop(place)[1].fail(WorkerDied("killed"))
+        self._jobs.pop(place)[1].fail(PoolProcessDied("killed"))

@@ -19,7 +19,7 @@ from runtime.log_text import log_text
 
 if TYPE_CHECKING:
     from runtime.deferred import Deferred
-    from runtime.thread_pool import Offload
+    from runtime.thread_pool import ThreadPool
     from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Jwks:
         self,
         url: str,
         timers: Timers,
-        offload: Offload,
+        offload: ThreadPool,
         *,
         refresh_ms: int,
         backoff_ms: int,

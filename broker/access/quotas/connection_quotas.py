@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from metadata.replay import Delta
     from runtime.clock import Clock
     from runtime.deferred import Deferred
-    from runtime.thread_pool import Offload
+    from runtime.thread_pool import ThreadPool
 
 #: Addresses that are remembered.
 _MOST = 10_000
@@ -30,7 +30,7 @@ class ConnectionQuotas:
     """All addresses' quotas. `server.connection_quotas` is this while there are any, else None."""
 
     def __init__(
-        self, config: BrokerConfig, image: MetadataImage, server: Server, clock: Clock, lookups: Offload
+        self, config: BrokerConfig, image: MetadataImage, server: Server, clock: Clock, lookups: ThreadPool
     ) -> None:
         self._image = image
         self._server = server

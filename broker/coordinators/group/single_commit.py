@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.requests.prefix_cache import LearnedHeads
-from coordinator.group.offset_commit import hear_of, is_current
+from coordinator.group.offset_commit import is_current, touch_member
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
 from protocol.shortcuts.single_commit import FIRST_VERSION, SingleCommits
@@ -55,7 +55,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
         if groups.must_force(found.shard):
             return None
         now = groups.now()
-        hear_of(found.shard, single.group_id, single.member_id, now)
+        touch_member(found.shard, single.group_id, single.member_id, now)
         commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, *offsets),))
         return single.answer(correlation_id, offsets.partitions, groups.run_records(found, commit))
 

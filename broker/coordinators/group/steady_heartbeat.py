@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from broker.coordinators.group.coordinator import has_consumer_groups
 from broker.network.java_address import java_address
 from broker.requests.prefix_cache import LearnedHeads
-from coordinator.group.consumer.heartbeat import stay_silently
+from coordinator.group.consumer.heartbeat import refresh_session_if_unchanged
 from coordinator.group.modern.caller import Caller
 from protocol.errors import ErrorCode
 from protocol.shortcuts.steady_heartbeat import SteadyHeartbeats
@@ -40,7 +40,7 @@ def steady_heartbeat(broker: Broker, version: int) -> Callable[[Connection, memo
         if isinstance(shard, ErrorCode):
             return None
         caller = Caller(steady.client_id, java_address(connection.client_host))
-        interval_ms = stay_silently(shard, steady, caller, groups.now())
+        interval_ms = refresh_session_if_unchanged(shard, steady, caller, groups.now())
         if interval_ms is None:
             return None
         if steady.unlearned:

@@ -7,106 +7,29 @@ that comes back to a stable group is told to leave the assignment alone (KIP-814
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import msgspec
 from msgspec.structs import replace
 
 from coordinator.clock import Now
-from coordinator.effects import Waiter
 from coordinator.group.classic import rebalance
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.member import Member, MemberProtocol
+from coordinator.group.classic.join_request import Join, join_error
+from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
 from coordinator.group.refused import Refused
-from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
+from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
-from protocol.schema import Struct
 
 FIRST_VERSION_NEEDING_MEMBER_ID = 4
 FIRST_VERSION_SKIPPING_ASSIGNMENT = 9
 LONGEST_STRING_BYTES = 32_767
-
-
-class Join(msgspec.Struct, frozen=True):
-    """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none.
-
-    `may_describe`: whether who sent it may know of a topic; None: of all.
-    """
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: tuple[MemberProtocol, ...]
-    reason: str
-    client_id: str
-    client_host: str
-    fresh_uuid: str
-    waiter: Waiter
-    may_describe: Callable[[str], bool] | None = None
-
-    @property
-    def protocol_names(self) -> list[str]:
-        return [protocol.name for protocol in self.protocols]
-
-
-def join_error(code: ErrorCode, member_id: str) -> Struct:
-    """The answer to a join that fails."""
-    return JOIN_GROUP.response(error_code=code, member_id=member_id)
-
-
-def read_join(
-    request: Struct,
-    waiter: Waiter,
-    client_id: str | None,
-    client_host: str,
-    fresh_uuid: str,
-    may_describe: Callable[[str], bool] | None = None,
-) -> Join:
-    """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both.
-
-    Of protocols with one name the first counts. Kafka counts such a member twice for that name, and so may find that
-    all members can do what one of them cannot.
-    """
-    version = waiter.api_version
-    protocols: dict[str, bytes] = {}
-    for protocol in request.protocols:
-        protocols.setdefault(protocol.name, protocol.metadata)
-    return Join(
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.session_timeout_ms,
-        request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
-        request.protocol_type,
-        tuple(MemberProtocol(name, metadata) for name, metadata in protocols.items()),
-        request.reason or "not provided",
-        client_id or "",
-        client_host,
-        fresh_uuid,
-        waiter,
-        may_describe,
-    )
-
-
-def check_join(settings: GroupSettings, join: Join) -> ErrorCode:
-    """What can be said of a join without knowing its group: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, or NONE."""
-    if not join.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    if not settings.min_session_timeout_ms <= join.session_timeout_ms <= settings.max_session_timeout_ms:
-        return ErrorCode.INVALID_SESSION_TIMEOUT
-    return ErrorCode.NONE
 
 
 def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -> None:

@@ -7,12 +7,11 @@ has to join again, gives partitions up by joining without them, and takes its ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
+from coordinator.group.classic.join_request import Join
 from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from coordinator.group.consumer import checks
 from coordinator.group.consumer.downgrade import can_downgrade_by_replacing, downgrade
@@ -33,9 +32,6 @@ from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.leave_group import MemberResponse
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
-
-if TYPE_CHECKING:
-    from coordinator.group.classic.join import Join
 
 FIRST_VERSION_NEEDING_MEMBER_ID = 4
 

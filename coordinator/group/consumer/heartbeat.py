@@ -84,7 +84,7 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     """
     if request.topic_partitions is not None or not tells_of_nothing(request):
         return None
-    interval_ms = stay_silently(shard, request, caller, now)
+    interval_ms = refresh_session_if_unchanged(shard, request, caller, now)
     if interval_ms is None:
         return None
     return new_response(
@@ -92,7 +92,9 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     )
 
 
-def stay_silently(shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now) -> int | None:
+def refresh_session_if_unchanged(
+    shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now
+) -> int | None:
     """`stay` for the sender of a request that says no more: the heartbeat interval of its answer, in ms."""
     member_id, epoch = sender.member_id, sender.member_epoch
     group = shard.groups.get(sender.group_id)

@@ -38,7 +38,7 @@ def test_ms_count_before_minutes_and_minutes_before_hours(tmp_path: Path) -> Non
     seen = []
     for text in ("", "log.retention.hours=24", "log.retention.minutes=300", "log.retention.ms=1000"):
         file.write_text(file.read_text() + text + "\n" if file.exists() else text + "\n")
-        seen.append(default_log_config(load(file)).retention_ms)
+        seen.append(default_log_config(load(file).values).retention_ms)
 
     assert seen == [168 * 3_600_000, 24 * 3_600_000, 300 * 60_000, 1000]
 

@@ -15,7 +15,7 @@ from config import Password
 from runtime import logs
 from runtime.kafka_loggers import KAFKA_LOGGERS, MEANINGS, meaning
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -173,10 +173,10 @@ def test_meanings(name: str, ours: str) -> None:
     assert meaning(name) == ours
 
 
-def test_a_meaning_is_a_logger_that_something_is_logged_by() -> None:
-    """By its own name or one below it; quotas log nothing, and are not to mean all of the broker."""
+def test_each_meaning_is_a_logger_that_code_logs_by() -> None:
+    """Code logs by its name or by one below it. Quotas log nothing, and must not set the level of all of the broker."""
     used = set()
-    for path in ROOT.glob("broker/**/*.py"):
+    for path in (path for room in logs.ROOMS if "." not in room for path in ROOT.glob(f"{room}/**/*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         used |= {given or module for given in re.findall(r"getLogger\((?:__name__|\"([\w.]+)\")\)", path.read_text())}
 

@@ -1,4 +1,4 @@
-"""Workers: jobs in processes of their own, results on the loop. The processes are real ones."""
+"""ProcessPool: jobs in processes of their own, results on the loop. The processes are real ones."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ import time
 import pytest
 
 from broker.process.event_loop import new_event_loop
-from runtime.process_pool import WorkerDied, Workers, WorkersClosed
+from runtime.process_pool import PoolClosed, PoolProcessDied, ProcessPool
 from storage.errors import RecordTooLarge
 from storage.log_config import LogConfig
 from tests.support.processes import is_alive
@@ -51,7 +51,7 @@ def test_values_errors_and_big_messages_come_back(run):
     """A job runs in another process; 5 MB pass in both directions; an exception keeps its fields."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         big = os.urandom(5 << 20)
         results = [workers.submit(os.getpid), workers.submit(bytes.__add__, big, b"x")]
         failing = workers.submit(divmod, 1, 0)
@@ -71,7 +71,7 @@ def test_a_job_that_cannot_be_sent_fails_alone(run):
     """It is packed in its turn: until then what it is about is there once."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         jobs = [workers.submit(lambda: 1), workers.submit(divmod, 7, 2), workers.submit(lambda: 2)]
         assert await outcome(jobs[1]) == (3, 1)
         for each in (jobs[0], jobs[2]):
@@ -88,7 +88,7 @@ def test_jobs_start_in_order_and_so_many_at_a_time(run, tmp_path):
     os.mkfifo(fifo)
 
     async def life(loop):
-        workers = Workers(2, loop)
+        workers = ProcessPool(2, loop)
         done = []
         calls = [(os.open, str(fifo), os.O_RDONLY), (time.sleep, 0), (time.sleep, 0)]  # the first waits for a writer
         jobs = [workers.submit(*call) for call in calls]
@@ -109,12 +109,12 @@ def test_a_killed_worker_fails_its_job_and_the_next_gets_a_new_one(run, caplog):
     """Only the job that it was at; the others go on."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         (pid,) = [await outcome(workers.submit(os.getpid))]
         lost, kept = workers.submit(time.sleep, 60), workers.submit(os.getpid)
         os.kill(pid, signal.SIGKILL)
 
-        with pytest.raises(WorkerDied):
+        with pytest.raises(PoolProcessDied):
             await outcome(lost)
         assert pid != await outcome(kept)
         await ended(pid)
@@ -129,7 +129,7 @@ def test_a_cancelled_job_is_not_done(run):
     """One that waits is taken back, one under way is killed with its process."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         running, waiting, last = (workers.submit(*job) for job in ((time.sleep, 60), (time.sleep, 60), (os.getpid,)))
         waiting.cancel()
@@ -146,7 +146,7 @@ def test_an_idle_worker_ends_and_comes_back(run):
     """After its time; a job that comes before that time has it stay."""
 
     async def life(loop):
-        workers = Workers(1, loop, idle_s=0.5)
+        workers = ProcessPool(1, loop, idle_s=0.5)
         first = await outcome(workers.submit(os.getpid))
         assert first == await outcome(workers.submit(os.getpid))
         await ended(first)
@@ -162,14 +162,14 @@ def test_close_ends_all_and_fails_what_is_left(run):
     """What is under way, what waits, and what comes later."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         jobs = [workers.submit(time.sleep, 60), workers.submit(time.sleep, 60)]
         workers.close()
         jobs.append(workers.submit(abs, 1))
 
         for job in jobs:
-            with pytest.raises(WorkersClosed):
+            with pytest.raises(PoolClosed):
                 await outcome(job)
         await ended(pid)
 
@@ -180,7 +180,7 @@ def test_signals_for_the_group_are_none_of_its_business(run, caplog):
     """Ctrl-C and `kill` of the whole group: the broker decides; and nothing is printed."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         pid = await outcome(workers.submit(os.getpid))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(pid, number)
@@ -199,7 +199,7 @@ def test_what_it_prints_is_a_line_of_the_log(run, caplog):
     """Standard output too: it must not come between two results."""
 
     async def life(loop):
-        workers = Workers(1, loop, name="re-encoder")
+        workers = ProcessPool(1, loop, name="re-encoder")
         await outcome(workers.submit(print, "to standard output", flush=True))
         await outcome(workers.submit(os.write, 2, b"to standard error\n"))
         while "standard error" not in caplog.text:
@@ -217,7 +217,7 @@ def test_niceness_is_added(run):
     """A cleaner steps back behind the loop."""
 
     async def life(loop):
-        workers = Workers(1, loop, niceness=3)
+        workers = ProcessPool(1, loop, niceness=3)
 
         assert os.nice(0) + 3 == await outcome(workers.submit(os.nice, 0))
         workers.close()
@@ -229,7 +229,7 @@ def test_storage_errors_pass(run):
     """The broker's table of error codes sees the class that was raised."""
 
     async def life(loop):
-        workers = Workers(1, loop)
+        workers = ProcessPool(1, loop)
         result = await outcome(workers.submit(RecordTooLarge, 3, 2))
 
         assert (RecordTooLarge, 3, 2) == (type(result), result.size_bytes, result.limit_bytes)
@@ -240,9 +240,9 @@ def test_storage_errors_pass(run):
 
 _PARENT = """
 import asyncio, os, signal, sys, time
-from runtime.process_pool import Workers
+from runtime.process_pool import ProcessPool
 async def life():
-    workers = Workers(1, asyncio.get_running_loop())
+    workers = ProcessPool(1, asyncio.get_running_loop())
     workers.submit(os.getpid).add_done_callback(lambda done: print(done.result(), flush=True))
     workers.submit(time.sleep, 600)
     await asyncio.sleep(600)

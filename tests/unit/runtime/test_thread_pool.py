@@ -1,9 +1,9 @@
-"""Offload: calls in a pool of threads, results on the loop."""
+"""ThreadPool: calls in a pool of threads, results on the loop."""
 
 import asyncio
 import threading
 
-from runtime.thread_pool import Offload
+from runtime.thread_pool import ThreadPool
 
 
 def test_results_and_errors_come_back_on_the_loop():
@@ -12,7 +12,7 @@ def test_results_and_errors_come_back_on_the_loop():
     async def life():
         loop = asyncio.get_running_loop()
         changes = []
-        offload = Offload(loop, 2, changes.append)
+        offload = ThreadPool(loop, 2, changes.append)
         finished = asyncio.Event()
         threads = []
 

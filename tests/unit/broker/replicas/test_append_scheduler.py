@@ -41,7 +41,7 @@ from tests.support.scale import scaled
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """Workers do nothing until they are told to."""
+    """The pool runs nothing until the test says so."""
     made = DataBroker(tmp_path)
     made.workers.held = True
     yield made

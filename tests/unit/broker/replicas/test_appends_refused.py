@@ -12,7 +12,7 @@ from broker.requests.dispatcher import CloseConnection
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
 from runtime.deferred import Deferred
-from runtime.process_pool import WorkersClosed
+from runtime.process_pool import PoolClosed
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 from tests.support.held_appends import COMPACTED, GZIP, LARGE, answer, batch, delete, send
@@ -20,7 +20,7 @@ from tests.support.held_appends import COMPACTED, GZIP, LARGE, answer, batch, de
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """Workers do nothing until they are told to."""
+    """The pool runs nothing until the test says so."""
     made = DataBroker(tmp_path)
     made.workers.held = True
     yield made
@@ -68,7 +68,7 @@ def test_workers_that_are_closed_refuse_at_once(broker: DataBroker) -> None:
 
     def submit(*_: object) -> Deferred[Any]:
         deferred: Deferred[Any] = Deferred()
-        deferred.fail(WorkersClosed("worker"))
+        deferred.fail(PoolClosed("worker"))
         return deferred
 
     partition = broker.topic(config=GZIP)
