@@ -56,7 +56,7 @@ fuzz: $(VENV)/.develop ## fuzz all that reads bytes of others, FUZZ_MINUTES of t
 soak: $(VENV)/.develop ## all kinds of load, with kills, for SOAK_MINUTES (20): nothing lost, all flat; draws .cache/soak/soak.svg
 	$(BIN)/python -m tests.soak --minutes $${SOAK_MINUTES:-20} $(ARGS)
 
-bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/benchmarks.md (ARGS=NAME: another benchmark)
+bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/how-it-works/benchmarks.md (ARGS=NAME: another benchmark)
 	$(BIN)/python -m bench $(ARGS)
 
 bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (ARGS=--update: what is now is the baseline)

@@ -10,7 +10,7 @@ besides. Apache Kafka comes from its jars, which are fetched once, and runs on t
 of its own start script. A ratio above 1 says that pybroker is better. What is read lies in the page cache, but where it
 says cold.
 
-All of it is written to docs/benchmarks.md and docs/benchmarks.svg; what is only some of it is only printed.
+A whole run is written to docs/how-it-works/benchmarks.md and benchmarks.svg beside it; a partial run is only printed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench.comparison.session import Session, figure
 from bench.comparison.table import put_between_marks, table
 from bench.comparison.usage import cpu_seconds, memory_mb
 
-_DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+_DOCUMENT = Path(__file__).parents[1] / "docs" / "how-it-works" / "benchmarks.md"
 _PICTURE = _DOCUMENT.with_suffix(".svg")
 _IDLE_S = 3
 

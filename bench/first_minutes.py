@@ -2,7 +2,7 @@
 
 What a new user types, in an empty folder, with what it prints and how long it takes: a virtual environment, the install
 from the project's folder with pip's cache as it is, a broker, a topic, a record in and out. It writes
-docs/first-minutes.md between its marks, or prints it with --print. Port 9092 has to be free.
+docs/how-it-works/first-minutes.md between its marks, or prints it with --print. Port 9092 has to be free.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.comparison.machine import commit
 from bench.comparison.table import put_between_marks
 
 _ROOT = Path(__file__).parents[1]
-_PAGE = _ROOT / "docs/first-minutes.md"
+_PAGE = _ROOT / "docs/how-it-works/first-minutes.md"
 _LIMIT_S = 300
 #: Each step has a shell of its own.
 _ACTIVATED = "[ ! -e .venv/bin/activate ] || . .venv/bin/activate"

@@ -47,7 +47,7 @@ For programs that start a broker, such as tests:
   --until-stdin-ends    end cleanly when standard input does: where that is a pipe, whoever started the broker takes it
                         along
   --control             with --ephemeral: the same, and take commands from standard input until then, answered on
-                        standard output, as lines of JSON: faults, time, background work (docs/testing.md)"""
+                        standard output, as lines of JSON: faults, time, background work (docs/reference/testing.md)"""
 
 _FLAGS = {
     "--strict": "strict",

@@ -155,7 +155,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
-        "For Apache Kafka on the same data: docs/interchange.md",
+        "For Apache Kafka on the same data: docs/reference/interchange.md",
         ("process.roles", "controller.listener.names", "controller.quorum.bootstrap.servers"),
     ),
 )

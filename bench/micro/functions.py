@@ -1,7 +1,7 @@
 """The functions that are measured: each makes ready what it needs, in a folder for itself, and returns what to call.
 
-They are those of docs/hot-path.md that do most of the work, alone, and both paths as a whole from the frame to the
-answer. Calls leave no trace that later ones would notice, but for logs that grow.
+They are those of docs/how-it-works/hot-path.md that do most of the work, alone, and both paths as a whole from the
+frame to the answer. Calls leave no trace that later ones would notice, but for logs that grow.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pybroker.pipeline.values import Key, alternatives, keys
 
 _HEAD = """# Keys of a pipeline's specification
 
-Written by `python -m pybroker.pipeline.reference`. [pipeline.md](../pipeline.md) says how they work together. NAME
+Written by `python -m pybroker.pipeline.reference`. [Pipelines](../reference/pipeline.md) shows them together. NAME
 stands for a name of your choice.
 
 | key | default | what it is |

@@ -30,12 +30,19 @@ from tests.support.ports import free_port
 from tests.support.toolchains import require
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").rglob("*.md"))]
+PAGES = [
+    "README.md",
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for room in ("start", "guides")
+        for path in (ROOT / "docs" / room).rglob("*.md")
+    ),
+]
 
 _README = "tests/conformance/test_readme.py runs it"
 _STARTS = "starts a broker, which the test does with its own port"
 _TOOLS = "Apache Kafka's tools: tests/conformance/test_readme.py runs these lines"
-#: (page, first words of a block, where pages of guides/ are by name) -> why it is not run.
+#: (page, below docs/guides/ or from the root; first words of a block) -> why it is not run.
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "make run"): "the Makefile's verbs: make test is what runs this",
     ("README.md", "from kafka import"): _README,
@@ -43,8 +50,8 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "import asyncio"): _README,
     ("README.md", "kafka-topics.sh"): _README,
     ("README.md", "from pyspark.sql"): _README,
-    ("start.md", "make run"): _STARTS,
-    ("start.md", ".venv/bin/pip install"): "installs, by the network",
+    ("docs/start/five-minutes.md", "make run"): _STARTS,
+    ("docs/start/five-minutes.md", ".venv/bin/pip install"): "installs, by the network",
     ("clients/librdkafka.md", "echo hello | kcat"): "needs kcat",
     ("clients/java.md", "kafka-topics.sh"): _TOOLS,
     ("spark.md", "pybroker pipeline"): "starts Spark: tests/conformance/test_pipeline.py does",

@@ -1,4 +1,4 @@
-"""The lines of docs/interchange.md make the shipped configuration one for both brokers."""
+"""The lines of docs/reference/interchange.md make the shipped configuration one for both brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def properties(port: int, quorum_port: int) -> Mapping[str, str]:
     """The shipped file with the lines of the page, but for the ports and the data's place."""
-    page = (ROOT / "docs/interchange.md").read_text()
+    page = (ROOT / "docs/reference/interchange.md").read_text()
     block = re.search(r"```properties\n(.*?)```", page, re.DOTALL)
     assert block is not None
     text = f"{(ROOT / 'config/server.properties').read_text()}\n{block[1]}"

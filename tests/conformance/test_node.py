@@ -26,8 +26,8 @@ def test_kafkajs_round_trip(reference: RunningBroker, name: str, codec: str) -> 
 
 
 def test_broker_of_a_node_programs_own(tmp_path: Path) -> None:
-    """The lines of docs/testing.md: it starts one, reads where it is, writes, reads, and stops it."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text()
+    """The lines of docs/reference/testing.md: it starts one, reads where it is, writes, reads, and stops it."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "testing.md").read_text()
     (lines,) = re.findall(r"^```js\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     node, program = node_program(DIRECTORY, "round_trip.js")
     script = Path(program).with_name(f"own_broker_{os.getpid()}.js")  # beside its packages

@@ -21,7 +21,7 @@ from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.spark_sources import EPOCH_MS, Job, fill_topic, opened, sorted_rows
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "spark.md"
 COUNT = scaled(200)
 TOPIC = "spark-sources"
 PARTITIONS = 3
@@ -276,7 +276,7 @@ def test_lines_of_the_page_run(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """docs/spark.md, with another broker, topic and directories."""
+    """docs/reference/spark.md, with another broker, topic and directories."""
     small.create_topic(f"{name}-copy")
     fill(broker, name, range(3))
     [lines] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

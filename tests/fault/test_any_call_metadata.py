@@ -125,7 +125,7 @@ def test_metadata_log_and_any_call(how: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(min(20, scaled(3))))
 def test_metadata_log_and_power_loss(seed: int, tmp_path: Path) -> None:
-    """P6 of docs/durability.md: what was answered is on the disk."""
+    """P6 of docs/reference/durability.md: what was answered is on the disk."""
     journal = Journal()
     live = tmp_path / "live"
     answered: list[tuple[int, str]] = []

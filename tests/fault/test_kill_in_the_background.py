@@ -53,7 +53,7 @@ def settled_log(client: DataClient) -> tuple[int, int, dict[int, bytes]]:
 
 
 def test_kill_during_retention_with_every_append_forced(broker: OurBroker) -> None:
-    """W3, R1, D1 of storage/README.md, K4 of docs/durability.md."""
+    """W3, R1, D1 of storage/README.md, K4 of docs/reference/durability.md."""
     dice = random.Random(5)
     written: dict[int, bytes] = {}
     with DataClient(HOST, broker.port) as client:

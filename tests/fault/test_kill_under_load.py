@@ -41,7 +41,7 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-#: The modes of docs/durability.md: answers that do not wait for the disk, and answers that do.
+#: The modes of docs/reference/durability.md: answers that do not wait for the disk, and answers that do.
 MODES = {"page-cache": {}, "group-commit": {"log.flush.interval.messages": "1"}}
 
 

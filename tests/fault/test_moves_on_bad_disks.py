@@ -103,7 +103,7 @@ class Story:
 def check(home: Path, story: Story, promised: int) -> None:
     """A start with a disk that works: nothing of what was promised is missing, and the move comes to its end.
 
-    Above that there may be gaps (docs/durability.md), and nothing out of order.
+    Above that there may be gaps (docs/reference/durability.md), and nothing out of order.
     """
     again = Moving(home, LOCAL, CONFIG)
     found = again.values_now()

@@ -1,7 +1,7 @@
 """The machine loses its power: at any call, with any part of what was not forced to the disk lost or out of order.
 
-What is promised then stands in docs/durability.md. Here for logs, checkpoints and directories as a broker uses them;
-test_power_loss_broker.py has a whole broker.
+docs/reference/durability.md says what is promised then. Here for logs, checkpoints and directories as a broker uses
+them; test_power_loss_broker.py has a whole broker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole broker loses its power under load: what docs/durability.md promises is there, nothing is made up.
+"""A whole broker loses its power under load: what docs/reference/durability.md promises is there, nothing is made up.
 
 One run of a broker is noted call by call; at moments of it, mostly just before a sync ends, the disk is put together as
 it may have been left, and a broker started on it.

@@ -209,10 +209,12 @@ def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, t
 
 
 def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
-    """The fixtures are there without an import, names stay the project's; so with the first test of docs/testing.md."""
+    """Fixtures need no import and names stay the project's, in the first test of docs/reference/testing.md too."""
     environment = Environment(tmp_path / "installed", wheelhouse)
     environment.install("pip", str(built[".whl"]), "pytest", "confluent-kafka")
-    first = re.search(r"^```python\n(.*?)^```", (ROOT / "docs/testing.md").read_text(), re.MULTILINE | re.DOTALL)
+    first = re.search(
+        r"^```python\n(.*?)^```", (ROOT / "docs/reference/testing.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     assert first is not None
     project = tmp_path / "project"
     for name, text in {**PROJECT, "test_guide.py": first[1]}.items():

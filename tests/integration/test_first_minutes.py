@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.first_minutes import STEPS, take
 from tests.support.ports import free_port
 
-PAGE = (Path(__file__).parents[2] / "docs/first-minutes.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/how-it-works/first-minutes.md").read_text()
 SHOWN = re.search(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 INSTALLING = 2
 

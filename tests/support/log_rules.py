@@ -14,7 +14,7 @@ from tests.support.logs import read_all
 def check_rules(log: PartitionLog, removed_below: int = 0) -> list[Record]:
     """Check a log that was opened, by its files and by what readers get; the records from its start on.
 
-    `removed_below`: what lies below was removed once, and may be there again or not (docs/durability.md).
+    `removed_below`: what lies below was removed once, and may be there again or not (docs/reference/durability.md).
     """
     _check_files(log)
     records = read_all(log)

@@ -1,7 +1,7 @@
-"""`python -m handbook`: build the site into .cache/site, from the project's root; any warning is an error.
+"""`python -m tools.site`: build the site into .cache/site, from the project's root; any warning is an error.
 
-python -m handbook --serve           at http://127.0.0.1:8000, renewed as pages change
-python -m handbook --site-dir DIR    build into another folder
+python -m tools.site --serve           at http://127.0.0.1:8000, renewed as pages change
+python -m tools.site --site-dir DIR    build into another folder
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str]) -> int:
     """Run MkDocs; return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m handbook", description="Build the documentation's site.")
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description="Build the documentation's site.")
     parser.add_argument("--serve", action="store_true", help="show it at http://127.0.0.1:8000 instead")
     parser.add_argument("--site-dir", default=".cache/site", metavar="DIR", help="where it goes (.cache/site)")
     options = parser.parse_args(arguments)

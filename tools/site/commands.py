@@ -18,11 +18,11 @@ _PAGES = {
     "pipeline": "pipeline.md",
     "kafka-home": "test-suites.md",
     **dict.fromkeys(("archive", "restore"), "archive.md"),
-    **dict.fromkeys(OFFLINE, "tools.md"),
+    **dict.fromkeys(OFFLINE, "data-tools.md"),
     **dict.fromkeys(("conformance", "explain", "record", "replay"), "wire.md"),
     "mirror": "mirror.md",
-    **dict.fromkeys(("completion", "man"), "commands.md"),
-    "stop": "guides/operate.md",
+    **dict.fromkeys(("completion", "man"), "cluster-commands.md"),
+    "stop": "../guides/operate.md",
 }
 
 
@@ -58,14 +58,14 @@ def _index() -> str:
             table(("command", "what it does"), (serve, *rows)),
             "\n## All of them at a glance\n\n",
             code(USAGE),
-            "\n[For a cluster](../../commands.md) and [for a data directory](../../tools.md) tell how they are used.\n",
+            "\nHow they are used: [on a cluster](../cluster-commands.md), [on a data directory](../data-tools.md).\n",
         )
     )
 
 
 def _page(command: str, parser: argparse.ArgumentParser) -> str:
-    guide = _PAGES.get(command, "commands.md")
-    return f"{_section(parser, '#')}\n[How it is used](../../{guide})\n"
+    guide = _PAGES.get(command, "cluster-commands.md")
+    return f"{_section(parser, '#')}\n[How it is used](../{guide})\n"
 
 
 def _section(parser: argparse.ArgumentParser, level: str) -> str:

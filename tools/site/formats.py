@@ -39,7 +39,7 @@ The wrapper has the offset of its last message, so that whoever looks for an off
 had to write each inner offset, and so to compress the set again; since v1 it changes the wrapper's alone: offset in the
 partition = the wrapper's offset - the last inner offset + the inner offset.
 """
-_CONSOLE = "The [console](../../console.md) shows any batch, record and index entry of a log in this way.\n"
+_CONSOLE = "The [console](../console.md) shows any batch, record and index entry of a log in this way.\n"
 
 
 def format_pages() -> dict[str, str]:

@@ -31,11 +31,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Fill the menu: the commands, the decisions, and pages that nobody has given a place."""
     assert config.nav is not None
     named = set(_paths(config.nav))
-    for section in config.nav:
-        for items in section.values():
-            if isinstance(items, list):
-                _fill(items, named)
-    others = sorted(_written("*.md") - named)
+    _fill(config.nav, named)
+    others = sorted(_written("**/*.md") - _written("decisions/*.md") - named)
     if others:
         config.nav.append({"More": others})
     return config

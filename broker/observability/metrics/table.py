@@ -21,7 +21,7 @@ PRODUCE_REQUESTS = kafka("server", "BrokerTopicMetrics", "TotalProduceRequestsPe
 FETCH_REQUESTS = kafka("server", "BrokerTopicMetrics", "TotalFetchRequestsPerSec", (), "Fetch requests.")
 REQUESTS = kafka("network", "RequestMetrics", "RequestsPerSec", ("request", "version"), "Requests, by API and version.")
 _PHASES = {
-    "LocalTimeMs": "What the handlers of requests took, in milliseconds: of some requests (docs/monitoring.md).",
+    "LocalTimeMs": "Milliseconds in the handlers, for a sample of the requests (docs/reference/monitoring.md).",
     "RemoteTimeMs": "What those requests then waited for: records, the disk, other members of a group.",
     "ResponseQueueTimeMs": "How long their answers then waited for the end of the event loop's turn.",
     "ResponseSendTimeMs": "How long it then took to send them.",

@@ -28,7 +28,7 @@ PRESETS = {
         rf'"(?:(?<method>[^\s"]+) (?<path>\S+) (?<protocol>(?!"){_QUOTED})|{_QUOTED})" '
         rf'(?<status>\d{{3}}) (?<bytes>\d+) "(?<referer>{_QUOTED})" "(?<user_agent>{_QUOTED})"',
     ),
-    # Of a log_format with escape=json that docs/pipeline.md shows
+    # Of a log_format with escape=json that docs/reference/pipeline.md shows
     "nginx_json": Preset(
         "json",
         "time STRING, remote_addr STRING, method STRING, path STRING, status INT, bytes BIGINT, referer STRING, "

@@ -13,7 +13,7 @@ from bench import first_minutes
 from bench.comparison.table import put_between_marks
 from bench.first_minutes import STEPS, Done, take, transcript
 
-PAGE = Path(__file__).parents[3] / "docs/first-minutes.md"
+PAGE = Path(__file__).parents[3] / "docs/how-it-works/first-minutes.md"
 
 
 def test_steps_are_taken_in_one_folder_and_environment(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a warm Produce and a warm Fetch pass is what docs/hot-path.md says, and no more calls than it allows."""
+"""A warm Produce and a warm Fetch pass the functions that docs/how-it-works/hot-path.md lists, with no more calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.records.builder import BatchBuilder
 from tests.support.data_broker import TOPIC_ID
 from tests.support.one_connection import ROOT, OneConnection
 
-PAGE = (ROOT / "docs/hot-path.md").read_text()
+PAGE = (ROOT / "docs/how-it-works/hot-path.md").read_text()
 # Smaller than the interval of the index's entries; large enough for sendfile.
 SMALL, LARGE = 100, 12_000
 
@@ -29,7 +29,7 @@ def connection(tmp_path: Path):
 def told(title: str) -> tuple[list[tuple[str, str]], int]:
     """The functions in the table under a heading of the page, and the number of calls allowed in the heading."""
     found = re.search(rf"^## {title}: at most (\d+) calls$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"docs/hot-path.md has no heading for {title}"
+    assert found is not None, f"docs/how-it-works/hot-path.md has no heading for {title}"
     return re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", found[2], re.MULTILINE), int(found[1])
 
 
@@ -84,7 +84,9 @@ def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, p
 def compare(title: str, traced: list[tuple[str, str]]) -> None:
     listed, allowed = told(title)
     functions = passed(traced)
-    assert functions == listed, f"docs/hot-path.md lists other functions for {title}; passed were\n{as_rows(functions)}"
+    assert functions == listed, (
+        f"docs/how-it-works/hot-path.md lists other functions for {title}; passed were\n{as_rows(functions)}"
+    )
     assert len(traced) <= allowed, f"{title} took {len(traced)} calls of {allowed} allowed"
 
 

@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 #: Of each load and figure: pybroker's, Apache Kafka's, and how many times better.
 FIGURES: dict[tuple[str, str], tuple[str, str, float]] = {}
 _load = ""
-for _line in (DOCS / "benchmarks.md").read_text().partition(BEGIN)[2].partition(END)[0].splitlines():
+for _line in (DOCS / "how-it-works" / "benchmarks.md").read_text().partition(BEGIN)[2].partition(END)[0].splitlines():
     _cells = [cell.strip() for cell in _line.strip("|").split("|")]
     if len(_cells) == 6 and re.fullmatch(r"[0-9.]+", _cells[4]):
         _load = _cells[0] or _load
@@ -20,7 +20,7 @@ for _line in (DOCS / "benchmarks.md").read_text().partition(BEGIN)[2].partition(
 
 def test_guide_has_the_figures_of_the_benchmarks() -> None:
     """Start, memory, and the least and the most that requests cost less."""
-    told = " ".join((DOCS / "guides/comparison.md").read_text().split())
+    told = " ".join((DOCS / "start/comparison.md").read_text().split())
     ours, theirs, _ = FIGURES["start", "s until it answers"]
     assert f"started in {ours} s instead of {theirs} s" in told
     ours, theirs, _ = FIGURES["idle", "MB of memory"]

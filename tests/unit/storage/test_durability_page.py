@@ -1,4 +1,4 @@
-"""docs/durability.md names a test for each promise."""
+"""docs/reference/durability.md names a test for each promise."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_each_promise_has_a_test_that_exists() -> None:
     """By file, and where it says so by function."""
-    page = (ROOT / "docs/durability.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/durability.md").read_text(encoding="utf-8")
     promises = re.findall(r"^\| ([KPED]\d+) \|.*\| ([^|]+) \|$", page, re.MULTILINE)
     assert len(promises) > 15
     for number, tests in promises:

@@ -1,7 +1,7 @@
 """What differs between the recorded answer to a request and that of now: by the path of the field.
 
 Elements of lists are paired by what names them, else by their places. What is bound to differ is left out, and ids are
-taken for equal where they stand for each other (docs/wire.md has both lists).
+taken for equal where they stand for each other (docs/reference/wire.md has both lists).
 """
 
 from __future__ import annotations

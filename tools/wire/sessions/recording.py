@@ -1,4 +1,4 @@
-"""A session in a file: an object a line, as docs/wire.md describes it; frames in base64, without the size in front.
+"""A session in a file: one JSON object a line (docs/reference/wire.md); frames in base64, without the size in front.
 
 Lines stand in the order in which things went by. A last line that was not written to its end is left out.
 """

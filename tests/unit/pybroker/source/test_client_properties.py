@@ -9,7 +9,7 @@ import pytest
 from pybroker.source.client_properties import HONOURED, read_client_properties
 from pybroker.source.errors import UnusableOption
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "spark.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "spark.md"
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
 

@@ -20,7 +20,7 @@ from pybroker.source.reader import Reader
 from storage.log_config import LogConfig
 from tests.support.logs import append, batch, crash, open_log
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "records.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "records.md"
 BOUNDS = {"start": at_offset(EARLIEST).to_json(), "end": at_offset(LATEST).to_json()}
 
 
@@ -179,7 +179,7 @@ def test_damage_comes_as_an_error_behind_the_rows_before_it(directory: Path) -> 
 def test_lines_of_the_page_run(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/records.md, beside a data directory."""
+    """docs/reference/records.md, beside a data directory."""
     directory.parent.joinpath("data").mkdir()
     directory.rename(directory.parent / "data" / "orders-0")
     monkeypatch.chdir(directory.parent)

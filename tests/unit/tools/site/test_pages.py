@@ -78,15 +78,16 @@ def test_bytes_are_counted_as_long_as_that_is_possible() -> None:
 def test_links_lead_to_pages_of_the_site() -> None:
     """Of folders to their README; those in code, to other hosts and to nowhere stay."""
     places = {
-        "docs/tour.md": "tour.md",
+        "docs/how-it-works/tour.md": "how-it-works/tour.md",
         "docs/decisions/README.md": "decisions/README.md",
         "LICENSE": "source/LICENSE.md",
     }
-    text = "[a](docs/tour.md#b) [c](docs/decisions) [d](LICENSE) [e](https://f.org) [g](gone.md) [h](#i)"
-    fenced = "\n```md\n[a](docs/tour.md)\n```\n"
+    text = "[a](docs/how-it-works/tour.md#b) [c](docs/decisions) [d](LICENSE) [e](https://f.org) [g](gone.md) [h](#i)"
+    fenced = "\n```md\n[a](docs/how-it-works/tour.md)\n```\n"
 
     assert relinked(text + fenced, "README.md", "source/README.md", places) == (
-        "[a](../tour.md#b) [c](../decisions/README.md) [d](LICENSE.md) [e](https://f.org) [g](gone.md) [h](#i)" + fenced
+        "[a](../how-it-works/tour.md#b) [c](../decisions/README.md) [d](LICENSE.md) [e](https://f.org) [g](gone.md)"
+        " [h](#i)" + fenced
     )
 
 

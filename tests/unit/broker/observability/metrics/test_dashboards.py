@@ -1,4 +1,4 @@
-"""Names that dashboards for Apache Kafka ask for: each is given, or docs/dashboards.md says why not."""
+"""Names that dashboards for Apache Kafka ask for: each is given, or docs/reference/dashboards.md says why not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.observability.metrics.table import METRICS
 from tests.support.config_facts import config_facts
 
 ROOT = Path(__file__).resolve().parents[5]
-PAGE = ROOT / "docs/dashboards.md"
+PAGE = ROOT / "docs/reference/dashboards.md"
 RULES = [
     (rule["record"], rule["expr"])
     for group in yaml.safe_load((ROOT / "docker/monitoring/names.yaml").read_text())["groups"]

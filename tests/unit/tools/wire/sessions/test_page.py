@@ -1,4 +1,4 @@
-"""docs/wire.md says what is."""
+"""docs/reference/wire.md says what is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tools.wire.sessions.differences import IGNORED
 
-PAGE = (Path(__file__).parents[5] / "docs/wire.md").read_text()
+PAGE = (Path(__file__).parents[5] / "docs/reference/wire.md").read_text()
 
 
 @pytest.mark.parametrize("what", IGNORED)
