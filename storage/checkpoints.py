@@ -1,11 +1,12 @@
-"""The small text files of a log directory and of a partition.
+"""Read and write the small text files of a log directory and of a partition directory.
 
-A checkpoint file is a version (0), a number of entries, and as many lines of fields with spaces between them.
-recovery-point-offset-checkpoint, replication-offset-checkpoint (high watermarks), log-start-offset-checkpoint and
-cleaner-offset-checkpoint have "topic partition offset". Each is written beside itself and renamed, so that a crash
-leaves the old one or the new one. A file that cannot be read counts as missing: recovery starts further back then.
+A checkpoint file has a version (0), a number of entries, and one line per entry, with fields separated by spaces. The
+entries of recovery-point-offset-checkpoint, replication-offset-checkpoint (high watermarks),
+log-start-offset-checkpoint and cleaner-offset-checkpoint are "topic partition offset". Each file is written to a
+temporary file and then renamed, so a crash leaves either the old file or the new one. An unreadable file counts as
+missing; recovery then starts at an earlier offset.
 
-    meta.properties       whose directory this is: node id, cluster id, directory id (KIP-858); version 1
+    meta.properties       the owner of the directory: node id, cluster id, directory id (KIP-858); version 1
     partition.metadata    the topic id of a partition directory (KIP-516)
     .kafka_cleanshutdown  {"version":0,"brokerEpoch":12}: everything was written, recovery is not needed
     .lock                 locked by the broker that uses the directory
@@ -33,20 +34,23 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 LOCK = ".lock"
-#: Locked, where several processes have a directory, by whoever replaces one of its checkpoint files.
+#: Where several processes share a directory, a process locks this file while it replaces a checkpoint file.
 CHECKPOINTS_LOCK = ".checkpoints.lock"
 
 _VERSION = "0"
-#: More than the smallest of these files ever have; what lies beyond is not looked at.
+#: An upper limit for the smallest of these files. Bytes beyond it are not read.
 _TINY_BYTES = 64 << 10
-#: 16 bytes in base64, with Kafka's alphabet.
+#: 16 bytes in base64, in Kafka's alphabet.
 _ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 
 TopicPartition = tuple[str, int]
 
 
 def read_lines(fs: FileSystem, path: str) -> list[list[str]] | None:
-    """The fields of each entry of a checkpoint file; None where there is no file. CorruptFile: not such a file."""
+    """Return the fields of each entry of a checkpoint file, or None if the file is missing.
+
+    Raises CorruptFile if the content is not that of a checkpoint file.
+    """
     try:
         data = fs.read_file(path)
     except FileNotFoundError:
@@ -56,7 +60,7 @@ def read_lines(fs: FileSystem, path: str) -> list[list[str]] | None:
         if version != _VERSION or int(count) != len(lines):
             raise CorruptFile(path, f"version {version} with {count} entries announced, {len(lines)} found")
     except ValueError:
-        raise CorruptFile(path, "is no checkpoint file: no version and number of entries") from None
+        raise CorruptFile(path, "not a checkpoint file: version or number of entries is missing") from None
     return [line.split() for line in lines]
 
 
@@ -69,15 +73,16 @@ def write_lines(fs: FileSystem, path: str, lines: Sequence[str]) -> None:
 
 
 def read_offsets(fs: FileSystem, path: str, remarks: list[str] | None = None) -> dict[TopicPartition, int]:
-    """Offsets by (topic, partition); none where the file is missing or damaged. Lines that are no entry are left out.
+    """Return offsets by (topic, partition); an empty dict if the file is missing or damaged.
 
-    `remarks` gets what is wrong with the file. An empty file is not damaged: Apache Kafka begins with empty ones.
+    Lines that are not entries are skipped. Each problem is appended to `remarks` as one line. An empty file is not a
+    problem: Apache Kafka creates empty checkpoint files.
     """
     try:
         lines = read_lines(fs, path) or []
     except CorruptFile as error:
         if remarks is not None and fs.read_file(path, 1):
-            remarks.append(f"{error}; it counts as missing")
+            remarks.append(f"{error}; the file is ignored")
         return {}
     found = {}
     for fields in lines:
@@ -86,7 +91,7 @@ def read_offsets(fs: FileSystem, path: str, remarks: list[str] | None = None) ->
             found[topic, int(partition)] = int(offset)
         except ValueError:
             if remarks is not None:
-                remarks.append(f"{path}: {' '.join(fields)!r} is no entry, and does not count")
+                remarks.append(f"{path}: {' '.join(fields)!r} is not an entry and is ignored")
     return found
 
 
@@ -95,7 +100,10 @@ def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 class MetaProperties(msgspec.Struct, frozen=True):
-    """Whose directory this is. Ids in Kafka's base64 form; `version` 0 was written by ZooKeeper's brokers."""
+    """The identity of a log directory.
+
+    Ids are in Kafka's base64 form. `version` 0 was written by brokers that used ZooKeeper.
+    """
 
     cluster_id: str
     node_id: int
@@ -104,7 +112,10 @@ class MetaProperties(msgspec.Struct, frozen=True):
 
 
 def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | None:
-    """None where the directory is not formatted. CorruptFile: a version, a number or an id that cannot be."""
+    """Read meta.properties; return None if the directory is not formatted.
+
+    Raises CorruptFile for an unknown version, an invalid number or an invalid id.
+    """
     path = f"{directory}/{META_PROPERTIES}"
     try:
         text = fs.read_file(path, _TINY_BYTES).decode("latin-1")
@@ -122,9 +133,9 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
 
 
 def _checked_id(text: str | None) -> str | None:
-    """An id of 16 bytes in base64, as it is. ValueError."""
+    """Return `text` unchanged if it is a base64 id of 16 bytes or None. Raises ValueError otherwise."""
     if text is not None and _ID.fullmatch(text) is None:
-        raise ValueError(f"directory.id {text!a} is no id")
+        raise ValueError(f"directory.id {text!a} is not a valid id")
     return text
 
 
@@ -147,7 +158,10 @@ def _parse_properties(text: str) -> dict[str, str]:
 
 
 def read_clean_shutdown(fs: FileSystem, directory: str) -> int | None:
-    """The broker epoch at the last clean stop, -1 where the file does not tell; None after an unclean one."""
+    """Return the broker epoch of the last clean shutdown, or None after an unclean shutdown.
+
+    The epoch is -1 if the file does not contain it.
+    """
     try:
         data = fs.read_file(f"{directory}/{CLEAN_SHUTDOWN}", _TINY_BYTES)
     except FileNotFoundError:
@@ -165,9 +179,9 @@ def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> N
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
-    """The 16 bytes of a partition directory's topic id; None where the file is missing or damaged.
+    """Return the topic id of a partition directory (16 bytes), or None if its file is missing or damaged.
 
-    OSError: for want of a descriptor nobody knows.
+    Raises OSError if the process has no free descriptor, because the id is then unknown.
     """
     try:
         data = fs.read_file(f"{directory}/{PARTITION_METADATA}", _TINY_BYTES)
@@ -178,7 +192,8 @@ def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
     return _parse_topic_id(data)
 
 
-@lru_cache(maxsize=100)  # the partitions of a topic have the same, and a start reads thousands
+# A start reads this file for thousands of partitions, and all partitions of a topic have the same content.
+@lru_cache(maxsize=100)
 def _parse_topic_id(data: bytes) -> bytes | None:
     try:
         values = dict(line.split(": ", 1) for line in data.decode().splitlines())

@@ -1,9 +1,9 @@
-"""Names of partition directories: topic-partition, and what they become on their way out.
+"""Parse and build the names of partition directories.
 
-orders-0                                              a partition
-orders-0.3f2e...-delete                               deleted, to be removed after file.delete.delay.ms
-orders-0.3f2e...-stray                                found at a start, though no topic has it any more
-orders-0.3f2e...-future                               a copy under way to this directory
+orders-0                    a partition
+orders-0.3f2e...-delete     deleted; removed after file.delete.delay.ms
+orders-0.3f2e...-stray      found at a start, but no topic in the metadata has it
+orders-0.3f2e...-future     a copy that is being moved to this log directory (KIP-113)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COPY = re.compile(rf"(.+)-([0-9]+)\.[0-9a-f]{{32}}{_FUTURE}")
 
 
 class DirectoryKind(Enum):
-    """What a directory in a log directory is."""
+    """The kinds of entries in a log directory."""
 
     PARTITION = 0
     DELETED = 1
@@ -30,11 +30,12 @@ class DirectoryKind(Enum):
 
 
 def parse_name(name: str) -> tuple[DirectoryKind, str, int]:
-    """Kind, topic and partition; ("", -1) for what is neither a partition in use nor a copy of one.
+    """Return the kind, topic and partition of a directory name.
 
-    A directory with the name of something deleted is going to be removed, so the whole name has to match.
+    Topic and partition are ("", -1) unless the directory is a partition in use or a copy of one. The whole name must
+    match the pattern of a deleted directory, because such directories are removed.
     """
-    if not name[-1:].isdigit():  # a start asks for thousands of partitions
+    if not name[-1:].isdigit():  # a fast path: a start parses thousands of partition names
         if renamed := _RENAMED.fullmatch(name):
             return DirectoryKind.DELETED if renamed[1] == _DELETE else DirectoryKind.STRAY, "", -1
         copied = _COPY.fullmatch(name)
@@ -47,7 +48,10 @@ def parse_name(name: str) -> tuple[DirectoryKind, str, int]:
 
 
 def delete_name(topic: str, partition: int, unique: str) -> str:
-    """The name of a deleted partition's directory; the topic is cut where the name would be too long for the disk."""
+    """Return the name for the directory of a deleted partition.
+
+    The topic is shortened if the name would exceed the file system's limit of 255 bytes.
+    """
     return _with_suffix(topic, partition, unique, _DELETE)
 
 
@@ -56,7 +60,7 @@ def stray_name(topic: str, partition: int, unique: str) -> str:
 
 
 def future_name(topic: str, partition: int, unique: str) -> str | None:
-    """The name of a copy that is to take the place of a partition; None where it would be too long for the disk."""
+    """Return the directory name of a copy that will replace a partition, or None if it would exceed 255 bytes."""
     name = f"{topic}-{partition}.{unique}{_FUTURE}"
     return name if len(name) <= _MAX_NAME else None
 

@@ -1,7 +1,8 @@
-"""What can go wrong in this room. Fields first; `str()` gives the sentence a client or an operator reads.
+"""The errors of the storage engine.
 
-No wire error code is named here: `broker/requests/error_map.py` gives each class its own. Records that are no records
-at all raise `protocol.records.errors` (CorruptBatch, InvalidRecord, UnsupportedCodec) where they are opened.
+Attributes hold the facts; `str()` gives the sentence for a client or an operator. No wire error code is named here:
+`broker/requests/error_map.py` maps each class to its code. Bytes that are not valid records raise
+`protocol.records.errors` (CorruptBatch, InvalidRecord, UnsupportedCodec) where they are decoded.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from typing import NamedTuple
 
 
 class StorageError(Exception):
-    """Base of everything below; never raised itself. Passes from a worker to the broker as it is, with its fields."""
+    """The base class of all errors in this file; never raised itself.
+
+    It can be pickled with its attributes, so a worker process can send it to the broker.
+    """
 
     def __reduce__(self) -> tuple[object, ...]:
         return _made_again, (type(self), self.args, self.__dict__)
@@ -23,44 +27,44 @@ def _made_again(kind: type[StorageError], args: tuple[object, ...], fields: dict
 
 
 class RecordError(NamedTuple):
-    """One record of a refused batch: its place in the batch and what is wrong with it (KIP-467)."""
+    """One invalid record of a rejected batch: its index in the batch and the reason (KIP-467)."""
 
     batch_index: int
     message: str
 
 
 class AppendRefused(StorageError):
-    """The records may not be appended as they are; the log is unchanged. Base of the classes that follow."""
+    """The records were rejected and the log is unchanged. The base class of the append errors below."""
 
     def __init__(self, message: str, record_errors: tuple[RecordError, ...] = (), error_count: int = 0) -> None:
-        """`error_count`: how many records are wrong, where not all of them are told."""
+        """`error_count` is the number of invalid records, if `record_errors` does not list all of them."""
         super().__init__(message)
         self.record_errors = record_errors
         self.error_count = error_count or len(record_errors)
 
 
 class CorruptRecords(AppendRefused):
-    """A length, magic or checksum that cannot be right."""
+    """A length, magic byte or checksum is wrong."""
 
 
 class InvalidRecords(AppendRefused):
-    """Whole bytes that break a rule: more or less than one batch, a count, a control bit, a missing key."""
+    """The bytes are intact but break a rule: the number of batches, a count, a control bit, a missing key."""
 
 
 class InvalidTimestamp(AppendRefused):
-    """A timestamp outside message.timestamp.before.max.ms / after.max.ms."""
+    """A timestamp is outside message.timestamp.before.max.ms or message.timestamp.after.max.ms."""
 
 
 class UnknownCodec(AppendRefused):
-    """A compression id that no codec has."""
+    """The compression id is unknown."""
 
 
 class UnreadableRecords(AppendRefused):
-    """Compressed records that cannot be uncompressed, where they have to be looked at."""
+    """Compressed records cannot be decompressed, and they had to be inspected."""
 
 
 class RecordTooLarge(AppendRefused):
-    """A batch of more bytes than max.message.bytes."""
+    """The batch is larger than max.message.bytes."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"The batch has {size_bytes} bytes, more than max.message.bytes of {limit_bytes} allows.")
@@ -68,11 +72,11 @@ class RecordTooLarge(AppendRefused):
 
 
 class TooMuchToOpen(AppendRefused):
-    """A batch that has to be opened, and holds more bytes or records than are opened at a time."""
+    """The batch must be decompressed, but has more bytes or records than the broker decompresses at a time."""
 
 
 class RecordBatchTooLarge(AppendRefused):
-    """A batch of more bytes than a whole segment may have."""
+    """The batch is larger than segment.bytes."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"The batch has {size_bytes} bytes, more than segment.bytes of {limit_bytes} allows.")
@@ -80,7 +84,7 @@ class RecordBatchTooLarge(AppendRefused):
 
 
 class OutOfOrderSequence(AppendRefused):
-    """An idempotent producer's batch does not follow its last one, nor is it one of its last five."""
+    """A batch of an idempotent producer neither follows its last batch nor repeats one of its last five."""
 
     def __init__(self, producer_id: int, expected: int, got: int) -> None:
         super().__init__(f"Out of order sequence number of producer {producer_id}: got {got}, expected {expected}.")
@@ -88,7 +92,7 @@ class OutOfOrderSequence(AppendRefused):
 
 
 class InvalidProducerEpoch(AppendRefused):
-    """A producer whose epoch has been overtaken by a later one with its id."""
+    """The producer epoch is older than the current epoch of this producer id."""
 
     def __init__(self, producer_id: int, current: int, got: int) -> None:
         super().__init__(f"Epoch {got} of producer {producer_id} is older than the last seen epoch {current}.")
@@ -96,7 +100,7 @@ class InvalidProducerEpoch(AppendRefused):
 
 
 class InvalidTransactionState(AppendRefused):
-    """A plain batch of a producer that has a transaction open here."""
+    """A non-transactional batch of a producer that has an open transaction in this partition."""
 
     def __init__(self, producer_id: int) -> None:
         super().__init__(f"Expected a transactional write of producer {producer_id}, which has a transaction open.")
@@ -104,7 +108,7 @@ class InvalidTransactionState(AppendRefused):
 
 
 class TransactionCoordinatorFenced(AppendRefused):
-    """A marker of a transaction coordinator that another has replaced."""
+    """A transaction marker from a coordinator that has been replaced."""
 
     def __init__(self, producer_id: int, current: int, got: int) -> None:
         super().__init__(f"Coordinator epoch {got} for producer {producer_id} is older than {current}.")
@@ -112,7 +116,7 @@ class TransactionCoordinatorFenced(AppendRefused):
 
 
 class UnexpectedAppendOffset(AppendRefused):
-    """Records that come with offsets, which lie below the end of the log or are out of order."""
+    """A replicated batch has an offset below the log end offset, or its offsets are out of order."""
 
     def __init__(self, offset: int, log_end_offset: int) -> None:
         super().__init__(f"Offset {offset} in an append is below the log end offset {log_end_offset}.")
@@ -120,7 +124,7 @@ class UnexpectedAppendOffset(AppendRefused):
 
 
 class OffsetOutOfRange(StorageError):
-    """An offset that the log does not have (any more, or yet)."""
+    """The log does not contain the offset: it was deleted, or it was not written yet."""
 
     def __init__(self, offset: int, log_start_offset: int, log_end_offset: int) -> None:
         super().__init__(f"Offset {offset} is not within [{log_start_offset}, {log_end_offset}].")
@@ -128,7 +132,7 @@ class OffsetOutOfRange(StorageError):
 
 
 class LogOffline(StorageError):
-    """The log's directory failed (disk full, I/O error, failed fsync), or the log was closed."""
+    """The log directory has failed (disk full, I/O error, failed fsync), or the log is closed."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path} is offline: {reason}")
@@ -136,11 +140,11 @@ class LogOffline(StorageError):
 
 
 class LogWaits(LogOffline):
-    """The log will be opened in a moment, after others have had their turn: ask again."""
+    """The log is queued to be opened soon. Retry the request."""
 
 
 class CorruptFile(StorageError):
-    """An index, checkpoint, snapshot or properties file that cannot be read: rebuilt or treated as missing."""
+    """An index, checkpoint, snapshot or properties file is unreadable. It is rebuilt or treated as missing."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -148,7 +152,7 @@ class CorruptFile(StorageError):
 
 
 class DirectoryRefused(StorageError):
-    """A log directory that may not be used; nothing in it was touched. `reason` is a line for the operator."""
+    """A log directory must not be used; nothing in it was changed. `reason` is one line for the operator."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -156,7 +160,9 @@ class DirectoryRefused(StorageError):
 
 
 class SourceUnreadable(StorageError):
-    """A file of a log that is being copied cannot be read: the fault of that log's disk, not of the copy's."""
+    """A source file of a partition copy is unreadable. The disk of the source log is at fault, not the disk of the
+    copy.
+    """
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))

@@ -1,38 +1,38 @@
-"""A piece of a segment file on its way to a client: named by file and position, its bytes untouched."""
+"""A range of a segment file that is on its way to a client: file, position and size, with the bytes unchanged."""
 
 from __future__ import annotations
 
 from storage.fs import FileSystem
 from storage.open_files import OpenFile
 
-#: Bytes asked of the disk at a time when a slice is read into the page cache: too few to be noticed on the core that
-#: the loop runs on, and no more than any Linux takes at once.
+#: Bytes per read while a slice is read into the page cache. One such read takes negligible time on the core of the
+#: event loop, and every Linux reads this much at once.
 _WARM_BYTES = 128 << 10
-#: How far the disk reads beyond what is waited for: whoever reads on finds it in the page cache.
+#: How far the disk reads ahead of the requested bytes, so that the next fetch finds them in the page cache.
 _AHEAD_BYTES = 2 << 20
 
-#: Both ends of a slice this small lie on one page, or on two that are rarely cached one without the other.
+#: Both ends of a slice of at most this size lie on one page, or on two pages that are usually cached together.
 _PAGE_BYTES = 4096
 
-#: Within so many bytes, if both ends are in the page cache, what lies between is taken to be there as well.
+#: If both ends of a range of at most this size are in the page cache, the bytes between them count as cached.
 _BLOCK_BYTES = 256 << 10
-#: How long that is believed: the system may drop a page from its cache at any time.
+#: How long that result stays valid: the kernel may evict a page at any time.
 _CACHED_MS = 1000
-#: For how many blocks of a file it is remembered: for more than it has readers, for too few to be felt in memory.
+#: Cached blocks remembered for each file. That covers more readers than a file has, and uses little memory.
 _MOST_BLOCKS = 64
 _UNKNOWN = (0, 0)
-#: How many pages of a file are remembered as asked about in vain, until all are forgotten.
+#: Pages remembered for each file that were queried while they were not cached. At this number all are forgotten.
 _MOST_PAGES = 256
 
-#: What a read that found nothing gives.
+#: The result of a read that found nothing.
 EMPTY = b""
 
 
 class FetchSlice:
-    """`size` bytes at `position` of an open file; a chunk of a response that is sent by sendfile, or read.
+    """`size` bytes at `position` of an open file: a chunk of a response, sent by sendfile or read.
 
-    Holds its file open (rule H1): the bytes stay readable when the segment is deleted, renamed or closed meanwhile.
-    Dropping the slice lets go of the file; `release()` does so at once.
+    The slice keeps its file open (rule H1), so the bytes stay readable when the segment is deleted, renamed or closed
+    meanwhile. The file is released when the slice is garbage collected, or at once by `release()`.
     """
 
     __slots__ = ("_fs", "_size", "at_hand", "file", "position")
@@ -49,7 +49,7 @@ class FetchSlice:
         self.file: OpenFile | None = file
         self.position = position
         self._size = size
-        #: All of its bytes, where they are in memory; else none.
+        #: All bytes of the slice if they are in memory, else empty.
         self.at_hand = at_hand
 
     def __len__(self) -> int:
@@ -59,26 +59,26 @@ class FetchSlice:
         return f"FetchSlice(position={self.position}, size={self._size})"
 
     def fileno(self) -> int:
-        """The descriptor to send from. ValueError after `release()`."""
+        """Return the descriptor to send from. Raises ValueError after `release()`."""
         if self.file is None:
             raise ValueError("the slice has been released")
         return self.file.handle
 
     def piece(self, start: int, end: int) -> FetchSlice:
-        """The bytes from `start` to before `end`, as a slice of its own. Raises ValueError when this is released."""
+        """Return the bytes from `start` to `end` (exclusive) as another slice. Raises ValueError after `release()`."""
         if self.file is None:
             raise ValueError("the slice has been released")
         return FetchSlice(self._fs, self.file, self.position + start, end - start)
 
     def release(self) -> None:
-        """Let go of the file; again is fine."""
+        """Release the file. May be called more than once."""
         self.file = None
 
     def is_cold(self, now_ms: int) -> bool:
-        """Whether sending it would wait for the disk, judged by its last page and its first.
+        """Return whether sending the slice would wait for the disk, judged by its first and last page.
 
-        If the last page of its block is in memory as well, slices up to there are taken to be so for a while: whoever
-        reads little at a time, or what others read before, need not ask each time. `now_ms`: any monotonic time.
+        If the last page of its block is also in memory, slices up to there count as cached for a while, so readers of
+        small slices need not query each time. `now_ms` is any monotonic time in ms.
         """
         file = self.file
         if self.at_hand or file is None or not file.tells_cached:
@@ -100,15 +100,15 @@ class FetchSlice:
                     if len(file.cached) >= _MOST_BLOCKS:
                         file.cached.clear()
                     file.cached[block] = (self.position, now_ms + _CACHED_MS)
-        except OSError:  # the disk is failing, or its mount gone: it is for another thread to find out
+        except OSError:  # The disk is failing or unmounted; the thread that reads the slice reports it.
             return True
         return cached is False
 
     def _is_cached(self, file: OpenFile, position: int) -> bool | None:
-        """Whether the page at `position` is cached, and not only because it was asked about; None: nobody can tell.
+        """Return whether the page at `position` is cached for another reason than an earlier query; None if unknown.
 
-        Newer Linux begins to read a page that is missing, but not its neighbours, before it says that it is missing.
-        Whoever asked next would take the neighbours to be cached as well.
+        A query for a missing page makes newer Linux kernels read that page, but not its neighbours. The next query
+        would then report the page as cached, and its neighbours would wrongly count as cached too.
         """
         page = position // _PAGE_BYTES
         cached = self._fs.is_cached(file.handle, position)
@@ -121,11 +121,11 @@ class FetchSlice:
         return cached
 
     def warm(self) -> None:
-        """Read the pages into the cache, and begin to read those behind them. For another thread, which waits for the
-        disk in the loop's place.
+        """Read the slice into the page cache and start reading the pages after it.
 
-        From then on the system does not read ahead of this file by itself: it would do so while the loop sends, and
-        hold the loop up while it takes as much memory as the disk's `read_ahead_kb` says, megabytes on some.
+        Call it from another thread, because it waits for the disk. Afterwards the kernel no longer reads ahead in this
+        file by itself: it would do so while the event loop sends, and block the loop while it allocates `read_ahead_kb`
+        of memory, which is megabytes on some disks.
         """
         fs, handle, file = self._fs, self.fileno(), self.file
         assert file is not None
@@ -139,7 +139,7 @@ class FetchSlice:
         file.unread.difference_update([page for page in tuple(file.unread) if first <= page <= last])
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes, or `size` of them from `start` on. Fewer only where the file was cut meanwhile."""
+        """Return the bytes, or `size` of them from `start`. Returns fewer if the file was truncated meanwhile."""
         if self.at_hand:
             return self.at_hand[start : None if size is None else start + size]
         want = self._size - start if size is None else min(size, self._size - start)

@@ -1,9 +1,9 @@
-"""The only door to the disk: what this room needs of `os`, and nothing else.
+"""Every disk operation of the storage engine.
 
-Thin on purpose. Everything raises OSError as the system gives it; callers decide what that means. A pipe, a socket or a
-device where a regular file should be is such an error as well, and is never waited for. Tests pass in a double that
-fails the Nth call (`tests/support/failing_fs.py`), which is why no other file of the room imports os. Handles are the
-system's file descriptors; `OpenFile` (open_files.py) says who may close them.
+This is the only file of the room that imports `os` (`worker_process.py` is a process of its own), so tests can pass in
+a double that fails the Nth call (`tests/support/failing_fs.py`). Functions raise OSError as the system reports it, and
+callers decide what it means. A pipe, socket or device in the place of a regular file raises OSError too and never
+blocks. Handles are file descriptors; `OpenFile` (open_files.py) decides when one is closed.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import NamedTuple
 
 from protocol.records.buffer import Buffer
 
-#: Linux: fail where a read would wait for the disk.
+#: Linux: fail instead of waiting for the disk.
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 
-#: POSIX, but not everywhere.
+#: POSIX, but not available everywhere.
 _RANDOM: int | None = getattr(os, "POSIX_FADV_RANDOM", None)
 _WILLNEED: int | None = getattr(os, "POSIX_FADV_WILLNEED", None)
 
-#: Most files that are read as a whole are smaller.
+#: Most files that are read as a whole are smaller than this.
 _SMALL_FILE = 4096
-#: Files that are read as a whole have no more, unless the caller knows better.
+#: The default limit for files that are read as a whole.
 _WHOLE_BYTES = 64 << 20
-#: Not inherited by workers, and never waiting for somebody at the other end.
+#: Worker processes do not inherit descriptors, and opening a pipe does not wait for its other end.
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
-#: Modes of new files and directories: records, and the credentials among the metadata, are for the broker alone.
+#: Modes of new files and directories. Only the broker may read records and the credentials in the metadata.
 _FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
 class DirEntry(NamedTuple):
-    """A name in a directory; the size is that of files."""
+    """An entry of a directory; `size_bytes` is 0 for directories."""
 
     name: str
     is_directory: bool
@@ -44,10 +44,10 @@ class DirEntry(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells a file from another, or from itself before it was changed.
+    """The attributes that change when a file is modified or replaced.
 
-    Nobody can set the change time (ctime), and no copy keeps it. But clocks may go back, so two of these are compared
-    for equality only.
+    No program can set the change time (ctime), and no copy preserves it. Clocks may go back, so compare two identities
+    only for equality.
     """
 
     size_bytes: int
@@ -59,7 +59,7 @@ class Identity(NamedTuple):
 class FileSystem:
     """The local file system."""
 
-    # These two are on the way of every append and read: the system's own functions, with nothing in between.
+    # Every append and read calls these two, so they are the system's functions without a wrapper.
     pread = staticmethod(os.pread)
     pwrite = staticmethod(os.pwrite)
 
@@ -68,7 +68,7 @@ class FileSystem:
 
     @contextmanager
     def reading(self, path: str) -> Iterator[int]:
-        """A file's handle, closed at the end of the block."""
+        """Open a file for reading and close it at the end of the block."""
         handle = self.open_read(path)
         try:
             yield handle
@@ -76,14 +76,17 @@ class FileSystem:
             self.close(handle)
 
     def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
-        """For reading and writing; with `create` the file is made where it is missing, with `empty` emptied if not."""
+        """Open a file for reading and writing.
+
+        `create` creates a missing file. `empty` creates it too, or truncates it to 0 bytes.
+        """
         return _open_file(path, os.O_RDWR | (os.O_CREAT if create or empty else 0) | (os.O_TRUNC if empty else 0))
 
     def close(self, handle: int) -> None:
         os.close(handle)
 
     def write_at(self, handle: int, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write all of `buffers` at `position`. If the system writes less, the rest follows until a write fails."""
+        """Write all of `buffers` at `position`, repeating short writes until all bytes are written or a write fails."""
         if len(buffers) > 1:
             written = os.pwritev(handle, buffers, position)
             if written == sum(map(len, buffers)):
@@ -97,13 +100,13 @@ class FileSystem:
             data, position = data[written:], position + written
 
     def read_into(self, handle: int, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from `position` on, as far as the file goes; the number of bytes. Makes no new object."""
+        """Read from `position` into `buffer` and return the number of bytes; fewer at the end of the file."""
         return os.preadv(handle, [buffer], position)
 
     def is_cached(self, handle: int, position: int) -> bool | None:
-        """Whether the page at `position` can be read without waiting for the disk; None where nobody can tell.
+        """Return whether reading the page at `position` needs no disk access; None if the system cannot report it.
 
-        False, too, where the file has no such page.
+        Also False if the file has no such page.
         """
         if _NOWAIT is None:
             return None
@@ -112,22 +115,22 @@ class FileSystem:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno == errno.EOPNOTSUPP:  # tmpfs, for one, which has everything in memory
+            if error.errno == errno.EOPNOTSUPP:  # for example tmpfs, which holds everything in memory
                 return None
             raise
 
     def keep_from_reading_ahead(self, handle: int) -> None:
-        """From now on only what is asked for is read from the disk."""
+        """Disable the kernel's read-ahead for this file."""
         if _RANDOM is not None:
             os.posix_fadvise(handle, 0, 0, _RANDOM)
 
     def read_ahead(self, handle: int, position: int, size: int) -> None:
-        """Have the disk begin to read, without waiting for it. What lies beyond the end of the file is left out."""
+        """Start reading a range into the page cache without waiting. Bytes beyond the end of the file are ignored."""
         if _WILLNEED is not None:
             os.posix_fadvise(handle, position, size, _WILLNEED)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
-        """Cut the file, or lengthen it by a hole."""
+        """Truncate the file, or extend it with a hole."""
         os.ftruncate(handle, size_bytes)
 
     def size(self, handle: int) -> int:
@@ -137,19 +140,19 @@ class FileSystem:
         return os.stat(path).st_size
 
     def modified_ms(self, handle: int) -> int:
-        """When the file was last written to."""
+        """Return the time of the last write in ms."""
         return os.fstat(handle).st_mtime_ns // 1_000_000
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Say when the file was last written to."""
+        """Set the time of the last write in ms."""
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def sync(self, handle: int) -> None:
-        """Force what was written to the disk, with as much metadata as reading it needs."""
+        """Force the written data to the disk, with the metadata that is needed to read it (fdatasync)."""
         os.fdatasync(handle)
 
     def sync_path(self, path: str) -> None:
-        """Force a file, or the names in a directory, to the disk."""
+        """Force a file, or the names in a directory, to the disk (fsync)."""
         handle = os.open(path, os.O_RDONLY | _FLAGS)
         try:
             os.fsync(handle)
@@ -157,11 +160,11 @@ class FileSystem:
             os.close(handle)
 
     def names(self, path: str) -> list[str]:
-        """The names in a directory, in no order, without a look at what they stand for."""
+        """Return the names in a directory, unordered, without a stat of each."""
         return os.listdir(path)
 
     def list(self, path: str) -> list[DirEntry]:
-        """What is in a directory, in no order. Files that vanish meanwhile are left out."""
+        """Return the entries of a directory, unordered. Files that are removed meanwhile are skipped."""
         found = []
         with os.scandir(path) as entries:
             for entry in entries:
@@ -176,8 +179,12 @@ class FileSystem:
         return os.path.exists(path)
 
     def read_file(self, path: str, most_bytes: int = _WHOLE_BYTES) -> bytes:
-        """All of a small file; of one with more than `most_bytes`, which is none of ours, those at its front."""
-        handle = _open_file(path, os.O_RDONLY)  # `open` takes three times as long: a start reads thousands
+        """Return the content of a small file, or its first `most_bytes` bytes if it is larger.
+
+        None of the broker's own files exceeds the default.
+        """
+        # The built-in `open` takes three times as long, and a start reads thousands of files.
+        handle = _open_file(path, os.O_RDONLY)
         try:
             data = os.read(handle, min(_SMALL_FILE, most_bytes))
             if len(data) < _SMALL_FILE:
@@ -187,7 +194,7 @@ class FileSystem:
             os.close(handle)
 
     def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
-        """Make the file or write it anew, not atomically."""
+        """Create or overwrite the file. Not atomic."""
         handle = _open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             self.write_at(handle, 0, (data,))
@@ -197,9 +204,9 @@ class FileSystem:
             os.close(handle)
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
-        """Put `data` in the place of `path`: afterwards, also after a crash, it holds the old or the new bytes.
+        """Replace the content of `path` atomically: after a crash the file has the old or the new bytes.
 
-        With `sync` the new ones are on the disk on return.
+        With `sync` the new bytes are on the disk when the function returns.
         """
         temporary = path + ".tmp"
         self.write_file(temporary, data, sync=sync)
@@ -211,10 +218,10 @@ class FileSystem:
         os.rename(old, new)
 
     def identity(self, path: str, *, follow: bool = True) -> Identity | None:
-        """Differs once the file was written to, or another has taken its place; None where there is no file.
+        """Return the identity of a file, which changes when the file is written or replaced; None if it is missing.
 
-        A directory's differs once a name in it has changed. Without `follow` a symbolic link has none: what it points
-        to may change at any time.
+        The identity of a directory changes when a name in it changes. With `follow=False` a symbolic link has no
+        identity (None), because its target may change at any time.
         """
         try:
             status = os.stat(path, follow_symlinks=follow)
@@ -225,27 +232,27 @@ class FileSystem:
         return Identity(status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(path)
 
     def remove_directory(self, path: str) -> None:
-        """Remove an empty directory; one that is not there is fine."""
+        """Remove an empty directory, if it exists."""
         with suppress(FileNotFoundError):
             os.rmdir(path)
 
     @contextmanager
     def exclusive(self, path: str) -> Iterator[None]:
-        """Hold a lock on a file, made if it is missing; waits for any process, or thread, that holds it."""
-        handle = _open_file(path, os.O_RDWR | os.O_CREAT)  # NFS gives no lock on what cannot be written
+        """Hold an exclusive lock on a file, which is created if missing. Waits for other processes and threads."""
+        handle = _open_file(path, os.O_RDWR | os.O_CREAT)  # NFS does not lock files that are not open for writing
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(handle)  # and so the lock is given up
+            os.close(handle)  # also releases the lock
 
     def make_directory(self, path: str, *, sync: bool = False) -> None:
-        """Make a directory and those above it; one that is there is fine. With `sync` they survive a power loss."""
+        """Create a directory and its parents, if missing. With `sync` they survive a power failure."""
         missing = []
         above = os.path.abspath(path)
         while sync and not os.path.exists(above):
@@ -256,7 +263,7 @@ class FileSystem:
             self.sync_path(os.path.dirname(made))
 
     def check_usable(self, path: str) -> None:
-        """OSError unless `path` is a directory to read and write in, or may be made. Changes nothing."""
+        """Raise OSError unless `path` is a readable, writable directory or can be created. Changes nothing."""
         while True:
             try:
                 status = os.stat(path)
@@ -271,13 +278,14 @@ class FileSystem:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     def real_path(self, path: str) -> str:
-        """The path without symbolic links, whether or not it is there."""
+        """Return the path without symbolic links. It need not exist."""
         return os.path.realpath(path)
 
     def lock(self, path: str, part: int | None = None) -> int | None:
-        """Take the lock file, or a part that `share_lock` has left; its handle, or None where another process holds it.
+        """Lock a file, or one part of it (see `share_lock`); return its handle, or None if another process holds it.
 
-        A POSIX record lock, as Java's FileLock is: another kind would not keep Kafka and this broker apart.
+        It is a POSIX record lock, like Java's FileLock. With another kind, Kafka and this broker could use one
+        directory at the same time.
         """
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
@@ -294,26 +302,29 @@ class FileSystem:
         return handle
 
     def share_lock(self, handle: int) -> None:
-        """Keep part 0 of a lock, which still keeps out who wants all of it, and leave the parts from 1 on to others."""
+        """Keep part 0 of the lock and release the other parts.
+
+        Part 0 still excludes every process that wants the whole lock. Other processes can take the parts from 1 on.
+        """
         fcntl.lockf(handle, fcntl.LOCK_UN, 0, 1)
 
 
 def _open_file(path: str, flags: int) -> int:
-    """A regular file's descriptor. OSError, also for anything that is no regular file."""
+    """Open a regular file and return its descriptor. Raises OSError, also if it is not a regular file."""
     try:
         handle = os.open(path, flags | _FLAGS, _FILE_MODE)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # a socket, or a pipe that nobody reads
+        if error.errno != errno.ENXIO:  # a socket, or a pipe without a reader
             raise
-        raise OSError(errno.EINVAL, "no regular file", path) from None
+        raise OSError(errno.EINVAL, "not a regular file", path) from None
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return handle
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    raise OSError(errno.EINVAL, "no regular file", path)
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
-#: The real one. Others are handed in where a test wants to see failures.
+#: The real file system. Tests pass in others that fail on purpose.
 LOCAL = FileSystem()

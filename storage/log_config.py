@@ -1,7 +1,7 @@
-"""The values of a topic's configuration that its logs work with; keys, defaults and units as Apache Kafka 4.3.
+"""The configuration of a topic as its logs use it; keys, defaults and units are those of Apache Kafka 4.3.
 
-Where they come from (topic override, dynamic broker value, file, default) is the broker's matter: this is the result.
-`producer` as `compression_type` keeps what the producer chose.
+The broker resolves the values (topic override, dynamic broker value, file, default). With the `compression_type`
+`producer` a batch keeps the codec of its producer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ def _magic_of(release: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Topic keys with dots written as underscores; times in ms, sizes in bytes, -1 for no limit where Kafka has it."""
+    """A topic's values by key, with underscores for dots.
+
+    Times are in ms and sizes in bytes; -1 means no limit where Kafka uses it so.
+    """
 
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     compression_type: str = "producer"
@@ -43,7 +46,7 @@ class LogConfig:
     min_insync_replicas: int = 1
     preallocate: bool = False
     retention_bytes: int = -1
-    #: retention.hold.max.bytes, which Kafka has not: so much stays for readers who are behind.
+    #: retention.hold.max.bytes, a key of this broker: at most this many bytes are kept for readers that lag behind.
     retention_hold_max_bytes: int = 0
     retention_ms: int = 604_800_000
     segment_bytes: int = 1 << 30
@@ -51,17 +54,17 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
-    #: pybroker.record.validation: `header` trusts what only the records themselves could belie, `full` walks them.
+    #: pybroker.record.validation: `header` trusts the batch header, `full` inspects every record.
     record_validation: str = "header"
 
-    # Derived, and asked for on every append, or fetch:
+    # Derived values, which every append or fetch uses:
     compacted: bool = field(init=False, repr=False)
-    #: Whether time and size limits remove segments.
+    #: Whether retention by time and size removes segments.
     deletes: bool = field(init=False, repr=False)
     log_append_time: bool = field(init=False, repr=False)
-    #: The format that message.format.version asks for: 0 before 0.10.0, 1 before 0.11.0, else 2.
+    #: The record format that message.format.version asks for: 0 before 0.10.0, 1 before 0.11.0, else 2.
     message_magic: int = field(init=False, repr=False)
-    #: segment.ms, for compacted topics at most max.compaction.lag.ms: the active segment is never cleaned.
+    #: segment.ms; for compacted topics at most max.compaction.lag.ms, because the cleaner skips the active segment.
     max_segment_ms: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
-"""All logs of a broker, in one or several log directories: found at the start, made, deleted, flushed, closed.
+"""The logs of a broker in one or several log directories: load, create, delete, flush, close.
 
-Owned by the event loop. For the background thread it makes tasks (log/tasks.py): what is due to be flushed, removed,
-written to checkpoint files. Times are arguments; nothing here asks a clock.
+The event loop owns the manager. For the background thread it creates tasks (log/tasks.py) that flush, remove files and
+write checkpoint files. Times are arguments; no function reads a clock.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ from storage.unopened_logs import UnopenedLogs
 
 
 class LogManager:
-    """`directories` in the order of log.dirs; `logs` by (topic, partition), those of offline directories too.
+    """All logs of a broker.
 
-    `on_failure` is called, on the loop, with each directory that fails; `on_remark` with a line for what was found
-    damaged in a log that was opened later than the others. `owns(topic, partition)` says which logs are this
-    process's, where several have the same directories; None: all.
+    `directories` is in the order of log.dirs. `logs` is by (topic, partition) and includes the logs of offline
+    directories. The event loop calls `on_failure` with each directory that fails, and `on_remark` with one line for
+    each damage that was found in a log that was opened after the start. `owns(topic, partition)` selects the logs of
+    this process where several processes share the directories; None selects all.
     """
 
     def __init__(
@@ -70,17 +71,18 @@ class LogManager:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         #: producer.id.expiration.ms
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
-        #: Names in log directories that are no partition's, left alone.
+        #: Names in log directories that are not partitions. They are left alone.
         self.ignored: list[str] = []
-        #: Copies that were found at the start and have not taken their partition's place.
+        #: Copies that were found at the start and have not replaced their partition.
         self.futures: list[FutureLog] = []
-        #: Where partitions are to be made that are not there yet.
+        #: The directory for a partition that is created later.
         self.preferred: dict[TopicPartition, LogDirectory] = {}
-        #: From which offset on somebody still has to read a log, where records are held for such readers; None: nobody.
+        #: Returns the first offset of a log that some reader still needs, if records are held for such readers, else
+        #: None.
         self.unread_from: Callable[[PartitionLog], int | None] = lambda log: None
-        #: What recovery has cut off.
+        #: The bytes that recovery cut off.
         self.cuts: list[Cut] = []
-        #: Those that wait, and those that cannot be opened: `open` puts them among `logs`.
+        #: Logs that are not open yet or cannot be opened. `open` moves them to `logs`.
         self.unopened = UnopenedLogs(self.cuts)
         self._checkpoints = OffsetCheckpoints(self.logs, self.unopened)
         self._removals = Removals()
@@ -90,7 +92,10 @@ class LogManager:
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     def lock(self, others: Sequence[LogDirectory] = ()) -> None:
-        """Take all directories, and `others` with them. DirectoryRefused: one is not to be had; then none is taken."""
+        """Lock all directories, and `others` too.
+
+        Raises DirectoryRefused if one is unavailable; then none is locked.
+        """
         lock_all((*self.directories, *others))
 
     def unlock(self) -> None:
@@ -106,15 +111,16 @@ class LogManager:
         *,
         may_wait: Callable[[LogDirectory, StoredLog], bool] = lambda directory, stored: False,
     ) -> None:
-        """Open all logs, except those in order that `may_wait`. A directory that fails goes offline.
+        """Open all logs, except clean ones for which `may_wait` is true. A directory that fails goes offline.
 
-        `config_of(topic)` gives a topic's values, `place_of(topic, partition)` the path of the log directory in which
-        the metadata has a partition.
+        `config_of(topic)` returns a topic's configuration. `place_of(topic, partition)` returns the path of the log
+        directory that the metadata assigns to a partition.
 
-        `recover` gets all that has to be checked after an unclean stop, and may do some or all of it beforehand. A
-        single log that cannot be opened is among `unopened.refused`, what had to be cut off others in `cuts`.
-        DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
-        LogOffline: they cannot be compared, as no descriptor is left.
+        `recover` gets all logs that need recovery after an unclean shutdown, and may recover some or all of them
+        beforehand. Logs that cannot be opened are in `unopened.refused`; what was cut off other logs is in `cuts`.
+
+        Raises DirectoryRefused if two directories have the same partition with different records and `place_of` names
+        neither. Raises LogOffline if they cannot be compared because no descriptor is free.
         """
         found = look_into_all(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
         copies = Counter(chain.from_iterable(each.partitions for each in found))
@@ -138,9 +144,10 @@ class LogManager:
     def _load_one(
         self, directory: LogDirectory, stored: StoredLog, is_alone: bool, may_wait: bool
     ) -> PartitionLog | None:
-        """Open a log, or have it wait; the log if its partition has another already. `is_alone`: no directory has it.
+        """Open a log or put it among the unopened logs. Return the log if its partition already has another one.
 
-        LogOffline: it cannot be told from that other one.
+        `is_alone`: no other directory has the partition. Raises LogOffline if two logs of a partition cannot be
+        compared.
         """
         key = stored.topic, stored.partition
         self.unopened.put(directory, stored)
@@ -152,7 +159,8 @@ class LogManager:
             is_refused = self.unopened[key].offline is not None
             if not is_alone and not is_refused and directory.is_online:
                 raise
-            # A partition's other log is used then. For want of a descriptor only what is known may wait.
+            # The partition's other log is used then. If only a descriptor was missing, a log may wait only if its state
+            # is known.
             if key in self.logs or not (is_refused or may_wait):
                 self.unopened.take(key)
             return None
@@ -162,7 +170,10 @@ class LogManager:
         return None
 
     def open(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log, opened if it has waited for that; None where there is none. LogOffline, as of UnopenedLogs."""
+        """Return the log, after opening it if necessary; None if there is none.
+
+        Raises LogOffline as `UnopenedLogs.open` does.
+        """
         key = topic, partition
         unopened = self.unopened.get(key)
         if unopened is None:
@@ -174,7 +185,7 @@ class LogManager:
 
     @contextmanager
     def _telling(self, directory: LogDirectory) -> Iterator[None]:
-        """Tell of what is found in a directory meanwhile, each once."""
+        """Report each cut and remark that the block adds, once."""
         cuts, remarks = len(self.cuts), len(directory.remarks)
         try:
             yield
@@ -183,7 +194,10 @@ class LogManager:
                 self._on_remark(line)
 
     def _settle(self, twins: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
-        """Keep one log of each partition that was found twice. The other goes, as ever, when that is on the disk."""
+        """Keep one log of each partition that was found twice.
+
+        The other log is removed as usual, once the kept one is on the disk.
+        """
         settled: list[Settled] = []
         for log in twins:
             key = log.topic, log.partition
@@ -202,13 +216,18 @@ class LogManager:
             if is_part:
                 self.retire(gone, now_ms)
             else:
-                gone.directory.remarks.append(f"{gone.path}: is kept as -stray, as the log in use differs: {kept.path}")
+                gone.directory.remarks.append(
+                    f"{gone.path}: renamed to -stray, because the log in use has other records: {kept.path}"
+                )
                 self._keep_as_stray(gone.directory, gone.path, gone.topic, gone.partition, uuid4().hex)
 
     def close(
         self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = (), mark_clean: bool = True
     ) -> None:
-        """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
+        """Write everything, close all logs, and mark the directories that were shut down cleanly.
+
+        `others` are logs that are not in `logs`.
+        """
         self.unopened.closed = True
         close_logs([*self.logs.values(), *others], now_ms)
         for directory in self.directories:
@@ -216,9 +235,9 @@ class LogManager:
                 checkpoint.run()
                 checkpoint.apply()
             if mark_clean and directory.is_online and self.unopened.were_closed(directory):
-                if broker_epoch >= 0 and directory.owns is None:  # else another process has some of its logs
+                if broker_epoch >= 0 and directory.owns is None:  # otherwise another process has some of its logs
                     left = self.unopened.left_by_stop(directory, self.logs)
-                    with suppress(OSError):  # then a start looks at each log
+                    with suppress(OSError):  # without the file the next start inspects each log
                         write_note(directory, broker_epoch, self._checkpoints.offsets(directory), left)
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
@@ -235,10 +254,11 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> PartitionLog:
-        """The log; made where there is none. `topic_id` has 16 bytes.
+        """Return the log of a partition; create it if it does not exist. `topic_id` has 16 bytes.
 
-        A directory of the same name that belongs to another topic, whose deletion did not reach it, is set aside.
-        LogOffline: no directory works; or the log lies, or may lie as it is not new, in one that does not.
+        A directory of the same name that belongs to another topic is renamed to `-stray`: its deletion was missed.
+        Raises LogOffline if no directory works, if the log is in a failed directory, or if it is not new and may be in
+        a failed directory.
         """
         log = self.open(topic, partition)
         if log is not None:
@@ -272,8 +292,11 @@ class LogManager:
         return log
 
     def _directory_for(self, topic: str, partition: int, is_new: bool) -> LogDirectory:
-        """Where to make a log (rule D2): the preferred directory, else the one with the fewest, no cordoned one if any
-        other works. LogOffline: none works; or one does not, and the log, which is not new, may lie there.
+        """Choose the directory for a new log (rule D2).
+
+        It is the preferred directory, else the one with the fewest logs. Cordoned directories are used only if all
+        others failed. Raises LogOffline if none works, or if one has failed and the log, which is not new, may be in
+        it.
         """
         preferred = self.preferred.pop((topic, partition), None)
         online = [directory for directory in self.directories if directory.is_online]
@@ -284,12 +307,12 @@ class LogManager:
         return preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)
 
     def add(self, log: PartitionLog) -> None:
-        """Have a log among `logs`."""
+        """Add an open log to `logs`."""
         self.logs[log.topic, log.partition] = log
         log.directory.log_count += 1
 
     def _take_out(self, topic: str, partition: int) -> tuple[LogDirectory, str, int] | None:
-        """Forget a log, also one that was refused: its directory, its path, and file.delete.delay.ms."""
+        """Remove a log from the manager, also a refused one. Return its directory, path and file.delete.delay.ms."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close_files()
@@ -301,7 +324,7 @@ class LogManager:
         return unopened.directory, unopened.stored.path, unopened.stored.config.file_delete_delay_ms
 
     def configure(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Give a log other values, also one that waits."""
+        """Replace the configuration of a log, whether it is open or not."""
         key = topic, partition
         if (unopened := self.unopened.get(key)) is not None:
             self.unopened[key] = unopened._replace(stored=unopened.stored._replace(config=config))
@@ -309,13 +332,13 @@ class LogManager:
             self.logs[key].config = config
 
     def delete(self, topic: str, partition: int, unique: str, now_ms: int) -> None:
-        """Take the log out; its directory is renamed, and goes after file.delete.delay.ms. `unique`: 32 hex digits."""
+        """Rename the directory of a log and remove it after file.delete.delay.ms. `unique` has 32 hex digits."""
         if (found := self._take_out(topic, partition)) is not None:
             directory, path, delay_ms = found
             self.discard(directory, path, delete_name(topic, partition, unique), now_ms + delay_ms)
 
     def replace(self, new: PartitionLog) -> PartitionLog:
-        """`new` takes the place of the log of its partition, which is given back, closed; its files are still there."""
+        """Put `new` in the place of its partition's log. Return the old log, closed; its files still exist."""
         old = self.logs[new.topic, new.partition]
         old.close_files()
         old.directory.log_count -= 1
@@ -323,13 +346,13 @@ class LogManager:
         return old
 
     def retire(self, log: PartitionLog, now_ms: int) -> None:
-        """Remove a log that another has taken the place of, after file.delete.delay.ms."""
+        """Remove a log that another one has replaced, after file.delete.delay.ms."""
         log.close_files()
         name = delete_name(log.topic, log.partition, uuid4().hex)
         self.discard(log.directory, log.path, name, now_ms + log.config.file_delete_delay_ms)
 
     def discard(self, directory: LogDirectory, path: str, name: str, due_ms: int) -> None:
-        """Give a partition's directory a name that says that it is going, and remove it when that is due."""
+        """Rename a partition directory to `name`, and remove it when `due_ms` is reached."""
         if directory.is_online:
             try:
                 self._fs.rename(path, f"{directory.path}/{name}")
@@ -340,27 +363,27 @@ class LogManager:
                 self._removals.add(due_ms, directory, [f"{directory.path}/{name}"], partitions=True)
 
     def set_aside(self, topic: str, partition: int, unique: str) -> None:
-        """Take out a log that no topic has any more; its directory is kept as `-stray` for people to decide about."""
+        """Take out a log that no topic has any more. Its directory is kept as `-stray` until an operator removes it."""
         if (found := self._take_out(topic, partition)) is not None:
             directory, path, _ = found
             self._keep_as_stray(directory, path, topic, partition, unique)
 
     def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
-        """Give a partition's directory a name by which nobody uses it."""
+        """Rename a partition directory to a `-stray` name, which no start opens."""
         self._checkpoints.note_deletion(directory)
         directory.attempt(lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
 
     # -- work for the background thread ------------------------------------------------------------------------------
 
     def flush_task(self, log: PartitionLog, now_ms: int) -> FlushTask | None:
-        """Force all of a log to the disk; None when it is there."""
+        """Return a task that forces the whole log to the disk, or None if it is there already."""
         return full_flush(log, now_ms)
 
     def flush_tasks(self, now_ms: int) -> Iterator[Task]:
-        """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over.
+        """Yield the flushes that are due: rolled segments, small files, and logs whose flush.ms has passed.
 
-        Made while one iterates: each holds files open until it is run. A log that is being forced there just now has
-        its turn the next time.
+        They are created during the iteration, because each holds files open until it has run. A log with a flush under
+        way is skipped until the next call.
         """
         yield from overdue_flushes(self.logs.values(), now_ms)
         for directory in self.directories:
@@ -368,33 +391,39 @@ class LogManager:
             yield from flushes_of_small_files(self.logs, directory, now_ms)
 
     def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
-        """Take expired segments out of these logs, or of all that are open, log by log as one iterates."""
+        """Take expired segments out of `logs`, or of all open logs, one log per iteration."""
         for log in list(self.logs.values()) if logs is None else logs:
             if (task := self.retention_task(log, now_ms)) is not None:
                 yield task
 
     def retention_task(self, log: PartitionLog, now_ms: int) -> Task | None:
-        """Take a log's expired segments out; what is left to do. Nothing while a cleaner is at it."""
+        """Take expired segments out of a log and return the task that renames their files, or None.
+
+        Nothing is removed while a cleaner uses the log.
+        """
         paths = remove_what_may_go(log, now_ms, self.unread_from)
         return RenameTask(log, paths, self._removals.of(log, now_ms)) if paths else None
 
     def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:
-        """Have a cleaned segment take its place; the log must still be what it was made from (`still_fits`)."""
+        """Return a task that puts a cleaned segment in its place.
+
+        The log must still have the segments that it was made from (`still_fits`).
+        """
         return SwapInTask(log, cleaned, now_ms, self._removals.of(log, now_ms))
 
     def removal_tasks(self, now_ms: int) -> list[Task]:
-        """Remove files and directories whose time of grace is over."""
+        """Return tasks that remove the files and directories whose delay has passed."""
         return self._removals.tasks(now_ms)
 
     def checkpoint_tasks(
         self, only: LogDirectory | None = None, names: Collection[str] = OFFSET_CHECKPOINTS
     ) -> list[Task]:
-        """Write recovery points, log start offsets and high watermarks, or those in `names`; of what works."""
+        """Return tasks that write the checkpoint files in `names` of all working directories, or of `only`."""
         directories = self.directories if only is None else (only,)
         return [task for directory in directories for task in self._checkpoints.tasks(directory, names)]
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget producers that were silent for producer.id.expiration.ms."""
+        """Forget producers that were idle for producer.id.expiration.ms."""
         for log in self.logs.values():
             log.producer_state.expiration_ms = self.producer_expiration_ms
             log.producer_state.remove_expired(now_ms)

@@ -1,9 +1,9 @@
-"""Open files: who holds a descriptor, and how many are held at once.
+"""Open files: who holds a descriptor, and how many are open at once.
 
-Rule H1 (README): a descriptor is closed when its last holder lets go, never before. The holders are the cache here
-and every `FetchSlice` that is still being sent; both hold the `OpenFile`, and Python's own reference count is the
-count. So a closed descriptor can never be reused by another file underneath a response.
-The cache is bounded, since thousands of partitions with three files a segment would exhaust the process.
+Rule H1 (README): a descriptor is closed when its last holder releases it, never before. The holders are this cache and
+every `FetchSlice` that is being sent. All of them hold the `OpenFile` object, so Python's reference count decides. A
+response therefore never reads from a descriptor number that was reused for another file. The cache is bounded, because
+thousands of partitions with three files per segment would exhaust the descriptors of the process.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from contextlib import suppress
 from storage.fs import FileSystem
 from storage.position_cache import Places
 
-#: The process, or the machine, has no descriptor left: no fault of the disk.
+#: The process or the machine has no free descriptor. The disk is not at fault.
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-#: Open files of one broker, unless it says otherwise; Linux gives a process 1024 by default, sockets take theirs.
+#: The default number of open files of a broker. Linux allows a process 1024 by default, and sockets need some.
 DEFAULT_CAPACITY = 512
 
 
 class OpenFile:
-    """A descriptor, open as long as anything refers to this object. What its readers remember is kept here, too."""
+    """A descriptor that stays open while this object is referenced, with the state that its readers cache."""
 
     __slots__ = (
         "_fs",
@@ -39,23 +39,23 @@ class OpenFile:
     def __init__(self, fs: FileSystem, handle: int) -> None:
         self._fs = fs
         self.handle = handle
-        #: False once its file system would not say what of it is cached.
+        #: False once the file system has not reported whether a page is cached.
         self.tells_cached = True
-        #: From which position on a block is in the page cache, and until when that is believed (see FetchSlice).
+        #: By block: the position from which on it is in the page cache, and until when that is valid (see FetchSlice).
         self.cached: dict[int, tuple[int, int]] = {}
-        #: Pages that were not in the page cache when they were asked about, and that nobody has read since with those
-        #: around them (see FetchSlice).
+        #: Pages that were not cached when queried, and were not read since together with their neighbours (see
+        #: FetchSlice).
         self.unread: set[int] = set()
-        #: The piece of an index that was read last, and the number of its first entry.
+        #: The range of an index that was read last, and the number of its first entry.
         self.window = b""
         self.window_start = 0
-        #: Where readers of the records are.
+        #: The positions at which readers of the records continue.
         self.places: Places | None = None
         #: Entries by number that every search comes past.
         self.probes: dict[int, tuple[int, int]] = {}
 
     def __del__(self) -> None:
-        with suppress(OSError):  # nothing is lost by it: what has to be on the disk is forced there before
+        with suppress(OSError):  # it loses nothing: data that must be on the disk was flushed before
             self._fs.close(self.handle)
 
     def fileno(self) -> int:
@@ -63,9 +63,9 @@ class OpenFile:
 
 
 class LogFile:
-    """A file of a log by path, opened when it is used, and closed unasked when other files need the room.
+    """A file of a log, opened on use and closed when other files need its descriptor.
 
-    `open_file` is None while closed. Writers and readers go through `open()`.
+    `open_file` is None while it is closed. Writers and readers call `open()`.
     """
 
     __slots__ = ("_files", "open_file", "path", "used", "writable")
@@ -78,33 +78,33 @@ class LogFile:
         self.used = True
 
     def open(self, *, create: bool = False) -> OpenFile:
-        """The open file; OSError where it cannot be opened."""
+        """Return the open file. Raises OSError if it cannot be opened."""
         self.used = True
         return self.open_file or self._files.open(self, create=create)
 
     def make(self) -> OpenFile:
-        """Make the file, empty."""
+        """Create the file empty."""
         self.close()
         return self._files.open(self, empty=True)
 
     def hold(self) -> None:
-        """Open it, and keep it open beyond the bound until it is `moved` or closed: its name is about to change."""
+        """Open the file and keep it open, beyond the limit, until it is renamed (`moved`) or closed."""
         self.open()
         self._files.forget(self)
 
     def moved(self, path: str) -> None:
-        """The file is called `path` now; what was held is opened by that name when it is needed next."""
+        """Set the new path after a rename. The descriptor is released; the next use opens the file by the new name."""
         self.path = path
         self.close()
 
     def close(self) -> None:
-        """Let go of the descriptor; slices that are being sent still hold it."""
+        """Release the descriptor. Slices that are being sent still hold it."""
         self.open_file = None
         self._files.forget(self)
 
 
 class OpenFiles:
-    """A bounded set of open files. Room is made by closing one that was not used since it was last considered."""
+    """A bounded set of open files. It evicts a file that was not used since it was last considered for eviction."""
 
     __slots__ = ("_held", "capacity", "fs")
 
@@ -124,7 +124,7 @@ class OpenFiles:
         except OSError as error:
             if error.errno not in OUT_OF_DESCRIPTORS:
                 raise
-            while self._held:  # the process has none left for anyone: give up all that are only kept for later
+            while self._held:  # The process has no free descriptor: close all that are only cached.
                 self._held.popitem()[0].open_file = None
             handle = self._handle(file, create, empty)
         opened = file.open_file = OpenFile(self.fs, handle)
@@ -140,7 +140,7 @@ class OpenFiles:
         self._held.pop(file, None)
 
     def _make_room(self) -> None:
-        while True:  # ends in the second round at the latest: by then none counts as used
+        while True:  # Ends in the second pass at the latest, because every `used` flag is cleared by then.
             file, _ = self._held.popitem(last=False)
             if not file.used:
                 file.open_file = None

@@ -1,18 +1,19 @@
-"""Where the readers of a segment are: the batches found for them, and where the next ones begin.
+"""The positions at which the readers of a segment continue.
 
-A consumer continues where its last batch ended, and often one consumer follows another: neither has to search again.
+A consumer continues where its last batch ended, and consumers often follow each other. Neither needs a search in the
+index.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: At least this many finds are remembered, and at most twice as many. With more readers, some have to search.
+#: Between this many and twice as many positions are cached. With more readers, some have to search.
 _REMEMBERED = 32
 
 
 class Place(NamedTuple):
-    """Where a batch lies in its file: from `position` to `end`."""
+    """The position of a batch in its file, from `position` to `end` (exclusive)."""
 
     base_offset: int
     position: int
@@ -20,7 +21,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Knows the place of the batch by an offset that was asked for, and by the offset after it where that begins."""
+    """The positions of batches, by the offset that was requested and by the offset that follows the batch."""
 
     __slots__ = ("_earlier", "_latest")
 
@@ -29,11 +30,11 @@ class Places:
         self._earlier: dict[int, Place | int] = {}
 
     def get(self, offset: int) -> Place | int | None:
-        """What is known of an offset."""
+        """Return what is cached for an offset: its batch, or the position where it begins."""
         return self._latest.get(offset) or self._earlier.get(offset)
 
     def note(self, offset: int, place: Place, next_offset: int) -> Place:
-        """Remember what was found for an offset, and that `next_offset` begins behind it; the same place."""
+        """Cache the batch of `offset` and that `next_offset` begins after it; return the batch."""
         latest = self._latest
         if len(latest) >= 2 * _REMEMBERED:
             self._earlier, latest = latest, {}

@@ -1,8 +1,9 @@
-"""Logs that wait to be opened: after a clean stop those that are in order, after any stop those for which there was no
-descriptor, or which cannot be opened at all.
+"""Logs that are not open yet.
 
-They are opened as at a start. A log that is in order by the names of its files takes a moment. If it turns out not to
-be as its stop left it, it is repaired there and then, and clients wait for that as they would for a longer start.
+After a clean shutdown these are the logs in order. After any shutdown they also include the logs for which no
+descriptor was free and those that cannot be opened. They are opened as at a start. A log that is in order by its file
+names opens quickly. If it differs from what the shutdown left, it is repaired at that moment, and clients wait for it
+as they would for a longer start.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from storage.recovery.segment import Cut
 
 
 class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
-    """By topic and partition; each counts as one of its directory. `cuts` gets what is cut off them."""
+    """The unopened logs by topic and partition. Each counts for its directory. `cuts` collects what is cut off them."""
 
     def __init__(self, cuts: list[Cut]) -> None:
         super().__init__()
-        #: The broker has closed its logs: nothing is opened any more.
+        #: Whether the broker has closed its logs. Then no log is opened any more.
         self.closed = False
-        #: Of those that were opened: how the start found each that was in order.
+        #: For each log that was opened: how the start found it, if it was in order.
         self.found_in_order: dict[TopicPartition, FoundInOrder] = {}
         self._cuts = cuts
 
     @property
     def refused(self) -> dict[TopicPartition, LogOffline]:
-        """The logs that cannot be opened, though their directory works, and why."""
+        """Return the logs that cannot be opened although their directory works, with the reason."""
         return {key: LogOffline(each.stored.path, each.offline) for key, each in self.items() if each.offline}
 
     def were_closed(self, directory: LogDirectory) -> bool:
-        """Whether a clean stop has closed all of a directory: the others have still to be checked."""
+        """Return whether a clean shutdown closed all unopened logs of a directory. The others still need recovery."""
         return all(each.stored.clean for each in self.values() if each.directory is directory)
 
     def left_by_stop(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> Iterator[ClosedLog]:
-        """All logs of a directory as a stop leaves them: those of `logs`, which are closed, and those that wait."""
+        """Yield all logs of a directory as a shutdown leaves them: the closed ones in `logs`, and the unopened ones."""
         for key, log in logs.items():
             if log.directory is directory:
                 yield ClosedLog(key, log.path, log.config, log.topic_id, self.found_in_order.get(key))
@@ -50,26 +51,26 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
                 yield ClosedLog(key, stored.path, stored.config, stored.topic_id, found)
 
     def put(self, directory: LogDirectory, stored: StoredLog) -> None:
-        """Add a log that waits."""
+        """Add an unopened log."""
         key = stored.topic, stored.partition
         self.take(key)
         self[key] = UnopenedLog(directory, stored)
         directory.log_count += 1
 
     def take(self, key: TopicPartition) -> UnopenedLog | None:
-        """Take out a log that waits; None where none does."""
+        """Remove and return an unopened log; None if there is none."""
         unopened = self.pop(key, None)
         if unopened is not None:
             unopened.directory.log_count -= 1
         return unopened
 
     def open(self, key: TopicPartition) -> PartitionLog:
-        """Open a log that waits, and take it out. LogOffline: it cannot be opened, or not now.
+        """Open a log and remove it from this collection.
 
-        What a lack of descriptors has prevented may be tried again.
+        Raises LogOffline if it cannot be opened. If only a descriptor was missing, the caller may try again.
         """
         directory, stored, _ = unopened = self[key]
-        problem = unopened.problem or ("the broker stops" if self.closed else None)
+        problem = unopened.problem or ("the broker is shutting down" if self.closed else None)
         if problem is not None:
             raise LogOffline(stored.path, problem)
         try:
@@ -77,7 +78,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         except Exception as error:
             if isinstance(error, OSError) and not directory.is_there_without(error):
                 raise directory.fail(error) from error
-            # Whatever else it is: the others, and who looks at it, are not to fail with it (D4).
+            # Other errors take only this log offline: they must not fail other logs or the caller (rule D4).
             offline = LogOffline(stored.path, f"{type(error).__name__}: {error}")
             directory.remarks.append(f"A log is offline: {offline}")
             self[key] = unopened._replace(offline=offline.reason)

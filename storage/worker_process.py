@@ -1,10 +1,10 @@
-"""A worker: the process in which a broker runs heavy functions of this room and of the protocol, beside its loop.
+"""A worker process: it runs expensive functions of `storage` and `protocol` outside the broker's event loop.
 
-Started by runtime/process_pool.py and broker/startup/recovery.py as `python -I .../storage/worker.py PARENT_PID
-NICENESS PATH...` (`command`), with the broker's own sys.path, so that both import the same code. Jobs come in on
-standard input and results go out on standard output, each as its length and a pickle. It knows nothing of the broker,
-ignores the signals that people send to a group of processes, and never outlives the one that started it: an orphan
-would write into a directory under recovery.
+runtime/process_pool.py and broker/startup/recovery.py start it as `python -I .../storage/worker_process.py PARENT_PID
+NICENESS PATH...` (see `command`), with the broker's sys.path, so that both import the same code. Jobs arrive on
+standard input and results leave on standard output; each is a length and a pickle. The worker imports nothing of the
+broker and ignores the signals that are sent to a process group. It never outlives its parent, because an orphan would
+write into a directory that is being recovered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import BinaryIO
 
-#: Before each job and each result: how many bytes follow.
+#: The prefix of each job and each result: the number of bytes that follow.
 LENGTH = Struct(">Q")
 
 _PR_SET_PDEATHSIG = 1
@@ -25,18 +25,24 @@ _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal
 
 
 def command(niceness: int = 0) -> list[str]:
-    """The command line of a worker that this process starts, `niceness` above its own, and that dies with it."""
+    """Return the command line of a worker whose parent is this process.
+
+    The worker runs at `niceness` above the parent's and exits with the parent.
+    """
     return [sys.executable, "-I", __file__, str(os.getpid()), str(niceness), *map(os.path.abspath, sys.path)]
 
 
 def pack(message: object) -> bytes:
-    """A message as it stands on a pipe."""
+    """Return a message in its form on the pipe: length and pickle."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(data)) + data
 
 
 def serve(jobs: BinaryIO, results: BinaryIO) -> None:
-    """Run jobs until there are no more: (function, arguments, named ones) -> (True, value) or (False, exception)."""
+    """Run jobs until `jobs` ends.
+
+    A job is (function, arguments, keyword arguments); its result is (True, value) or (False, exception).
+    """
     while len(length := jobs.read(LENGTH.size)) == LENGTH.size:
         results.write(_outcome(jobs.read(LENGTH.unpack(length)[0])))
         results.flush()
@@ -53,20 +59,20 @@ def _outcome(job: bytes) -> bytes:
 def _failure(error: Exception) -> bytes:
     try:
         packed = pack((False, error))
-        pickle.loads(packed[LENGTH.size :])  # one that can be made here, but not over there, would be lost
+        pickle.loads(packed[LENGTH.size :])  # an exception that the parent cannot unpickle would be lost
         return packed
     except Exception:
         return pack((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def _bind_to(parent: int, libc: Callable[..., int]) -> bool:
-    """Die with the process that started this one; whether it is still there."""
+    """Have the kernel kill this process with its parent. Return whether the parent is still running."""
     libc(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     return os.getppid() == parent
 
 
 def main(arguments: list[str]) -> None:
-    """Serve the pipes that standard input and output are."""
+    """Serve jobs on standard input and output."""
     import ctypes  # not for the broker, which imports this file too
 
     for number in _IGNORED:
@@ -75,13 +81,13 @@ def main(arguments: list[str]) -> None:
         return
     os.nice(int(arguments[1]))
     sys.path[:] = arguments[2:]
-    # What a job prints by mistake must not end up between two results.
+    # Output that a job prints by mistake must not appear between two results.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         serve(sys.stdin.buffer, results)
     except BrokenPipeError:
-        os._exit(0)  # nobody is left to tell
+        os._exit(0)  # the parent has gone
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Compaction of a log."""
+"""Log compaction (cleanup.policy compact)."""

@@ -1,7 +1,7 @@
-"""A segment as the cleaner reads it: windows of whole batches, and their checksums taken.
+"""Read a segment for the cleaner in windows of whole batches, with verified checksums.
 
-What is done for each batch is done in one loop over a window: logs of small batches are nothing but batches. Where all
-are of v2, their headers' fields stand side by side, and are looked at together.
+Logs of small batches have very many, so the work per batch is one loop over a window. If all batches are v2, the fields
+of their headers are arranged in columns and checked together.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from storage.segment.scan import parse_entry
 _UNPACK_HEADER = HEADER.unpack_from
 _UNPACK_LENGTH = Struct(">8xI").unpack_from
 _NEW_TUPLE = tuple.__new__
-#: A copy is cheaper than a view where batches are smaller on average.
+#: Below this average batch size a copy is cheaper than a memoryview.
 _SMALL_BATCH = 2048
 
-#: Where a batch (or message) begins and ends in a window, and its header; None for v0 and v1.
+#: The start and end of a batch or message in a window, and its header; None for v0 and v1.
 Place = tuple[int, int, BatchHeader | None]
 
 
 class SingleBatches(NamedTuple):
-    """What is kept in mind of a window whose batches are one record each, of offsets without a gap: their borders."""
+    """The boundaries of the batches in a window where each batch is one record and the offsets have no gap."""
 
     base_offset: int
     borders: array[int]
 
 
 class BatchWindow:
-    """A piece of a file, and the batches that lie wholly in it; they begin with it and leave nothing out.
+    """A range of a file, and the complete batches in it; they start at its beginning and have no gaps.
 
-    `starts` and `ends` are where they lie, `position` is where the window begins in its file. `single_offsets`: the
-    offsets where each batch is one record as it is, not compressed and of no transaction; else None. A range where
-    they have no gap. `heads`: of all of them, where that was of use.
+    `starts` and `ends` are their boundaries; `position` is where the window begins in its file. `single_offsets` are
+    the batches' offsets if each is one uncompressed record without a transaction, else None; a range if they have no
+    gap. `heads` are the first bytes of all batches, if they were collected.
     """
 
     __slots__ = ("_places", "data", "ends", "heads", "position", "single_offsets", "starts")
@@ -66,7 +66,7 @@ class BatchWindow:
         places: list[Place] | None = None,
         heads: Heads | None = None,
     ) -> None:
-        """`borders` is where the batches begin, and the end of the last one. Without `places` they are all of v2."""
+        """`borders` are the starts of the batches and the end of the last one. Without `places` all batches are v2."""
         self.data = data
         self.position = position
         self.starts = borders[:-1]
@@ -77,14 +77,14 @@ class BatchWindow:
 
     @property
     def places(self) -> list[Place]:
-        """Each batch by itself."""
+        """The boundaries and the header of each batch."""
         if self._places is None:
             headers = [parse_header(self.data, start) for start in self.starts]
             self._places = list(zip(self.starts, self.ends, headers, strict=True))
         return self._places
 
     def single_batches(self) -> SingleBatches | None:
-        """What is to be kept in mind of it; None: nothing."""
+        """Return what to remember of the window for the second pass, or None."""
         offsets = self.single_offsets
         if not isinstance(offsets, range):
             return None
@@ -92,12 +92,12 @@ class BatchWindow:
 
 
 class KnownBatches:
-    """What is kept in mind of segments' windows, by base offset and position, as far as there is room for it."""
+    """The remembered windows of segments, by base offset and position, within a memory limit."""
 
     __slots__ = ("_known", "_room")
 
     def __init__(self, memory_bytes: int) -> None:
-        """An eighth of that much memory at most."""
+        """Use at most an eighth of `memory_bytes`."""
         self._known: dict[int, dict[int, SingleBatches]] = {}
         self._room = memory_bytes // 8 // array("I").itemsize
 
@@ -121,17 +121,17 @@ def read_windows(
     known: Mapping[int, SingleBatches],
     verify: bool,
 ) -> Iterator[BatchWindow]:
-    """The whole batches of a file of that size. CorruptFile; OSError.
+    """Yield the whole batches of a file of `size_bytes` in windows. Raises CorruptFile and OSError.
 
-    `verify` takes the checksums. A window is as large as it has to be for one batch, and mostly not larger than said.
-    `known` is what was kept in mind of windows, by their positions, when they were read and verified before.
+    With `verify` the checksums are verified. A window has about `window_bytes`, or more if one batch needs it. `known`
+    has the windows by position that were remembered when the file was read and verified before.
     """
     handle = fs.open_read(path)
     position, wanted = 0, window_bytes
     try:
         while position < size_bytes:
             single = known.get(position)
-            if single is not None:  # a batch that was read by itself may be larger than windows are
+            if single is not None:  # a batch larger than a window was read by itself
                 wanted = single.borders[-1]
             wanted = min(wanted, size_bytes - position)
             data = fs.pread(handle, wanted, position)
@@ -161,7 +161,7 @@ def _known_window(data: bytes, position: int, single: SingleBatches) -> BatchWin
 
 
 def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow | None:
-    """The whole batches there; None where there is none. CorruptFile."""
+    """Return the whole batches in `data`; None if there is none. Raises CorruptFile."""
     window = _window_of_v2(data, position, verify)
     if window is not None:
         return window
@@ -172,7 +172,7 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
-    """The whole batches there, if all are of v2 and right; None: each has to be looked at by itself."""
+    """Return the whole batches in `data` if all are v2 and valid; None if each must be checked by itself."""
     offsets: Sequence[int] | None
     heads = None
     if IS_COMPILED:
@@ -193,7 +193,7 @@ def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | Non
 
 
 def find_borders(data: bytes) -> list[int]:
-    """Where whole batches begin, and the end of the last one, if they are of v2."""
+    """Return the starts of the whole batches and the end of the last one, if they are v2."""
     borders = [0]
     add, unpack, overhead = borders.append, _UNPACK_LENGTH, LOG_OVERHEAD
     at, last = 0, len(data) - HEADER_SIZE
@@ -206,7 +206,7 @@ def find_borders(data: bytes) -> list[int]:
 
 
 def _are_right(data: bytes, borders: list[int], heads: Heads) -> bool:
-    """Whether their checksums say so."""
+    """Return whether the checksums of all batches are right."""
     source = data if len(data) < _SMALL_BATCH * heads.count else memoryview(data)
     sums = [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)]
     return array("I", sums) == heads.checksums()
@@ -225,7 +225,7 @@ def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:
                 break
             valid = not verify or crc32c(view[at + CRC_START : end]) == header[4]
         else:
-            # A message of an old format, which may be smaller than a header of today.
+            # a message of an old format may be smaller than a v2 header
             size = _size(data, at, path, position + at)
             if size is None or at + size > available:
                 break
@@ -239,7 +239,7 @@ def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:
 
 
 def _size(data: bytes, at: int, path: str, position: int) -> int | None:
-    """Size of the batch or message that begins there, None where its header is not whole."""
+    """Return the size of the batch or message at `at`; None if its header is incomplete."""
     try:
         entry = parse_entry(data, at, position)
     except RecordsError as error:

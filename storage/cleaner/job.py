@@ -1,4 +1,4 @@
-"""One round of cleaning, as it goes to a worker and comes back: plain values, which pickle."""
+"""A cleaning round as a job for a worker process: plain values that can be pickled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage.log_config import INT_MAX, LogConfig
 
 
 class SourceSegment(msgspec.Struct, frozen=True):
-    """A segment to be cleaned: its base offset, and the sizes of its records and indexes."""
+    """A segment to clean: its base offset and the sizes of its files."""
 
     base_offset: int
     size_bytes: int
@@ -20,14 +20,14 @@ class SourceSegment(msgspec.Struct, frozen=True):
 
 
 class LastRecord(msgspec.Struct, frozen=True):
-    """A producer's epoch, and the offset of its last data record; None when it has markers only."""
+    """A producer's epoch and the offset of its last data record; None if it has only markers."""
 
     producer_epoch: int
     offset: int | None
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What one cleaner may use: its share of log.cleaner.dedupe.buffer.size and so on."""
+    """The limits of one cleaner: its share of log.cleaner.dedupe.buffer.size and similar keys."""
 
     memory_bytes: int = 128 << 20
     load_factor: float = 0.9
@@ -38,8 +38,9 @@ class Resources(msgspec.Struct, frozen=True):
 class CleanJob(msgspec.Struct, frozen=True):
     """One round of one log.
 
-    `segments`: all that may be cleaned, from the oldest on, up to `end_offset`; what lies below `first_dirty_offset`
-    was cleaned before. `transaction_indexes`: of all segments that have any, also of later ones. `producers`: by id.
+    `segments` are all cleanable segments, oldest first, up to `end_offset`. Records below `first_dirty_offset` were
+    cleaned before. `transaction_indexes` are the paths of all segments' transaction indexes, also of later ones.
+    `producers` are by id.
     """
 
     directory: str
@@ -54,9 +55,9 @@ class CleanJob(msgspec.Struct, frozen=True):
 
 
 class CleanResult(msgspec.Struct, frozen=True):
-    """What came of it: finished segments in order, and where the next round's dirty part begins.
+    """The result of a round: the cleaned segments in order, and the first dirty offset of the next round.
 
-    `read_bytes` and `kept_bytes` are of the records; `keys` how many there were in the dirty part.
+    `read_bytes` and `kept_bytes` are sizes of records. `keys` is the number of keys in the dirty part.
     """
 
     segments: tuple[CleanedSegment, ...]
@@ -69,7 +70,7 @@ class CleanResult(msgspec.Struct, frozen=True):
 
 
 def group_segments(segments: Sequence[SourceSegment], config: LogConfig, end_offset: int) -> list[list[SourceSegment]]:
-    """Which segments become one: as many in a row as are no more than segment.bytes and the indexes' size together."""
+    """Group neighbouring segments that become one: together within segment.bytes and the size of an index."""
     groups: list[list[SourceSegment]] = []
     ends = [*(segment.base_offset for segment in segments[1:]), end_offset]
     size = index = time_index = 0

@@ -1,4 +1,4 @@
-"""What a cleaner writes: one segment in `.cleaned` files, which nobody reads until they are swapped in."""
+"""The output of a cleaner: one segment in `.cleaned` files, which no reader uses until they are put in place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from storage.segment.files import CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME
 from storage.segment.scan import parse_entry
 from storage.segment.segment import Segment
 
-#: Written together: pieces, which the system bounds, and bytes.
+#: The limits of one write: pieces (the system has a limit) and bytes.
 _PIECES, _BYTES = 512, 1 << 20
-#: Of a header of v2: the base offset, the largest timestamp.
+#: Base offset and largest timestamp in a v2 header.
 _UNPACK_INDEXED = Struct(">q27xq").unpack_from
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
-    """A finished one: its base offset, those of the segments that it replaces, sizes of its files by suffix."""
+    """A cleaned segment: its base offset, the base offsets that it replaces, and its file sizes by suffix."""
 
     base_offset: int
     replaced: tuple[int, ...]
@@ -33,14 +33,14 @@ class CleanedSegment(msgspec.Struct, frozen=True):
 
 
 def remove_cleaned(fs: FileSystem, directory: str) -> None:
-    """Remove what rounds that did not get to their end have left in a log's directory. OSError."""
+    """Remove the files that interrupted rounds left in a log's directory. Raises OSError."""
     for entry in fs.list(directory):
         if entry.name.endswith(CLEANED_SUFFIX):
             fs.remove(f"{directory}/{entry.name}")
 
 
 class CleanedOutput:
-    """The files of one segment on their way. OSError from everything."""
+    """The files of one segment while they are written. All methods raise OSError."""
 
     __slots__ = (
         "_bytes",
@@ -67,14 +67,14 @@ class CleanedOutput:
         self._segment.begin_rebuild()
         self._pieces: list[Buffer] = []
         self._bytes = 0
-        #: What the indexes know of, and what the file has of it.
+        #: The bytes that are indexed, and the bytes that are in the file.
         self._position = self._written = 0
-        #: Neighbours on their way.
+        #: Neighbouring batches that are written together.
         self._source = memoryview(b"")
         self._copy_start = self._copy_stop = 0
 
     def append(self, batch: bytes | memoryview) -> None:
-        """Add a batch or message; not kept as a view beyond `flush`."""
+        """Add a batch or message. The view must stay valid until `flush`."""
         entry = parse_entry(batch, 0, self._position)
         assert entry is not None, "it is whole"
         self._end_copy()
@@ -82,7 +82,7 @@ class CleanedOutput:
         self._add(batch)
 
     def copy(self, source: memoryview, start: int, stop: int, last_offset: int, max_timestamp: int) -> None:
-        """Add the batch at `start` of `source`: neighbours are written in one piece."""
+        """Add the batch at `start` of `source`. Neighbouring batches are written in one piece."""
         if start != self._copy_stop or source is not self._source:
             self._end_copy()
             self._source, self._copy_start = source, start
@@ -90,7 +90,7 @@ class CleanedOutput:
         self._copy_stop = stop
 
     def copy_single(self, source: memoryview, places: Iterable[tuple[int, int]]) -> None:
-        """Add batches of v2 of one record each, which begin and end at `places` of `source`: small ones, and many."""
+        """Add many small batches v2 of one record each, with starts and ends `places` in `source`."""
         self._end_copy()
         index, position, pieces = self._segment.index_batch, self._position, []
         for start, end in places:
@@ -129,7 +129,7 @@ class CleanedOutput:
             self._segment.txn_index.append(transaction)
 
     def flush(self) -> None:
-        """Write what is there."""
+        """Write all buffered batches."""
         self._end_copy()
         self._write()
 
@@ -142,14 +142,16 @@ class CleanedOutput:
             self._pieces, self._bytes = [], 0
 
     def finish(self, replaced: Sequence[int], modified_ms: int) -> CleanedSegment:
-        """Complete the files and force them to the disk; they say that they were last written at `modified_ms`.
+        """Complete the files, set their modification time and force them to the disk.
 
-        CorruptFile: what was written is not what the indexes know of. It must not take the place of what is right.
+        Raises CorruptFile if the file size differs from what was indexed. Such a segment must not replace intact ones.
         """
         self.flush()
         segment, fs = self._segment, self._files.fs
         if self._written != self._position:
-            raise CorruptFile(segment.log.path, f"it has {self._written} bytes, its indexes know of {self._position}")
+            raise CorruptFile(
+                segment.log.path, f"the file has {self._written} bytes, but its indexes cover {self._position}"
+            )
         segment.end_rebuild(self._position)
         segment.close()
         sizes = {

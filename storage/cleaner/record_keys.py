@@ -1,7 +1,7 @@
-"""The keys of a batch's records, as the cleaner sees them: of bytes, without making records of them.
+"""Read the keys of a batch's records from their bytes, without creating record objects.
 
-Records of one layout, as one producer mostly writes them, are read many at a time: the same byte of each is a slice.
-Where they are of one layout but for their sizes, `record_rows.py` takes them apart; what is left is walked over.
+Most batches come from one producer and have records of one layout. Those are read together, because the same byte of
+each record is a slice. Records that differ only in size are split by `record_rows.py`. All others are read one by one.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
 from storage.cleaner.twin import IS_COMPILED, walk_records
 
-#: Records that are alike are looked for where there are so many.
+#: From this number of records on, uniform records are searched for.
 _FEW_RECORDS = 8
-#: Bytes of a varint that goes on.
+#: The varint bytes that are followed by another one.
 _GO_ON = bytes(range(128, 256))
-#: The offset deltas of records in order: of one byte for the first 64, of two for those up to 8191.
+#: The offset deltas of consecutive records: one byte for the first 64, two bytes up to 8191.
 _ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
 _LOW_DELTAS = bytes(delta << 1 & 127 | 128 for delta in range(1 << 13))
 _HIGH_DELTAS = bytes(delta >> 6 for delta in range(1 << 13))
 
 
 class BatchKeys(NamedTuple):
-    """Of each record in order: its key (None without), its offset. `tombstones`: the places of those without value."""
+    """The key (None if missing) and offset of each record in order, and the indexes of records without a value."""
 
     keys: list[bytes | None]
     offsets: list[int]
@@ -35,23 +35,23 @@ class BatchKeys(NamedTuple):
 
 
 def uncompressed(batch: memoryview, header: BatchHeader) -> bytes:
-    """The records of a v2 batch. CorruptBatch, UnsupportedCodec."""
+    """Return the uncompressed records of a batch v2. Raises CorruptBatch and UnsupportedCodec."""
     records = batch[HEADER_SIZE : header.size_bytes]
     codec = header.codec
     return bytes(records) if codec == Codec.NONE else decompress(codec, records)
 
 
 def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:
-    """The keys of a batch's records. InvalidRecord: bytes that are not the records that the header promises."""
+    """Return the keys of a batch's records. Raises InvalidRecord if the bytes contradict the header."""
     found = BatchKeys([], [], [])
     add_keys(found, data, 0, len(data), header)
     return found
 
 
 def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: BatchHeader) -> None:
-    """Add to `found` the keys of a batch's records, which lie uncompressed at [position, stop) of `data`.
+    """Append the keys of a batch's records to `found`. The records are at [position, stop) of `data`, uncompressed.
 
-    Raises InvalidRecord for bytes that are no records, or not as many as the header says.
+    Raises InvalidRecord if the bytes are not records, or not as many as the header declares.
     """
     base_offset, last_offset_delta, count = header[0], header[6], header[12]
     deltas: list[int] | None = None
@@ -71,7 +71,8 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
                     position = behind
                     expected = number << 1
                     continue
-            behind = count if IS_COMPILED else min(count, 2 * number + _FEW_RECORDS)  # a look less and less often
+            # look for uniform records less and less often
+            behind = count if IS_COMPILED else min(count, 2 * number + _FEW_RECORDS)
             position, deltas, expected = walk_records(
                 data, position, found.keys, found.tombstones, deltas, number, behind, expected
             )
@@ -87,9 +88,9 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
 
 
 def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: int, count: int) -> tuple[int, int]:
-    """Add the keys of records that have one layout; how many there are in a row, and the size of each. Or (0, 0).
+    """Append the keys of records with one layout. Return their number and the size of each, or (0, 0).
 
-    The same byte of each record is a slice: a comparison for all of them together.
+    The same byte of each record is a slice, so one comparison checks all of them.
     """
     at = position + (1 if data[position] < 128 else 2)
     length = data[position] & 127 | data[at - 1] << 7 if at == position + 2 else data[position]
@@ -131,7 +132,7 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
 
 
 def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: int) -> tuple[int, int]:
-    """Add the keys of records that are alike but for their sizes; how many there are in a row, and their end. Or 0."""
+    """Append the keys of records that differ only in size. Return their number and the end position, or (0, 0)."""
     if number < 1 << 6:
         deltas: tuple[bytes, ...] = (_ONE_BYTE_DELTAS[number:count],)
     else:
@@ -145,7 +146,7 @@ def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: 
 
 
 def add_tombstones(found: BatchKeys, value_sizes: Sequence[int]) -> None:
-    """Of records whose keys are to be added next: those whose value's size begins with the byte of -1."""
+    """Append the indexes of the tombstones among the next records: a value size whose first byte encodes -1."""
     if 1 in value_sizes:
         first = len(found.keys)
         found.tombstones.extend([first + place for place, size in enumerate(value_sizes) if size == 1])

@@ -1,7 +1,7 @@
-"""Records that are alike but for their sizes, taken apart by one format of `struct`, which the first of them tells.
+"""Split records that differ only in size with one `struct` format, which is derived from the first record.
 
-What a format says is true where the varints of all records have the same sizes and their keys, too. Whether they do is
-looked at afterwards, for all of them together: the same byte of each is a slice.
+The format is valid if the varints of all records have the same sizes, and their keys too. That is checked afterwards
+for all records together, because the same byte of each is a slice.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is a class
 from typing import NamedTuple
 
-#: Of each byte, whether the varint goes on behind it.
+#: For each byte, whether the varint continues after it.
 _GOES_ON = bytes(128) + bytes([1]) * 128
 
-#: The first two bytes, little-endian; the others up to the key; the key; the first byte of the value's size.
+#: The first two bytes (little-endian), the other bytes before the key, the key, and the first byte of the value's size.
 _Row = tuple[int, bytes, bytes, int]
 
 
 class Rows(NamedTuple):
-    """Of records that lie one behind the other: keys, first bytes of the values' sizes, and sizes of the records."""
+    """Consecutive records: their keys, the first bytes of their value sizes, and their sizes."""
 
     keys: Sequence[bytes]
     value_sizes: Sequence[int]
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Where the bytes of a record are, behind its first two: timestamp delta, offset delta, size of the key, key."""
+    """The positions of a record's bytes after its first two: timestamp delta, offset delta, size of the key, key."""
 
     timestamp_at: int
     delta_at: int
@@ -39,9 +39,9 @@ class _Layout(NamedTuple):
 
 @cache
 def record_sizes() -> list[int]:
-    """Sizes of records by their first two bytes, little-endian; 0 for those from 8 kB on, and those that cannot be.
+    """Return the sizes of records by their first two bytes (little-endian); 0 from 8 KiB on and for invalid ones.
 
-    A size in more bytes than it needs is none of these: where the rest lies would not be told by the size.
+    Sizes that are encoded in more bytes than necessary are invalid here: they do not determine where the rest is.
     """
     sizes = [0] * (1 << 16)
     for first in range(0, 256, 2):
@@ -56,9 +56,9 @@ def _format(before_key: int, key_size: int) -> Struct:
 
 
 def read_rows(data: bytes, position: int, deltas: Sequence[bytes]) -> Rows | None:
-    """The records from there on, as many as are like the first one. None: it is not of a layout for that.
+    """Return the records from `position` on that have the layout of the first one; None if that layout is unsupported.
 
-    `deltas`: the bytes that their offset deltas should have; first the first one of each, then the second one of each.
+    `deltas` are the expected bytes of the offset deltas: the first byte of each, then the second byte of each.
     """
     sizes = record_sizes()
     rows: list[_Row] = []
@@ -73,7 +73,7 @@ def read_rows(data: bytes, position: int, deltas: Sequence[bytes]) -> Rows | Non
             add(row)
             position += sizes[row[0]]
     except (StructError, IndexError):
-        pass  # the records are at an end, and what is wrong with that is for others to tell
+        pass  # no more records; the caller detects errors
     return _alike(rows, layout, deltas) if rows and layout is not None else None
 
 
@@ -97,7 +97,7 @@ def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
 
 
 def _alike(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows | None:
-    """The first of these, as many as have the layout."""
+    """Return the leading rows that have the layout."""
     timestamp_at, delta_at, size_at, key_at, key_size = layout
     words, heads, keys, value_sizes = zip(*rows, strict=True)
     beginnings = b"".join(heads)
@@ -111,7 +111,7 @@ def _alike(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows |
             return None
     record_size = record_sizes()
     sizes = [record_size[word] for word in words[:alike]]
-    # A length of one byte, or of two, and all up to the value's size within the record
+    # The length has one or two bytes, and everything up to the value's size is within the record.
     one_byte = timestamp_at == 0
     if min(sizes) < 2 + key_at + key_size + 1 or (max(sizes) > 64 if one_byte else min(sizes) < 66):
         return None
@@ -119,5 +119,5 @@ def _alike(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows |
 
 
 def _leading(column: bytes, byte: int) -> int:
-    """How often it is that byte, at the beginning."""
+    """Return how many leading bytes of a column equal `byte`."""
     return len(column) - len(column.lstrip(bytes([byte])))

@@ -1,8 +1,8 @@
-"""A batch anew, with some of its records left out.
+"""Rewrite a batch without some of its records.
 
-Records stay bytes: nothing is made of headers and values. A batch with records left out keeps its base offset, last
-offset, sequence and all that its header says; its base timestamp is that of the first record left, or the delete
-horizon (KIP-534), as Apache Kafka writes it. Messages v0 and v1 stay what they are, wrapped ones are wrapped anew.
+Records stay bytes; headers and values are not decoded. A rewritten batch keeps its base offset, last offset, sequence
+and all other header fields. Its base timestamp becomes that of the first kept record, or the delete horizon (KIP-534),
+as in Apache Kafka. Messages v0 and v1 keep their format, and wrapped ones get a new wrapper.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from storage.cleaner.twin import walk_kept, walk_sizes
 
 
 def rewrite(data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None) -> bytes:
-    """The batch with those of its records (`data`, uncompressed) whose mark is not DROP: at least one.
+    """Return the batch with the records of `data` (uncompressed) whose mark is not DROP; at least one.
 
-    `horizon` is its delete horizon from now on, None for none.
+    `horizon` is its new delete horizon in ms, or None.
     """
     records, count, base_timestamp, max_timestamp = _kept_records(data, header, marks, horizon)
     codec = header.codec
@@ -42,7 +42,7 @@ def rewrite(data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """The batch without records: what is left of a producer's last batch, and of the last one of a round."""
+    """Return the batch without records, for a producer's last batch and for the last batch of a round."""
     attributes = header.attributes & ~(DELETE_HORIZON_BIT | CODEC_MASK)
     return _with_records(header, b"", attributes, NO_TIMESTAMP, header.max_timestamp, 0)
 
@@ -50,7 +50,7 @@ def emptied(header: BatchHeader) -> bytes:
 def _with_records(
     header: BatchHeader, records: bytes, attributes: int, base_timestamp: int, max_timestamp: int, count: int
 ) -> bytes:
-    """The batch with these records (compressed, if its codec is one) and what of the header they change."""
+    """Return the batch with these records (compressed if it has a codec) and the header fields that they change."""
     anew = header._replace(
         attributes=attributes, base_timestamp=base_timestamp, max_timestamp=max_timestamp, record_count=count
     )
@@ -60,7 +60,7 @@ def _with_records(
 def _kept_records(
     data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None
 ) -> tuple[bytes, int, int, int]:
-    """Bytes and number of the records kept, their base timestamp and the largest one."""
+    """Return the bytes and number of the kept records, their base timestamp and their largest timestamp."""
     starts = _starts(data, len(marks))
     kept = list(itertools.compress(range(len(marks)), bytes(marks).translate(STAYS)))
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
@@ -69,7 +69,7 @@ def _kept_records(
 
 
 def _starts(data: bytes, count: int) -> list[int]:
-    """Where the records begin, and the last one's end."""
+    """Return the starts of the records and the end of the last one."""
     starts = [0]
     one_byte_deltas = min(count, 64)
     for more in (one_byte_deltas, count - one_byte_deltas):
@@ -84,12 +84,15 @@ def _starts(data: bytes, count: int) -> list[int]:
 
 
 def legacy_records(entry: memoryview) -> list[Record]:
-    """The record, or the wrapped ones, of a message v0 or v1. CorruptBatch, InvalidRecord, UnsupportedCodec."""
+    """Return the record or the wrapped records of a message v0 or v1.
+
+    Raises CorruptBatch, InvalidRecord and UnsupportedCodec.
+    """
     return list(iter_entry_records(entry))
 
 
 def rewrite_legacy(entry: memoryview, records: Sequence[Record]) -> bytes:
-    """A wrapper anew around some of its records, at least one."""
+    """Return a new wrapper around some of its records, at least one."""
     wrapper = parse_message(entry)
     append_time = wrapper.timestamp if wrapper.is_log_append_time else None
     builder = MessageSetBuilder(wrapper.magic, records[0].offset, wrapper.codec, log_append_time_ms=append_time)

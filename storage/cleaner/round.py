@@ -1,17 +1,24 @@
-"""The cleaner: keeps the last record of each key in the closed segments of a log (cleanup.policy compact).
+"""A cleaning round: keep the last record of each key in the closed segments of a log (cleanup.policy compact).
 
-A job for a worker: plain values in, plain values out; files are opened here by name.
+It is a job for a worker process: plain values in, plain values out; files are opened here by name.
 
-Two passes. The first reads the dirty part, what was appended since the last round, and notes where each key was last
-(`KeyTable`), until all is read or the table is full. The second reads everything up to there and writes what stays into
-`.cleaned` segments, several small ones together; the broker's loop swaps them in (`swap.py`).
+There are two passes. The first reads the dirty part, which was appended since the last round, and records the last
+offset of each key (`KeyTable`), until all is read or the table is full. The second reads everything up to there and
+writes the kept records to `.cleaned` segments, several small ones together. The broker's event loop puts them in place
+(`swap.py`).
 
-What stays, as in Apache Kafka 4.3: the last record of each key; a record without value (tombstone) until the delete
-horizon of its batch, which its first cleaning sets to delete.retention.ms from now (KIP-534; v0 and v1: by the age of
-the file); a transaction's marker until nothing of the transaction is left and then its horizon has passed; the last
-batch of each producer, and of the round, without records if need be, so that sequences and the end of the log are
-known. Data of aborted transactions goes at once, and so do records without a key. Offsets, order and formats stay. A
-batch of which all records stay is copied as it is. What has a wrong checksum is not cleaned: it would get a right one.
+As in Apache Kafka 4.3, these are kept:
+
+- the last record of each key;
+- a record without a value (tombstone) until the delete horizon of its batch. The first cleaning sets it to
+  delete.retention.ms from now (KIP-534); for v0 and v1 the age of the file decides;
+- a transaction marker until no record of its transaction is left and its horizon has passed;
+- the last batch of each producer and of the round, without records if necessary, so that sequences and the log end stay
+  known.
+
+Records of aborted transactions and records without a key are removed at once. Offsets, order and formats do not change.
+A batch whose records are all kept is copied unchanged. A batch with a wrong checksum is not cleaned, because the
+rewritten batch would get a valid one.
 """
 
 from __future__ import annotations
@@ -35,19 +42,20 @@ from storage.index.transaction import AbortedTransaction, TransactionIndex
 from storage.open_files import OpenFiles
 from storage.segment.files import LOG_SUFFIX, file_name
 
-#: Records that are noted together: what has to be done for each call is then done less often.
+#: Records are recorded in groups of this size, to spread the cost of each call.
 _MANY_RECORDS = 1024
-#: Attributes of batches of which a transaction may decide.
+#: The attributes of batches that depend on the state of a transaction.
 _OF_TRANSACTIONS = TRANSACTIONAL_BIT | CONTROL_BIT
-#: A worker holds the files of one output, and reads one segment.
+#: A worker has the files of one output open and reads one segment.
 _OPEN_FILES = 8
 
 
 def clean(job: CleanJob, fs: FileSystem = LOCAL) -> CleanResult:
-    """Clean. OSError; CorruptFile where a segment is not what it should be: then nothing of the log has changed."""
+    """Run a round. Raises OSError, and CorruptFile if a segment is damaged; then the log is unchanged."""
     remove_cleaned(fs, job.directory)
     collects = gc.isenabled()
-    gc.disable()  # a round makes millions of objects and no cycles: to look for them takes a tenth of the time
+    # A round creates millions of objects and no cycles; the garbage collector would take a tenth of the time.
+    gc.disable()
     try:
         return _Round(job, fs).run()
     except BaseException:
@@ -69,15 +77,15 @@ class _Round:
         resources = job.resources
         self.table = KeyTable(job.first_dirty_offset, job.end_offset, resources.memory_bytes, resources.load_factor)
         self.read_bytes = self.read_records = self.kept_records = 0
-        #: Last offsets of batches that may have to stay without records: see `_is_kept_empty`.
+        #: Last offsets of batches that may have to be kept without records: see `_is_kept_empty`.
         lasts = (last.offset for last in job.producers.values() if last.offset is not None)
         self._kept_empty = {job.end_offset - 1, *lasts}
         self._kept_empty_in_order = sorted(self._kept_empty)
-        #: Segments whose checksums the first pass has taken.
+        #: Segments whose checksums the first pass has verified.
         self._verified: set[int] = set()
-        #: What the first pass keeps in mind for the second.
+        #: What the first pass remembers for the second.
         self._known = KnownBatches(resources.memory_bytes)
-        #: Tombstones v0 and v1 in the segment that is being read may still be needed.
+        #: Whether tombstones v0 and v1 in the current segment have not expired.
         self.keeps_legacy_tombstones = True
 
     def run(self) -> CleanResult:
@@ -103,7 +111,7 @@ class _Round:
         )
 
     def _aborted(self) -> list[AbortedTransaction]:
-        """The aborted transactions that reach into what is cleaned, each once."""
+        """Return the aborted transactions that overlap the cleaned part, without duplicates."""
         found: dict[AbortedTransaction, None] = {}
         for path in self.job.transaction_indexes:
             found.update(dict.fromkeys(TransactionIndex(self.files, path, exists=True).entries()))
@@ -111,7 +119,7 @@ class _Round:
         return [each for each in found if each.last_offset >= start and each.first_offset < end]
 
     def _legacy_horizon_ms(self) -> int:
-        """Files last written to after this keep their tombstones v0 and v1."""
+        """Return the time (ms) after which a file must have been written for its v0 and v1 tombstones to be kept."""
         before = [each for each in self.job.segments if each.base_offset < self.job.first_dirty_offset]
         return self._modified_ms(before[-1]) - self.job.config.delete_retention_ms if before else 0
 
@@ -146,7 +154,7 @@ class _Round:
                 return
 
     def _note_window(self, window: BatchWindow, transactions: CleanedTransactions) -> bool:
-        """Note the keys of a window's batches; False when the table is full."""
+        """Record the keys of a window's batches. Returns False when the table is full."""
         if note_single(window, self.table):
             return True
         table, data = self.table, window.data
@@ -155,7 +163,7 @@ class _Round:
         for start, stop, header in window.places:
             if header is None:
                 last_offset = int.from_bytes(data[start : start + 8], "big")
-                count = room + 1  # it does not say
+                count = room + 1  # unknown
             else:
                 last_offset, count = header[0] + header[6], header[12]
             if last_offset < table.start_offset:
@@ -165,7 +173,7 @@ class _Round:
             elif header is None or not header[5] & TRANSACTIONAL_BIT or not transactions.note_data(header):
                 room -= count
                 if room < 0 or last_offset >= table.end_offset:
-                    # There may be no room for all of them: they are added one by one, and then the room is counted.
+                    # Not all of them may fit, so they are added one by one, and then the remaining room is computed.
                     table.note(*waiting)
                     waiting = BatchKeys([], [], [])
                     if not table.note_some(*_keys(header, memoryview(data)[start:stop])):
@@ -204,7 +212,7 @@ class _Round:
         return output.finish([segment.base_offset for segment in group], modified_ms)
 
     def _clean_window(self, window: BatchWindow, output: CleanedOutput, transactions: CleanedTransactions) -> None:
-        """Put what stays of a window's batches into the output."""
+        """Write the kept records of a window's batches to the output."""
         single = single_marks(window, self.table, self._kept_empty_in_order)
         if single is not None:
             self._clean_single(window, single, output, transactions)
@@ -225,7 +233,7 @@ class _Round:
                 and base_offset >= noted_from
                 and last_offset <= noted_to
             ):
-                # The usual case: the marks say what becomes of its records, and mostly the same becomes of all of them.
+                # The usual case: the marks decide, and they are mostly the same for all records of the batch.
                 at = base_offset - noted_from
                 dropped = marks.count(DROP, at, at + count)
                 if dropped == count and last_offset not in kept_empty:
@@ -249,7 +257,7 @@ class _Round:
         output: CleanedOutput,
         transactions: CleanedTransactions,
     ) -> None:
-        """Put what stays of one batch, of whatever kind, into the output."""
+        """Write the kept records of one batch of any kind to the output."""
         batch = view[start:stop]
         kept = self._filter(header, batch, transactions)
         if kept is batch:
@@ -260,7 +268,7 @@ class _Round:
     def _clean_single(
         self, window: BatchWindow, marks: bytearray, output: CleanedOutput, transactions: CleanedTransactions
     ) -> None:
-        """Put what stays of batches with one record each into the output. `marks`: what becomes of each record."""
+        """Write the kept batches of one record each to the output. `marks`: the mark of each record."""
         view, starts, ends = memoryview(window.data), window.starts, window.ends
         self.read_records += len(marks) - marks.count(TOMBSTONE)
         self.kept_records += marks.count(KEEP)
@@ -278,7 +286,7 @@ class _Round:
     def _filter(
         self, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions
     ) -> memoryview | bytes | None:
-        """What stays of a batch, None for nothing."""
+        """Return what is kept of a batch, or None."""
         count = header.record_count
         self.read_records += count
         is_control = header.is_control
@@ -310,12 +318,13 @@ class _Round:
         return rewrite(uncompressed(batch, header), header, marks, horizon)
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
-        """What is left of a batch of which no record stays: nothing, or a batch without records."""
+        """Return the empty batch if it must be kept, or None."""
         return emptied(header) if self._is_kept_empty(header) else None
 
     def _is_kept_empty(self, header: BatchHeader) -> bool:
-        """Whether a batch stays even without records, since nothing else says what its header does: a producer's last
-        batch, or the last one of the round.
+        """Return whether a batch is kept even without records.
+
+        It is a producer's last batch or the last batch of the round: no other batch has the information in its header.
         """
         if header.next_offset == self.job.end_offset:
             return True
@@ -327,7 +336,7 @@ class _Round:
         return header.is_control and last.producer_epoch == header.producer_epoch
 
     def _marks(self, header: BatchHeader, batch: memoryview) -> Sequence[int]:
-        """What becomes of each record, in order."""
+        """Return the mark of each record in order."""
         table = self.table
         count = header.record_count
         noted = header.base_offset >= table.start_offset and header.last_offset <= table.latest_offset
@@ -337,7 +346,7 @@ class _Round:
         return self._marks_by_keys(_keys(header, batch))
 
     def _marks_by_keys(self, found: BatchKeys) -> bytearray:
-        """What becomes of any records, by their keys: before the round, in it, or behind it, where all of them stay."""
+        """Return the marks of any records by their keys. Records after the round are kept."""
         table = self.table
         marks = table.look_up(found.keys, found.tombstones)
         for number, offset in enumerate(found.offsets):
@@ -348,7 +357,7 @@ class _Round:
         return marks
 
     def _without_tombstones(self, marks: Sequence[int], header: BatchHeader, batch: memoryview) -> tuple[bytes, int]:
-        """Drop the tombstones that the round has seen, as their horizon has passed; marks, and how many are left."""
+        """Drop the tombstones in the round, whose horizon has passed. Return the marks and how many are left."""
         if header.last_offset <= self.table.latest_offset:
             return bytes(marks).replace(bytes([TOMBSTONE]), bytes([DROP])), 0
         offsets = read_keys(uncompressed(batch, header), header).offsets
@@ -359,7 +368,7 @@ class _Round:
         return left, left.count(TOMBSTONE)
 
     def _filter_legacy(self, batch: memoryview) -> memoryview | bytes | None:
-        """What stays of a message v0 or v1, or a wrapper, if anything. They have no horizon, and cannot be empty."""
+        """Return what is kept of a message v0 or v1 or a wrapper, or None. They have no horizon and cannot be empty."""
         records = legacy_records(batch)
         self.read_records += len(records)
         marks = self._marks_by_keys(_keys(None, batch))
@@ -370,7 +379,7 @@ class _Round:
             )
         kept = [record for record, mark in zip(records, marks, strict=True) if mark != DROP]
         if not kept and records[-1].offset + 1 == self.job.end_offset:
-            kept = records  # nothing else would tell where the log ends
+            kept = records  # no other message shows where the log ends
         self.kept_records += len(kept)
         if len(kept) == len(records):
             return batch
@@ -378,7 +387,7 @@ class _Round:
 
 
 def _keys(header: BatchHeader | None, batch: memoryview) -> BatchKeys:
-    """The keys of a batch of any format."""
+    """Return the keys of a batch of any format."""
     if header is not None:
         return read_keys(uncompressed(batch, header), header)
     records = legacy_records(batch)

@@ -1,9 +1,10 @@
-"""Which logs are to be cleaned, and from where to where: the rules of Apache Kafka 4.3.
+"""Select the logs to clean and their range of offsets, by the rules of Apache Kafka 4.3.
 
-The dirty part begins where the last round ended (cleaner-offset-checkpoint). Never cleaned are the active segment, what
-lies beyond the last stable offset, and segments with records younger than min.compaction.lag.ms. A log is due when the
-dirty share of its bytes is above min.cleanable.dirty.ratio, or when its oldest dirty record is older than
-max.compaction.lag.ms. Read from memory and, of a segment, once its first batch; nothing here changes a log.
+The dirty part begins where the last round ended (cleaner-offset-checkpoint). The cleaner skips the active segment,
+records beyond the last stable offset, and segments with records younger than min.compaction.lag.ms. A log is due if the
+dirty share of its bytes is above min.cleanable.dirty.ratio, or if its oldest dirty record is older than
+max.compaction.lag.ms. The decision uses values in memory and reads the first batch of each segment once. No function
+here changes a log.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from storage.segment.segment import Segment
 
 
 class Cleanable(NamedTuple):
-    """A log with something to clean. `ratio`: the dirty share of the bytes up to `end_offset`.
+    """A log with something to clean. `ratio` is the dirty share of the bytes up to `end_offset`.
 
-    `is_overdue`: its oldest dirty record has waited for longer than max.compaction.lag.ms.
+    `is_overdue`: its oldest dirty record is older than max.compaction.lag.ms.
     """
 
     log: PartitionLog
@@ -34,7 +35,7 @@ class Cleanable(NamedTuple):
         return self.is_overdue or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
     def job(self, resources: Resources, now_ms: int) -> CleanJob:
-        """The round that cleans it, for a worker."""
+        """Return the job that cleans it, for a worker process."""
         log = self.log
         sources = tuple(
             SourceSegment(
@@ -64,14 +65,14 @@ class Cleanable(NamedTuple):
 
 
 def first_dirty_offset(log: PartitionLog, checkpoint: int | None) -> int:
-    """Where the dirty part of a log begins. A checkpoint that the log does not reach, or has left, does not count."""
+    """Return where the dirty part of a log begins. A checkpoint outside the log is ignored."""
     if checkpoint is None or not log.log_start_offset <= checkpoint <= log.log_end_offset:
         return log.log_start_offset
     return checkpoint
 
 
 def find_cleanable(log: PartitionLog, checkpoint: int | None, now_ms: int) -> Cleanable | None:
-    """What there is to clean of a log; None for nothing. OSError."""
+    """Return what can be cleaned in a log, or None. Raises OSError."""
     closed = list(log.segments)[:-1]
     first_dirty = first_dirty_offset(log, checkpoint)
     dirty = [segment for segment in closed if segment.base_offset >= first_dirty]
@@ -88,7 +89,7 @@ def find_cleanable(log: PartitionLog, checkpoint: int | None, now_ms: int) -> Cl
 
 
 def _first_uncleanable(log: PartitionLog, dirty: list[Segment], first_dirty: int, now_ms: int) -> int:
-    """The base offset of the first segment that has to stay as it is."""
+    """Return the base offset of the first segment that must not be cleaned."""
     end = min(log.active_segment.base_offset, log.last_stable_offset)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -99,7 +100,7 @@ def _first_uncleanable(log: PartitionLog, dirty: list[Segment], first_dirty: int
                 end = segment.base_offset
                 break
     end = max(end, first_dirty)
-    # Only whole segments: the one in which it lies stays.
+    # Only whole segments are cleaned, so the one that contains the offset is not.
     return min(log.segments[log.segments.floor(end)].base_offset, log.active_segment.base_offset)
 
 

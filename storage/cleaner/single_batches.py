@@ -1,7 +1,7 @@
-"""Batches that are one record each, as they are where a producer does not wait: a window of them together.
+"""Process windows in which every batch is one record, as producers without linger.ms write them.
 
-They belong to no transaction and are not compressed: the window says so. Where anything else is unusual, nothing is
-done here, and they have to be looked at one by one.
+The batches have no transaction and no compression, as the window reports. If anything else is unusual, the functions
+return False or None, and the caller processes the batches one by one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from storage.cleaner.record_keys import BatchKeys, add_tombstones
 from storage.cleaner.record_rows import record_sizes
 from storage.cleaner.twin import walk_single
 
-#: First bytes of sizes.
+#: The first bytes of a size with one byte and with two bytes.
 _OF_ONE_BYTE, _OF_TWO_BYTES = bytes(range(128)), bytes(range(128, 256))
 
 
 def note_single(window: BatchWindow, table: KeyTable) -> bool:
-    """Note the keys of its batches; False: nothing was noted."""
+    """Record the keys of the window's batches. Returns False if nothing was recorded."""
     offsets = window.single_offsets
     if offsets is None or len(offsets) > table.max_keys - table.size:
         return False
@@ -40,9 +40,9 @@ def note_single(window: BatchWindow, table: KeyTable) -> bool:
 
 
 def single_marks(window: BatchWindow, table: KeyTable, kept_empty: Sequence[int]) -> bytearray | None:
-    """What becomes of the records of its batches; None: they have to be looked at one by one.
+    """Return the mark of each batch's record; None if the batches must be processed one by one.
 
-    `kept_empty`: offsets of batches that may have to stay without records, ascending.
+    `kept_empty`: ascending offsets of batches that may have to be kept without records.
     """
     offsets, start = window.single_offsets, table.start_offset
     if offsets is None:
@@ -59,18 +59,18 @@ def single_marks(window: BatchWindow, table: KeyTable, kept_empty: Sequence[int]
 
 
 def _bounds(offsets: Sequence[int]) -> tuple[int, int]:
-    """The smallest and the largest one."""
+    """Return the smallest and the largest offset."""
     return (offsets[0], offsets[-1]) if isinstance(offsets, range) else (min(offsets), max(offsets))
 
 
 def _read_keys(window: BatchWindow) -> BatchKeys | None:
-    """The keys of its batches, without offsets. None: some records are unusual."""
+    """Return the keys of the window's batches, without offsets; None if some records are unusual."""
     found = None if window.heads is None else read_heads(window.heads)
     return walk_keys(window.data, window.starts, window.ends) if found is None else found
 
 
 def read_heads(heads: Heads) -> BatchKeys | None:
-    """The keys of batches whose keys all have one size. None: they have not."""
+    """Return the keys of batches whose keys all have one size; None if they do not."""
     record_at, data = HEADER_SIZE, heads.data
     if heads.size == record_at:
         return None
@@ -81,7 +81,7 @@ def read_heads(heads: Heads) -> BatchKeys | None:
     lengths = heads.lengths()
     if key_size & 0x81 or value_at + 1 != heads.size or min(lengths) + LOG_OVERHEAD <= value_at:
         return None
-    # The timestamp and the offset are the batch's, the records end where the batches do.
+    # The record has the timestamp and the offset of its batch and ends with it.
     if not (heads.are(size_at - 2, 0) and heads.are(size_at - 1, 0) and heads.are(size_at, key_size)):
         return None
     if heads.column(record_at).translate(None, _OF_TWO_BYTES if two_bytes else _OF_ONE_BYTE):
@@ -96,11 +96,11 @@ def read_heads(heads: Heads) -> BatchKeys | None:
 
 @cache
 def _batch_lengths() -> list[int]:
-    """Lengths, as headers say them, of batches of one record each, by its first two bytes."""
+    """Return the batch lengths (as in headers) of one-record batches by the first two bytes of the record."""
     return [size and HEADER_SIZE - LOG_OVERHEAD + size for size in record_sizes()]
 
 
 def walk_keys(data: bytes, starts: list[int], ends: list[int]) -> BatchKeys | None:
-    """The keys, byte by byte: where they or the records have many sizes, and wherever that is compiled."""
+    """Read the keys record by record: for keys or records of many sizes, and always if this is compiled."""
     found = walk_single(data, starts, ends)
     return None if found is None else BatchKeys(found[0], [], found[1])

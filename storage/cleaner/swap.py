@@ -1,12 +1,12 @@
-"""Cleaned segments take the place of those that they were made from, one after the other, in two tasks each.
+"""Put cleaned segments in the place of those that they were made from, one by one, with two tasks for each.
 
     1  .cleaned -> .swap, forced to the disk           the old segments are the log
-       on the loop: the new segment is in the list      the new one is, by files that are held open
+       on the loop: the new segment is in the list      the new one is, with its files held open
     2  old -> .deleted; forced; .swap -> its place; forced
 
-A crash before all names end with .swap leaves the old segments, one later the new segment (recovery, rule R1). Forcing
-the names to the disk in between keeps an old and a new segment from being there both after a power loss. Nobody
-notices: readers hold files, not names (rule H1).
+A crash before all names end with .swap leaves the old segments, a later one the new segment (recovery, rule R1). The
+names are forced to the disk in between, so that a power failure cannot leave an old and a new segment together. Readers
+are not affected, because they hold files, not names (rule H1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from storage.segment.segment import Segment
 
 
 def still_fits(log: PartitionLog, job: CleanJob) -> bool:
-    """Whether the log still is what the job was made of: the same segments, with the same beginning, and compacted."""
+    """Return whether the log is still as the job found it: compacted, with the same first segments."""
     now = [(segment.base_offset, segment.size_bytes) for segment in log.segments[: len(job.segments)]]
     return (
         not log.closed
@@ -35,7 +35,7 @@ def still_fits(log: PartitionLog, job: CleanJob) -> bool:
 
 
 def replace_in_list(log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> tuple[Segment, list[Segment]]:
-    """Put the new segment, whose files end with .swap, where the old ones were; both. OSError."""
+    """Put the new segment, whose files end with .swap, in the place of the old ones. Return both. Raises OSError."""
     old = [segment for segment in log.segments if segment.base_offset in cleaned.replaced]
     new = Segment(
         log.directory.files,
@@ -54,15 +54,18 @@ def replace_in_list(log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> 
 
 
 class SwapInTask(DirectoryTask):
-    """Step 1 for one segment, whose log must fit. `following` is step 2 once this is applied; None: the log is gone."""
+    """Step 1 for one segment of an unchanged log.
+
+    `following` is the task for step 2 after `apply()`; None if the log was closed meanwhile.
+    """
 
     __slots__ = ("_cleaned", "_log", "_now_ms", "_removed", "following")
-    leaves_half = True  # with half of the names changed the next round would take new segments for old ones
+    leaves_half = True  # with half of the names changed the next round would clean new segments together with old ones
 
     def __init__(
         self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int, removed: Callable[[Sequence[str]], None]
     ) -> None:
-        """`removed` is told the new names of the old files, on the loop."""
+        """The event loop calls `removed` with the new names of the old files."""
         super().__init__(log.directory)
         self._log = log
         self._cleaned = cleaned
@@ -89,7 +92,7 @@ class SwapInTask(DirectoryTask):
 
 
 class PutInPlaceTask(DirectoryTask):
-    """Step 2."""
+    """Step 2: rename the old files, then the new ones."""
 
     __slots__ = ("_log", "_new", "_old_paths", "_removed")
     leaves_half = True
@@ -110,7 +113,7 @@ class PutInPlaceTask(DirectoryTask):
     def _run(self) -> None:
         fs = self.directory.fs
         for path in self._old_paths:
-            with suppress(FileNotFoundError):  # a transaction index that there is not, or a topic that is being deleted
+            with suppress(FileNotFoundError):  # no transaction index, or the topic is being deleted
                 fs.rename(path, path + DELETED_SUFFIX)
         with suppress(FileNotFoundError):
             fs.sync_path(self._log.path)
@@ -130,7 +133,7 @@ class PutInPlaceTask(DirectoryTask):
 
 
 class RemoveCleanedTask(DirectoryTask):
-    """Remove what a round has made that is not wanted any more."""
+    """Remove the `.cleaned` files of a round that was discarded."""
 
     __slots__ = ("_log_path",)
 

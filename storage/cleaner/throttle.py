@@ -1,6 +1,6 @@
-"""Pacing: work in a worker process that shall not take more than so many bytes a second.
+"""Limit the bytes per second that a worker process reads and writes.
 
-The only clock of this room, and the only sleep: nothing but workers, which have nobody else to wait for, may use it.
+It has the only clock and the only sleep of this room. Use it only in worker processes, which may block.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: Bytes are added up for so long before there is a look at the clock's rate, as in Apache Kafka.
+#: The interval over which bytes are summed before the rate is checked, as in Apache Kafka.
 _INTERVAL_S = 0.3
 
 
 class Throttle:
-    """Holds up whoever has read or written more than `bytes_per_second` for the last while."""
+    """Makes the caller sleep when it exceeds `bytes_per_second`."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Throttle:
         self._bytes = 0
 
     def count(self, size_bytes: int) -> None:
-        """So many bytes were read or written: sleep for as long as they were too many."""
+        """Count bytes that were read or written, and sleep if they exceed the rate."""
         self._bytes += size_bytes
         now = self._clock()
         if now - self._since < _INTERVAL_S and self._bytes <= self._bytes_per_second * _INTERVAL_S:

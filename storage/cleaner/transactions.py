@@ -1,8 +1,8 @@
-"""Transactions while a cleaner walks over a log: which batches were aborted, which markers nobody needs any more.
+"""Track transactions while the cleaner reads a log: which batches were aborted, and which markers are obsolete.
 
-Data of aborted transactions goes at once. A marker goes once no batch of its transaction is left before it, and then
-only when its delete horizon has passed (KIP-534): a reader that is near may have seen them. The entry in the
-transaction index stays as long as batches of an aborted transaction do.
+Records of aborted transactions are removed at once. A marker is removed when no batch of its transaction is left before
+it and its delete horizon has passed (KIP-534): a lagging reader may have read those batches. The entry in the
+transaction index is kept as long as the log has batches of the aborted transaction.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from storage.index.transaction import AbortedTransaction
 
 
 class CleanedTransactions:
-    """Is told of all batches, in order. `seen_aborted`: transactions of which a batch and then the marker were met."""
+    """The transactions of a log. It must see all batches in order.
+
+    `seen_aborted`: transactions of which a batch and then the marker were read.
+    """
 
     __slots__ = ("_committed", "_ongoing", "_waiting", "seen_aborted")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        #: Aborted transactions that begin further on, the first one last.
+        #: Aborted transactions that begin later, sorted so that the next one is last.
         self._waiting = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-        #: By producer: an aborted transaction that is open here, and whether a batch of it was met.
+        #: By producer: the open aborted transaction, and whether one of its batches was read.
         self._ongoing: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
         self.seen_aborted: list[AbortedTransaction] = []
 
     def note_data(self, header: BatchHeader) -> bool:
-        """Take note of a data batch; whether it belongs to an aborted transaction."""
+        """Process a data batch. Return whether it belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -41,7 +44,10 @@ class CleanedTransactions:
         return True
 
     def note_control(self, batch: memoryview, header: BatchHeader) -> bool:
-        """Take note of a control batch; whether nothing is left of what it ends. InvalidRecord: no control record."""
+        """Process a control batch. Return whether nothing is left of the transaction that it ends.
+
+        Raises InvalidRecord if it has no control record.
+        """
         self._begin_up_to(header.last_offset)
         record = next(iter_batch_records(batch, header), None)
         if record is None:

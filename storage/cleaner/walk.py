@@ -1,10 +1,11 @@
-"""What the cleaner does byte by byte and key by key, where no slice does it for many at a time.
+"""The loops of the cleaner over single bytes and keys, where no slice processes many at a time.
 
-Functions of bytes, numbers and lists. Where there was a C compiler when this was installed they have a compiled twin,
-made of this source and of the types in `walk.pxd`; `twin.py` has whichever is to be used.
+The functions take bytes, numbers and lists. If a C compiler was available at installation, a compiled module exists,
+made from this source and the types in `walk.pxd`. `twin.py` selects the module to use.
 
-`raw` is `data`, and in the twin C's pointer to it: what is cut out of that is copied and nothing else, half the time
-of the walk, but nothing looks at its borders. So the byte at its end, or what lies behind, was looked at in `data`.
+`raw` is the same object as `data`; in the compiled module it is a C pointer to it. A slice of a pointer is only copied,
+which halves the time of a loop, but its bounds are not checked. So the code first reads the byte at the end of the
+slice, or one after it, from `data`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from protocol.records.crc32c import crc32c
 from protocol.records.errors import InvalidRecord
 from protocol.records.varint import decode_varint, decode_varlong, encode_varint
 
-#: Attributes of batches with which a transaction or a codec has to do.
+#: The attributes of batches with a transaction or a codec.
 _NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
-#: A copy is cheaper than a view of what is smaller.
+#: For batches smaller than this a copy is cheaper than a memoryview.
 _SMALL = 2048
-#: Of -64 to 63.
+#: The varints of -64 to 63.
 _ONE_BYTE_VARINTS = [encode_varint(value) for value in range(-64, 64)]
 
 
 def _number(data: bytes, at: int, stop: int) -> int:
-    """The unsigned number there, big-endian."""
+    """Return the unsigned big-endian number at [at, stop)."""
     found = 0
     for place in range(at, stop):
         found = found << 8 | data[place]
@@ -37,10 +38,10 @@ def _number(data: bytes, at: int, stop: int) -> int:
 
 
 def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
-    """Where whole batches of v2 begin, with the end of the last one; and their offsets, where each is one plain record.
+    """Return the boundaries of the whole batches v2, and their offsets if each is one plain record.
 
-    Those are a range where they have no gap. None where there is no batch, or one that is not of v2; with `verify` also
-    where a checksum is wrong.
+    The boundaries are the starts and the end of the last batch. The offsets are a range if they have no gap. Returns
+    None if there is no batch or one is not v2; with `verify` also if a checksum is wrong.
     """
     borders = [0]
     are_single, first, following = True, 0, 0
@@ -78,9 +79,9 @@ def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | 
 
 
 def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[bytes | None], list[int]] | None:
-    """The keys of batches that are one plain record each, and the places of tombstones among them.
+    """Return the keys of batches of one plain record each, and the indexes of the tombstones among them.
 
-    None where one is not as it mostly is.
+    Returns None if one of them is unusual.
     """
     keys: list[bytes | None] = []
     tombstones: list[int] = []
@@ -100,7 +101,7 @@ def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[b
             at += 1
         if size & 1 or at + (size >> 1) != end:
             return None
-        # attributes, which say nothing; timestamp and offset are the batch's
+        # the attributes are unused; timestamp and offset are those of the batch
         key_size = data[at + 3]
         if key_size & 0x81 or data[at + 1] or data[at + 2]:
             return None
@@ -127,17 +128,18 @@ def walk_records(
     stop: int,
     expected: int,
 ) -> tuple[int, list[int] | None, int]:
-    """Add the keys of records `first` to `stop` of a batch, which begin there. InvalidRecord, IndexError.
+    """Append the keys of records `first` to `stop` of a batch to `keys`. Raises InvalidRecord and IndexError.
 
-    `tombstones` gets places among all keys. `deltas`: the offset deltas up to `first`, None where they have no gap;
-    `expected`: the next one then, folded. Where the records end, and these two for what follows.
+    `tombstones` gets indexes into `keys`. `deltas` are the offset deltas up to `first`, or None if they have no gap;
+    `expected` is the next delta, zigzag-encoded. Returns where the records end, and `deltas` and `expected` for the
+    next call.
     """
     raw = data
     before = len(keys) - first
     for number in range(first, stop):
-        # Varints by hand where they have one or two bytes, which is nearly always.
+        # Varints of one or two bytes are decoded inline, because nearly all are.
         length = data[position]
-        at = position + 3  # attributes, and the timestamp's first byte
+        at = position + 3  # attributes, and the first byte of the timestamp
         if length > 127:
             byte = data[position + 1]
             at += 1
@@ -184,7 +186,7 @@ def walk_records(
 
 
 def walk_sizes(data: bytes, starts: list[int], count: int) -> None:
-    """Add to `starts` where so many records end, the first of which begins at its last one."""
+    """Append the ends of `count` records to `starts`; the first begins at its last element."""
     position = starts[-1]
     for _ in range(count):
         length = data[position]
@@ -202,9 +204,10 @@ def walk_sizes(data: bytes, starts: list[int], count: int) -> None:
 def walk_kept(
     data: bytes, starts: list[int], kept: list[int], base_before: int, append_time: int | None, base: int | None
 ) -> tuple[bytes, int, int]:
-    """The records `kept`, with timestamps from `base` on instead of `base_before`: None is the first one's.
+    """Return the records `kept`, with timestamps relative to `base` instead of `base_before`.
 
-    `append_time` is the timestamp of all of them, if they have one. The bytes, their base and their largest timestamp.
+    If `base` is None, the timestamp of the first record is the base. `append_time` is the timestamp of all records, if
+    they have one. Returns the bytes, the base and the largest timestamp.
     """
     parts: list[bytes] = []
     raw = data
@@ -245,22 +248,22 @@ def walk_kept(
 
 
 def _long_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A varint still folded (zigzag), and where it ends."""
+    """Return a varint, still zigzag-encoded, and where it ends."""
     value, position = decode_varint(data, position)
     return (value << 1) ^ (value >> 31), position
 
 
 # -- a table of keys -------------------------------------------------------------------------------------------------
 #
-# Open addressing over one array of 64-bit numbers, two for each slot: one hash of a key, 0 where the slot is free; and
-# of a second hash the upper 32 bits, above where the key is now. The first hash's lower 32 bits say at which slot it
-# stands, or behind which: what part of 2**32 they are is what part of the slots.
+# Open addressing over one array of 64-bit numbers, two per slot. The first is one hash of a key, 0 if the slot is free.
+# The second has the upper 32 bits of another hash, and below them the last place of the key. The lower 32 bits of the
+# first hash, as a fraction of 2**32, select the slot, or the slot before it.
 
 
 def put_keys(keys: Sequence[bytes | None], offsets: Sequence[int], table: array[int], start: int) -> int:
-    """Note where keys are now, as places from the offset `start` on; how many of them are new.
+    """Record the last places of keys, counted from the offset `start`. Return how many keys are new.
 
-    None is no key, and what lies below `start` does not count. There must be free slots left.
+    None is not a key, and offsets below `start` are skipped. There must be free slots.
     """
     slots, stop, low, added = len(table) >> 1, len(table), 0xFFFFFFFF, 0
     in_a_row = isinstance(offsets, range)
@@ -290,7 +293,7 @@ def put_keys(keys: Sequence[bytes | None], offsets: Sequence[int], table: array[
 
 
 def known_keys(keys: Sequence[bytes | None], table: array[int]) -> bytearray:
-    """A 1 for each key that is in the table, a 0 for each other, and for None."""
+    """Return a 1 for each key in the table, a 0 for each other and for None."""
     slots, stop, low = len(table) >> 1, len(table), 0xFFFFFFFF
     known = bytearray(len(keys))
     for number in range(len(keys)):
@@ -310,7 +313,7 @@ def known_keys(keys: Sequence[bytes | None], table: array[int]) -> bytearray:
 
 
 def move_keys(table: array[int], larger: array[int]) -> None:
-    """Put all that is in a table into one that is larger, and empty."""
+    """Move all keys of a table to a larger empty one."""
     slots, stop, low = len(larger) >> 1, len(larger), 0xFFFFFFFF
     for entry in range(0, len(table), 2):
         fingerprint = table[entry]
@@ -325,7 +328,7 @@ def move_keys(table: array[int], larger: array[int]) -> None:
 
 
 def flip_marks(table: array[int], marks: bytearray, bits: int) -> None:
-    """Flip these bits of the marks at the places where keys are now."""
+    """Flip `bits` in the marks at the last places of the keys."""
     low = 0xFFFFFFFF
     for entry in range(0, len(table), 2):
         if table[entry]:

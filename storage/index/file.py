@@ -1,11 +1,11 @@
-"""What the offset index and the time index have in common: a file of entries of one size, sorted, with no checksum.
+"""The base of the offset index and the time index: a file of sorted entries of one size, without a checksum.
 
-An index can always be made anew from its segment, so it has none. While its segment is active the file has the full
-size of segment.index.bytes, rounded down to whole entries and sparse; it is cut to its true size on roll and close.
-Entries are written with pwrite, a few at a time: a store into a sparse mapped file on a full disk would kill the
-process. Those not written yet are kept here, and a crash loses them, after which the active segment's index is made
-anew in any case. Look-ups read a few entries at a time and remember the last piece, and where searches begin, as long
-as the file is open. Why no mapped files: docs/decisions/indexes.md.
+An index can always be rebuilt from its segment, so it needs no checksum. While its segment is active, the file has the
+full size of segment.index.bytes, rounded down to whole entries, and is sparse. On roll and close it is truncated to its
+true size. Entries are written with pwrite, a few at a time: a store into a sparse mapped file would kill the process
+when the disk is full. Unwritten entries are in memory and a crash loses them, but the active segment's index is rebuilt
+after a crash anyway. Look-ups read a few entries at a time. While the file is open they cache the last range and the
+entries that every binary search visits. Why there are no mapped files: docs/decisions/indexes.md.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from storage.fs import FileSystem
 from storage.open_files import LogFile, OpenFile, OpenFiles
 
 _UNBOUNDED = 1 << 62
-#: Entries kept back before they are written together.
+#: Entries that are buffered before they are written together.
 _TAIL_ENTRIES = 32
-#: Entries read together: 4 KiB of an offset index, which cover 2 MiB of records.
+#: Entries per read: 4 KiB of an offset index, which covers 2 MiB of records.
 _WINDOW_ENTRIES = 512
-#: So many halvings of a search remember the entries that they look at: as many reads saved, for 63 entries kept.
+#: The first levels of a binary search whose entries are cached: 6 reads saved for 63 cached entries.
 _PROBED_LEVELS = 6
 
 
 class IndexFile:
-    """Entries of `_layout`, whose fields all grow from entry to entry. Not for use by two threads."""
+    """Entries of `_layout` whose fields increase from entry to entry. Not thread-safe."""
 
     __slots__ = (
         "_fs",
@@ -43,23 +43,23 @@ class IndexFile:
 
     _layout: Struct
     _entry_size: int
-    #: Entries that only roll and close may use.
+    #: Entries reserved for roll and close.
     _kept_free = 0
 
     def __init__(self, files: OpenFiles, path: str, base_offset: int, size_bytes: int) -> None:
-        """An index whose file has `size_bytes`, all of them entries; it is opened when it is needed."""
+        """An index whose file has `size_bytes` of entries. The file is opened on first use."""
         self._fs: FileSystem = files.fs
         self.file = LogFile(files, path, writable=True)
         self.base_offset = base_offset
         self.entries = size_bytes // self._entry_size
         self._written = self.entries
         self._full_size: int | None = None
-        #: How many entries appends may make it have; no bound but on an active segment.
+        #: The maximum number of entries; unbounded unless the segment is active.
         self.room = _UNBOUNDED
         self._grown = False
-        #: Whether the file may have bytes behind the entries, of an index that is made anew.
+        #: Whether the file may have bytes after the entries, because the index is being rebuilt.
         self._stale = False
-        #: Entries kept back. Bytes, since the empty ones of all indexes are one object.
+        #: Buffered entries. They are bytes because all empty buffers are then one object.
         self._tail = b""
 
     @property
@@ -68,28 +68,28 @@ class IndexFile:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of its entries: what the file has once its segment is not active any more."""
+        """The size of its entries, which is the size of the file once its segment is not active."""
         return self.entries * self._entry_size
 
     def make_active(self, max_bytes: int) -> None:
-        """Bound the index. The file grows when the first entry comes, or by `grow`."""
+        """Limit the number of entries. The file grows at the first entry or by `grow`."""
         self._full_size = max_bytes // self._entry_size * self._entry_size
         self.room = max_bytes // self._entry_size - self._kept_free
 
     def make(self) -> None:
-        """Make the file of a new active segment, at its full size."""
+        """Create the file of a new active segment at its full size."""
         self._fs.truncate(self.file.make().handle, self._full_size or 0)
         self._grown = True
 
     def grow(self) -> None:
-        """Make the file if need be, and give it the size it has while its segment is active."""
+        """Create the file if necessary and extend it to the size for an active segment."""
         self._fs.truncate(self.file.open(create=True).handle, self._full_size or 0)
         self._grown = True
 
     def trim(self) -> bool:
-        """Write what is kept back and cut the file to its entries: the segment is not active any more.
+        """Write the buffered entries and truncate the file, when the segment is no longer active.
 
-        Whether that changed the file, which then has to be forced to the disk.
+        Returns whether the file changed and must be flushed.
         """
         changed = bool(self._tail) or self._grown
         self.write_tail()
@@ -103,10 +103,10 @@ class IndexFile:
         return changed
 
     def begin_anew(self) -> None:
-        """Forget all entries: others are written over them, and `trim` cuts off what is left.
+        """Remove all entries. New ones overwrite them, and `trim` truncates the rest.
 
-        Not by emptying the file first: a file system may wait for the disk when such a file is closed, and a start
-        makes thousands of indexes anew that do not change.
+        The file is not truncated first: a file system may wait for the disk when it closes such a file, and recovery
+        rebuilds thousands of indexes that do not change.
         """
         opened = self.file.open(create=True)
         opened.window, opened.probes = b"", {}
@@ -115,12 +115,12 @@ class IndexFile:
         if not self.is_active:
             self._stale = True
             return
-        self._fs.truncate(opened.handle, 0)  # what lay there must not be read as entries
+        self._fs.truncate(opened.handle, 0)  # old bytes must not be read as entries
         if self._grown:
             self.grow()
 
     def write_tail(self) -> None:
-        """Write the entries that are kept back."""
+        """Write the buffered entries."""
         if self._tail:
             position = self._written * self._entry_size
             self._fs.write_at(self.file.open(create=True).handle, position, (self._tail,))
@@ -131,7 +131,7 @@ class IndexFile:
         self.file.close()
 
     def entry(self, number: int) -> tuple[int, int]:
-        """The entry as it is written. CorruptFile where the file does not have it."""
+        """Return the raw fields of an entry. Raises CorruptFile if the file is too short."""
         size = self._entry_size
         if number >= self._written:
             found = self._layout.unpack_from(self._tail, (number - self._written) * size)
@@ -166,7 +166,7 @@ class IndexFile:
         return data
 
     def _floor(self, target: int, field: int = 0) -> int:
-        """The number of the last entry whose `field` is not above `target`, -1 where there is none."""
+        """Return the number of the last entry whose `field` is at most `target`, or -1."""
         low, high = 0, self._written
         if high < self.entries and self.entry(high)[field] <= target:
             low, high = high, self.entries
@@ -185,9 +185,9 @@ class IndexFile:
         return low - 1
 
     def _window(self, end: int, target: int, field: int) -> tuple[bytes, int]:
-        """The piece of the first `end` entries in which the search ends, and the number of its first entry.
+        """Return the range of the first `end` entries in which the search ends, and the number of its first entry.
 
-        Tried first are the one that was read last, and the one behind it: readers go on.
+        The cached range and the one after it are tried first, because readers move forward.
         """
         if not end:
             return b"", 0
@@ -198,7 +198,7 @@ class IndexFile:
             behind, last = start + len(window) // size, unpack(window, len(window) - size)[field]
             if behind == end or target < last:
                 return window, start
-            if target - last <= last - first:  # no further than the piece itself reaches
+            if target - last <= last - first:  # at most one range further
                 low = behind - 1
                 high = min(low + _WINDOW_ENTRIES, end)
                 window = self._read(low, high - low)
@@ -213,7 +213,7 @@ class IndexFile:
             if entry is None:
                 entry = self._layout.unpack(self._read(middle, 1))
                 if high - low > end >> _PROBED_LEVELS:
-                    if len(probes) >> (_PROBED_LEVELS + 1):  # of an index that grows: its middle moves
+                    if len(probes) >> (_PROBED_LEVELS + 1):  # a growing index: its middle moves
                         probes.clear()
                     probes[middle] = entry
             if entry[field] <= target:

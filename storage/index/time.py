@@ -1,10 +1,10 @@
-"""The time index: from a timestamp to the offset before which no record is that late.
+"""The time index: from a timestamp to an offset before which all records are earlier.
 
     timestamp int64 | relativeOffset int32         12 bytes, big-endian; <base offset>.timeindex
 
-An entry says: the largest timestamp so far, and the last offset of the batch that has it. Entries go with those of the
-offset index; one more is added on roll and close, so that the last entry is the segment's largest timestamp. Both
-fields grow: where the largest timestamp did not, there is no entry.
+An entry has the largest timestamp so far and the last offset of the batch that has it. It is written together with an
+entry of the offset index. One more is added on roll and close, so the last entry has the segment's largest timestamp.
+Both fields increase: no entry is written if the largest timestamp is unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.index.file import IndexFile
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp in ms and an offset; which record's, the giver says."""
+    """A timestamp in ms and an offset. The function that returns it defines the record it belongs to."""
 
     timestamp: int
     offset: int
@@ -32,16 +32,16 @@ class TimeIndex(IndexFile):
     _kept_free = 1
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry unless the last one has as late a timestamp. Timestamp -1 is none."""
+        """Add an entry unless the last one is at least as late. Timestamp -1 adds none."""
         if timestamp > self.last().timestamp:
             self._append(timestamp, offset - self.base_offset)
 
     def look_up(self, timestamp: int) -> TimestampOffset:
-        """The last entry not later than `timestamp`; (-1, base offset) where there is none."""
+        """Return the last entry that is not later than `timestamp`; (-1, base offset) if there is none."""
         return self._at(self._floor(timestamp))
 
     def last(self) -> TimestampOffset:
-        """The last entry; (-1, base offset) in an empty index."""
+        """Return the last entry; (-1, base offset) if the index is empty."""
         return self._at(self.entries - 1)
 
     def _at(self, number: int) -> TimestampOffset:

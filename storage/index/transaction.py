@@ -1,10 +1,11 @@
-"""The transaction index: the aborted transactions whose end lies in a segment (KIP-98).
+"""The transaction index: the aborted transactions that end in a segment (KIP-98).
 
     version int16 (0) | producerId int64 | firstOffset int64 | lastOffset int64 | lastStableOffset int64
                                                    34 bytes, big-endian; <base offset>.txnindex
 
-The file exists only where there are any. An entry is written when the abort marker is appended, in order of the
-markers' offsets; `lastStableOffset` is what it was then, and tells a reader when no later entry can concern it.
+The file exists only if there are entries. An entry is written when the abort marker is appended, so entries are in the
+order of the markers' offsets. `lastStableOffset` is the last stable offset at that time: it lets a reader stop when no
+later entry can overlap its range.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction of one producer in one partition: its first data batch and its marker."""
+    """An aborted transaction of a producer in a partition: the offsets of its first batch and of its marker."""
 
     producer_id: int
     first_offset: int
@@ -29,7 +30,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """Entries of one segment, read whole when asked for: they are few. Holds no descriptor between calls."""
+    """The entries of one segment. They are few and are read as a whole. No descriptor is held between calls."""
 
     __slots__ = ("_entries", "_files", "_fs", "path", "trusted")
 
@@ -38,40 +39,40 @@ class TransactionIndex:
         self._fs = files.fs
         self.path = path
         self._entries: list[AbortedTransaction] | None = None if exists else []
-        #: Whether the records are known to bear out what it says.
+        #: Whether the entries were compared with the records (rule R6).
         self.trusted = not exists
 
     @property
     def may_have_any(self) -> bool:
-        """False where there are certainly none. Reads nothing."""
+        """False if there are certainly no entries. Reads nothing."""
         return self._entries is None or bool(self._entries)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of its entries. CorruptFile."""
+        """The size of its entries in bytes. Raises CorruptFile."""
         return len(self.entries()) * _LAYOUT.size
 
     def entries(self) -> list[AbortedTransaction]:
-        """All of them, in order. CorruptFile: not whole entries of a known version."""
+        """Return all entries in order. Raises CorruptFile if the file has a partial entry or an unknown version."""
         if self._entries is None:
             try:
                 data = self._fs.read_file(self.path)
             except FileNotFoundError:
                 data = b""
             if len(data) % _LAYOUT.size:
-                raise CorruptFile(self.path, f"{len(data)} bytes are no whole number of entries")
+                raise CorruptFile(self.path, f"{len(data)} bytes are not a whole number of entries")
             entries = []
             for version, *fields in _LAYOUT.iter_unpack(data):
                 transaction = AbortedTransaction._make(fields)
                 if version != _VERSION or not 0 <= transaction.first_offset < transaction.last_offset:
-                    raise CorruptFile(self.path, f"no entry: {transaction} of version {version}")
+                    raise CorruptFile(self.path, f"invalid entry: {transaction} of version {version}")
                 entries.append(transaction)
             self._entries = entries
         return self._entries
 
     def append(self, transaction: AbortedTransaction) -> None:
         entries = self.entries()
-        file = LogFile(self._files, self.path, writable=True)  # files kept for later make room for it
+        file = LogFile(self._files, self.path, writable=True)  # the file cache may evict another file for it
         data = _LAYOUT.pack(_VERSION, *transaction)
         try:
             self._fs.write_at(file.open(create=True).handle, len(entries) * _LAYOUT.size, (data,))
@@ -80,7 +81,7 @@ class TransactionIndex:
         entries.append(transaction)
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """The transactions that overlap [start, end), and whether no later segment need be asked."""
+        """Return the transactions that overlap [start, end), and whether later segments cannot have more."""
         found = []
         for transaction in self.entries():
             if transaction.last_offset >= start_offset and transaction.first_offset < end_offset:
@@ -90,7 +91,7 @@ class TransactionIndex:
         return found, False
 
     def reset(self) -> None:
-        """Forget all; a file that is there is emptied."""
+        """Remove all entries; an existing file is emptied."""
         if self._fs.exists(self.path):
             self._fs.write_file(self.path, b"")
         self._entries = []

@@ -1,10 +1,10 @@
-"""Aborted transactions, for readers of committed records: from the transaction indexes, once the records bear them out.
+"""Find the aborted transactions that overlap a range of offsets, for consumers with read_committed isolation.
 
-A transaction index has no checksum, and who believed a wrong entry would skip records that were committed, or give away
-some that were not. So the first time that one is asked its entries are compared with the batches that they name: at
-their ends stand the producers' abort markers, at their beginnings, where they are still there, batches of theirs (rule
-R6, README). One that is not right is made anew, with the producers as they were where the segment begins. Of a very
-long one that would take too long: it is believed.
+They come from the transaction indexes. An index has no checksum, and a wrong entry would hide committed records or
+expose aborted ones. So the entries of an index are compared with the batches that they name when the index is first
+used: an abort marker of the producer must be at the end of each entry, and a batch of it at the beginning, if that
+still exists (rule R6, README). A wrong index is rebuilt, from the producer state at the start of its segment. A very
+long index is trusted, because the comparison would take too long.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from storage.segment.segment import Segment
 if TYPE_CHECKING:
     from storage.log.partition_log import PartitionLog
 
-#: More entries than these are not compared: each takes two look-ups, while everybody waits.
+#: Indexes with more entries are not compared: each entry takes two look-ups on the event loop.
 _CHECKED = 200
 
 
 def aborted_transactions(log: PartitionLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """The aborted transactions that overlap [start, end), by their ends. OSError."""
+    """Return the aborted transactions that overlap [start, end), ordered by their end. Raises OSError."""
     found: list[AbortedTransaction] = []
     for segment in log.segments.from_offset(start_offset):
         if not segment.txn_index.trusted:
@@ -68,7 +68,7 @@ def _bears_out(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -
     if header.producer_id != claim.producer_id or not header.is_control:
         return False
     if claim.first_offset < log.log_start_offset:
-        return True  # nobody can look any more
+        return True  # the first batch was removed and cannot be compared
     first = log.segments[log.segments.floor(claim.first_offset)].find(claim.first_offset)
     if first is None or first.base_offset > claim.first_offset:
         return log.config.compacted
@@ -80,7 +80,7 @@ def _bears_out(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -
 
 
 def _make_anew(log: PartitionLog, segment: Segment) -> None:
-    """As recovery does; the records are left as they are."""
+    """Rebuild the transaction index of a segment from its records, as recovery does."""
     fs, base_offset = log.directory.fs, segment.base_offset
     state = ProducerState(log.producer_state.expiration_ms)
     snapshots = [offset for offset in log.snapshots if offset <= base_offset]

@@ -1,7 +1,7 @@
-"""A search in one batch: the first of its records that is not earlier than a time.
+"""Search one batch for the first record at or after a timestamp.
 
-A small batch is searched where it is asked for, a larger one in a worker, which reads it from its file by itself:
-whoever waits for that keeps names and numbers.
+A small batch is searched on the event loop. A larger one is searched in a worker process, which reads it from the file
+itself. A caller that waits for the worker keeps only the path and the position.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from storage.fs import LOCAL, FileSystem
 from storage.index.time import TimestampOffset
 from storage.segment.scan import Entry, parse_entry
 
-#: A batch with more records, or more bytes, goes to a worker: it takes the loop a millisecond and a half at most.
+#: A batch with more records or bytes goes to a worker. Up to these limits it takes the event loop at most 1.5 ms.
 _INLINE_RECORDS, _INLINE_BYTES, _INLINE_COMPRESSED_BYTES = 512, 128 << 10, 16 << 10
-#: Nobody knows what compressed records grow to: those that need more than this go to a worker, too.
+#: The size of compressed records is unknown until they are decompressed. Larger ones go to a worker too.
 _INLINE_UNPACKED_BYTES = 64 << 10
-#: A compressed batch with more bytes of records is not looked into: a few bytes of a client would fill the memory.
+#: A compressed batch whose records have more bytes is not searched: a few bytes from a client could fill the memory.
 _MOST_BYTES = 64 << 20
 
 
 class BatchGone(Exception):
-    """The file has gone, or has another batch there: the segment was removed, cleaned or moved meanwhile."""
+    """The file or the batch in it no longer exists: the segment was removed, cleaned or moved meanwhile."""
 
 
 class Searched(NamedTuple):
-    """What came of a search: `found` None where no record fits, or where they are not what their header promises.
+    """The result of a search.
 
-    `records` is how many were looked at; not `is_whole`: there are more, or they are too large to be looked at.
+    `found` is None if no record matches or the records contradict their batch header. `records` is the number of
+    records inspected. If `is_whole` is false, there are more records, or they are too large to be searched.
     """
 
     found: TimestampOffset | None
@@ -41,8 +42,10 @@ class Searched(NamedTuple):
 
 
 class BatchSearch(NamedTuple):
-    """Look in the batch `entry` of the file `path` for the first record from `first_offset` on that is not earlier than
-    `timestamp` (ms), or, `exact`, has just that one; at `most_records`.
+    """A search in the batch `entry` of the file `path`.
+
+    It looks for the first record from `first_offset` on whose timestamp is at least `timestamp` (ms), or equal to it if
+    `exact`. It inspects at most `most_records` records.
     """
 
     path: str
@@ -54,21 +57,21 @@ class BatchSearch(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether it may be searched on the loop, as far as the header tells."""
+        """Whether the batch may be searched on the event loop, judged by its header."""
         size_bytes, header = self.entry.size_bytes, self.entry.header
         if header is None or header.attributes & CODEC_MASK != Codec.NONE:
             return size_bytes <= _INLINE_COMPRESSED_BYTES and (header is None or header.record_count <= _INLINE_RECORDS)
         return size_bytes <= _INLINE_BYTES and header.record_count <= _INLINE_RECORDS
 
     def of_small(self, batch: Buffer) -> Searched | None:
-        """Search a small batch; None where it unpacks to more than a small one may."""
+        """Search a small batch; return None if it decompresses to more than the inline limit."""
         try:
             return self.of(batch, _INLINE_UNPACKED_BYTES)
         except TooLarge:
             return None
 
     def of(self, batch: Buffer, most_bytes: int) -> Searched:
-        """Search it, which takes at most so many bytes once it is unpacked. TooLarge."""
+        """Search the batch. Raises TooLarge if it decompresses to more than `most_bytes`."""
         timestamp, first_offset = self.timestamp, self.first_offset
         count = 0
         try:
@@ -87,9 +90,9 @@ class BatchSearch(NamedTuple):
 
 
 def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> Searched:
-    """Search a batch where it lies, in a worker: a fifth of a second, where it is all small records.
+    """Search a batch in its file, for a worker process. It takes up to 0.2 s for a batch of small records.
 
-    OSError; BatchGone.
+    Raises OSError, and BatchGone if the batch is no longer there.
     """
     size_bytes, position = search.entry.size_bytes, search.entry.position
     try:

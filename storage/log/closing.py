@@ -1,4 +1,4 @@
-"""A clean stop: what it leaves of logs is written and forced to the disk."""
+"""A clean shutdown: write what the logs hold in memory and force it to the disk."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from storage.log.flushing import full_flush
 from storage.log.partition_log import PartitionLog
 from storage.log.tasks import Task, WriteTask
 
-#: fsyncs at a time.
+#: fsyncs in parallel.
 _FLUSHES_AT_ONCE = 16
 
 
 def close_logs(logs: Iterable[PartitionLog], now_ms: int) -> None:
-    """Write all of these logs whose directory works, and close their files. A directory that fails goes offline."""
+    """Write and close all logs whose directory works. A directory that fails goes offline."""
     usable = [log for log in logs if log.directory.is_online and not log.closed]
     for log in usable:
         log.directory.attempt(log.complete)
-    # Each flush waits for the disk, which does many at once as fast as one; but each holds its files open.
+    # A disk completes many flushes together as fast as one, but each flush holds its files open.
     with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
         for start in range(0, len(usable), _FLUSHES_AT_ONCE):
             some = usable[start : start + _FLUSHES_AT_ONCE]

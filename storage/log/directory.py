@@ -1,8 +1,8 @@
-"""One of the broker's log directories: who may use it, and whether it still works.
+"""A log directory of the broker: its lock, its open files, and whether it still works.
 
-A directory fails as a whole (rule D3, README): after an I/O error nobody knows what of it can be trusted, so its logs
-raise LogOffline from then on and the other directories go on. A failed fsync is never retried: the kernel may have
-dropped the pages and would report success the next time.
+A directory fails as a whole (rule D3, README). After an I/O error none of its content can be trusted, so its logs raise
+LogOffline from then on; the other directories continue. A failed fsync is never retried: the kernel may have dropped
+the pages and would report success the second time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class LogDirectory:
-    """A path with its file system and open files. `failure` says why it is offline, None while it works.
+    """A log directory: path, file system, open files and state.
 
-    `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`. `owns(topic, partition)`
-    says which of its partitions are this process's, where several processes have one directory; None: all.
+    `failure` is the reason why it is offline, None while it works. `on_failure` is called once, when it fails.
+    `jitter(limit)` returns a random number below `limit`. `owns(topic, partition)` selects the partitions of this
+    process where several processes share the directory; None selects all.
     """
 
     __slots__ = (
@@ -61,22 +62,22 @@ class LogDirectory:
         self.fs = fs
         self.files = OpenFiles(fs) if files is None else files
         self.failure: str | None = None
-        #: Whether new logs go elsewhere as long as there is another one (KIP-1066).
+        #: Whether new logs go elsewhere while another directory is available (KIP-1066).
         self.is_cordoned = False
-        #: Whether its last broker marked a clean stop; None: not looked at yet.
+        #: Whether the last broker marked a clean shutdown; None until it is read.
         self.was_left_clean: bool | None = None
-        #: How many partitions it has: new ones go where there are the fewest.
+        #: The number of its partitions. A new partition goes to the directory with the fewest.
         self.log_count = 0
-        #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
+        #: Logs with a rolled segment or small files that must be flushed soon; an ordered set.
         self.needs_flush: dict[LocalLog, None] = {}
-        #: Logs that have their last batch in memory; an ordered set.
+        #: Logs that keep their last batch in memory; an ordered set.
         self.keeps_batch: dict[LocalLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
         self.owns = owns
-        #: What the start found damaged or missing, and has made anew or set aside; one line each.
+        #: What the start found damaged or missing and rebuilt or set aside; one line each.
         self.remarks: list[str] = []
-        #: Which part of the lock is this process's; 0 for the one that has it first.
+        #: The part of the lock that this process holds; 0 for the process that took the whole lock.
         self.part = 0
         self._lock_handle: int | None = None
 
@@ -85,19 +86,21 @@ class LogDirectory:
         return self.failure is None
 
     def roll_jitter_ms(self, config: LogConfig) -> int:
-        """By how much earlier than segment.ms a segment is rolled: those made together are not to roll together."""
+        """Return by how many ms to roll a segment before segment.ms, so that segments of one age roll at different
+        times.
+        """
         limit_ms = min(config.segment_jitter_ms, config.segment_ms)
         return self.jitter(limit_ms) if limit_ms else 0
 
     def check_usable(self) -> None:
-        """Look whether the directory can be used, or be made. DirectoryRefused."""
+        """Check that the directory can be used or created. Raises DirectoryRefused."""
         try:
             self.fs.check_usable(self.path)
         except OSError as error:
             raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
 
     def lock(self) -> None:
-        """Take the directory for this process. DirectoryRefused: another broker has it, or it cannot be written."""
+        """Create and lock the directory. Raises DirectoryRefused if another broker uses it or it is not writable."""
         self.check_usable()
         try:
             self.fs.make_directory(self.path, sync=True)
@@ -108,22 +111,28 @@ class LogDirectory:
             raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
 
     def lock_or_fail(self) -> None:
-        """The same, but one that cannot be made or written is offline then. DirectoryRefused: another broker has it."""
+        """Lock the directory; if it cannot be created or written, take it offline instead of raising an error.
+
+        Raises DirectoryRefused if another broker uses it, or if no descriptor is free.
+        """
         try:
             self.lock()
         except DirectoryRefused as refused:
             if isinstance(refused.__cause__, OSError):
                 self.fail(refused.__cause__)
-            if self.is_online:  # also for want of a descriptor, which says nothing about the disk
+            if self.is_online:  # no descriptor was free, which is no fault of the disk
                 raise
 
     def share_lock(self) -> None:
-        """Leave a part of the lock to each of some other processes, which outlive this one by a moment. OSError."""
+        """Release the parts of the lock from 1 on, so that worker processes can hold one each. Raises OSError.
+
+        Workers may outlive this process by a moment.
+        """
         if self._lock_handle is not None:
             self.fs.share_lock(self._lock_handle)
 
     def lock_part(self, part: int) -> None:
-        """Take a part of the lock that another process shares, from 1 on. DirectoryRefused: somebody still has it."""
+        """Lock a part of a shared lock, from 1 on. Raises DirectoryRefused if another process still holds it."""
         self.part = part
         try:
             self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}", part)
@@ -138,17 +147,17 @@ class LogDirectory:
             self._lock_handle = None
 
     def exclusive_checkpoints(self) -> AbstractContextManager[None]:
-        """For replacing a checkpoint file, which all processes of the directory have in common. OSError.
+        """Return a lock under which a checkpoint file that several processes share is replaced. Raises OSError.
 
-        Not to be kept while the disk is waited for: the loops of all want it, too.
+        Do not hold it while waiting for the disk: the event loops of all processes need it.
         """
         return nullcontext() if self.owns is None else self.fs.exclusive(f"{self.path}/{CHECKPOINTS_LOCK}")
 
     def fail(self, error: OSError | str, *, half_done: bool = False) -> LogOffline:
-        """Take the directory offline; the exception for whoever ran into it.
+        """Take the directory offline and return the exception to raise.
 
-        A process that is out of descriptors says nothing about the disk: only what was tried fails then, unless it is
-        `half_done`: only a start brings that in order.
+        Running out of descriptors is no fault of the disk, so only the current operation fails then. With `half_done`
+        the directory fails too, because only a start can repair what the operation left.
         """
         if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and not half_done:
             return LogOffline(self.path, str(error))
@@ -160,9 +169,9 @@ class LogDirectory:
 
     @contextmanager
     def offline_on_error(self) -> Iterator[None]:
-        """Around calls to this disk: an OSError takes the directory offline, and is raised as LogOffline.
+        """Turn an OSError of the block into LogOffline and take the directory offline.
 
-        On the way of every append and read `fail` is called by hand, which costs nothing unless there is an error.
+        The append and read path calls `fail` itself, because a context manager would cost time on every call.
         """
         try:
             yield
@@ -170,11 +179,11 @@ class LogDirectory:
             raise self.fail(error) from error
 
     def is_there_without(self, error: OSError) -> bool:
-        """Whether what an error says is missing is that alone: an unmounted disk has lost its lock file, too."""
+        """Return whether only the file that `error` names is missing. An unmounted disk lacks the lock file too."""
         return isinstance(error, FileNotFoundError) and self.fs.exists(f"{self.path}/{LOCK}")
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Take a step on this disk; an OSError takes the directory offline, and is not raised."""
+        """Run `step`; on an OSError take the directory offline and return normally."""
         try:
             step()
         except OSError as error:
@@ -182,21 +191,21 @@ class LogDirectory:
 
 
 def check_all(directories: Sequence[LogDirectory]) -> None:
-    """Look whether all can be used, each once; touches nothing. DirectoryRefused."""
+    """Check that all directories can be used and are distinct. Changes nothing. Raises DirectoryRefused."""
     paths: dict[str, str] = {}
     for directory in directories:
         directory.check_usable()
         path = directory.fs.real_path(directory.path)
-        if path in paths:  # a process is not kept out by its own locks
+        if path in paths:  # POSIX record locks do not exclude the same process
             raise DirectoryRefused(directory.path, f"is the same directory as {paths[path]}")
         paths[path] = directory.path
 
 
 def lock_all(directories: Sequence[LogDirectory], spared: Collection[LogDirectory] = ()) -> None:
-    """Take all directories, or none: then nothing was touched. DirectoryRefused.
+    """Lock all directories or none. Raises DirectoryRefused; then nothing was changed.
 
-    Looking comes first, and lock files that are there come before those, and directories, that have to be made: when
-    one cannot be had, none was made yet. Of those `spared` one that cannot be made or written goes offline instead.
+    All are checked first, and directories with a lock file come before those that must be created. So if one is
+    unavailable, none was created yet. A directory in `spared` that cannot be created or written goes offline instead.
     """
     check_all(directories)
     try:

@@ -1,4 +1,4 @@
-"""Which logs have to be forced to the disk: asked for, overdue, or after a roll. Owned by the event loop."""
+"""Select the logs to flush: on request, after flush.ms, or after a roll. Called on the event loop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from storage.log_config import LONG_MAX
 
 
 def full_flush(log: PartitionLog, now_ms: int) -> FlushTask | None:
-    """Force all of a log to the disk; None when it is there."""
+    """Return a task that forces the whole log to the disk, or None if it is there already."""
     if log.recovery_point >= log.log_end_offset and not log.unsynced:
         return None
     return FlushTask(log, now_ms, with_active=True)
 
 
 def overdue_flushes(logs: Iterable[PartitionLog], now_ms: int) -> Iterator[FlushTask]:
-    """Logs whose flush.ms is over. One that is being forced to the disk just now has its turn the next time."""
+    """Yield flushes of the logs whose flush.ms has passed, except those with a flush under way."""
     for log in list(logs):
         if (
             log.config.flush_ms < LONG_MAX
@@ -35,10 +35,10 @@ def overdue_flushes(logs: Iterable[PartitionLog], now_ms: int) -> Iterator[Flush
 def flushes_of_small_files(
     logs: Mapping[TopicPartition, PartitionLog], directory: LogDirectory, now_ms: int
 ) -> Iterator[FlushTask]:
-    """Logs of a directory with a rolled segment or small files that are not on the disk yet."""
+    """Yield flushes of the logs of a directory whose rolled segments or small files are not on the disk yet."""
     for waiting in list(directory.needs_flush):
-        # A log that is not of `logs` has an owner, who alone forces it to the disk: two at a time would
-        # believe each that it waits for all.
+        # A log that is not in `logs` is flushed by its owner alone. With two flushes at a time, each would report
+        # success without waiting for the files of the other.
         ours = logs.get((waiting.topic, waiting.partition)) is waiting
         if ours and waiting in directory.needs_flush and directory.is_online and not waiting.flushes:
             yield FlushTask(waiting, now_ms, with_active=False)

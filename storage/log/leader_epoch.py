@@ -1,14 +1,14 @@
-"""Leader epochs: the offset at which each began (KIP-101), and their file leader-epoch-checkpoint.
+"""Leader epochs: the first offset of each (KIP-101), and their file leader-epoch-checkpoint.
 
     0                     version
     2                     number of entries
     0 0                   epoch, start offset
     3 1500
 
-Read by followers and consumers to find where their log and the leader's diverge. Written anew on each change, without
-waiting for the disk: what a crash takes away is found again in the batches from the recovery point on. A start gives
-each partition an epoch. The file gets it with the epoch's first batch, or at the next clean stop: until then another
-start would replace it.
+Followers and consumers use them to find where their log diverges from the leader's. The file is rewritten on each
+change, without an fsync: recovery restores what a crash loses from the batches after the recovery point. A start gives
+each partition a new epoch. It is written with the first batch of the epoch or at the next clean shutdown, because until
+then another start would replace it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from storage.fs import FileSystem
 
 FILE_NAME = "leader-epoch-checkpoint"
 
-#: What is answered where nothing is known.
+#: The response if the epoch is unknown.
 UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET = -1, -1
 
 
 class EpochEntry(NamedTuple):
-    """An epoch and the offset at which it began."""
+    """An epoch and its first offset."""
 
     epoch: int
     start_offset: int
 
 
 class LeaderEpochs:
-    """The epochs of one log, ascending in both fields. `damaged`: there was no file that could be read."""
+    """The epochs of one log, in ascending order of epoch and of start offset.
+
+    `damaged` is true if the file was missing or unreadable.
+    """
 
     __slots__ = ("_entries", "_fs", "_unwritten", "damaged", "path")
 
@@ -41,7 +44,7 @@ class LeaderEpochs:
         self._fs = fs
         self.path = f"{directory}/{FILE_NAME}"
         self._entries: list[EpochEntry] = []
-        #: Whether the file lacks what was noted.
+        #: Whether the file lacks entries that are in memory.
         self._unwritten = False
         self.damaged = not exists
         if exists:
@@ -58,18 +61,24 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int | None:
-        """The newest epoch."""
+        """The newest epoch, or None."""
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`, whether that had to be written. Entries that contradict it go."""
+        """Record that `epoch` begins at `start_offset`, and remove entries that contradict it.
+
+        Returns whether the file was written.
+        """
         if not self._add(EpochEntry(epoch, start_offset)) and not self._unwritten:
             return False
         self.write()
         return True
 
     def announce(self, epoch: int, start_offset: int) -> bool:
-        """`assign` for an epoch without a batch as yet: the file, if there is one, can wait for that batch."""
+        """Record an epoch that has no batch yet. If the file exists, it is written with the first batch.
+
+        Returns whether the file was written.
+        """
         if not self._entries:
             return self.assign(epoch, start_offset)
         self._unwritten |= self._add(EpochEntry(epoch, start_offset))
@@ -85,10 +94,10 @@ class LeaderEpochs:
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """The largest epoch not above `epoch`, and where it ended (OffsetForLeaderEpoch, KIP-279).
+        """Return the largest epoch not above `epoch` and its end offset (OffsetForLeaderEpoch, KIP-279).
 
-        The newest epoch ends at the log's end. (-1, -1) for an epoch above it; an epoch below all is answered with
-        itself and the start of the first.
+        The newest epoch ends at the log end offset. The result is (-1, -1) for an epoch above the newest. For an epoch
+        below all, it is that epoch and the start offset of the first.
         """
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self._entries[-1].epoch:
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
@@ -102,7 +111,7 @@ class LeaderEpochs:
         raise AssertionError("an entry above the epoch was seen before")
 
     def epoch_of(self, offset: int) -> int | None:
-        """The epoch in which `offset` was (or would be) written; None before the first."""
+        """Return the epoch in which `offset` was or would be written; None if it is before the first epoch."""
         found = None
         for entry in self._entries:
             if entry.start_offset > offset:
@@ -111,14 +120,14 @@ class LeaderEpochs:
         return found
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at `end_offset` or above."""
+        """Remove the epochs that begin at `end_offset` or above."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         if len(kept) < len(self._entries):
             self._entries = kept
             self.write()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended before `start_offset`; the one in which it lies begins there now."""
+        """Remove the epochs that ended before `start_offset`; the epoch that contains it begins there now."""
         older = [entry for entry in self._entries if entry.start_offset <= start_offset]
         if older and (len(older) > 1 or older[0].start_offset != start_offset):
             self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
@@ -130,13 +139,13 @@ class LeaderEpochs:
             self.write()
 
     def write(self) -> None:
-        """Put the entries into the file, without waiting for the disk."""
+        """Write the entries to the file, without an fsync."""
         self._unwritten = True
         write_lines(self._fs, self.path, self._lines())
         self._unwritten = False
 
     def unwritten(self) -> bytes | None:
-        """What belongs into the file at a clean stop, where it was not written yet."""
+        """Return the file content to write at a clean shutdown, or None if the file is up to date."""
         return format_lines(self._lines()) if self._unwritten else None
 
     def _lines(self) -> list[str]:

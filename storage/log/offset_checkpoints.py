@@ -1,7 +1,7 @@
-"""The checkpoint files of log directories: recovery points, log start offsets, high watermarks of their logs.
+"""The checkpoint files of the log directories: recovery points, log start offsets, high watermarks.
 
-They know logs by name only. So what was deleted is taken out of them before a log of the same name is made (rule D4,
-README). Where several processes have one directory, each speaks of its own logs there.
+The files know logs by name only. So a deleted log is removed from them before a log of the same name is created (rule
+D4, README). Where several processes share a directory, each writes the entries of its own logs.
 """
 
 from __future__ import annotations
@@ -15,31 +15,34 @@ from storage.log.stored_log import UnopenedLog
 from storage.log.tasks import OffsetsTask, offsets_with_others
 
 OFFSET_CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS
-#: Those by which a start opens logs.
+#: The checkpoints that a start needs to open logs.
 _POINTS = RECOVERY_POINTS, LOG_START_OFFSETS
 
 
 class OffsetCheckpoints:
-    """`logs` may change at any time, and so may `unopened`, which are as the files had them at the start."""
+    """Writes the checkpoint files for `logs` and `unopened`, which may change at any time.
+
+    Unopened logs keep the values that the start read from the files.
+    """
 
     def __init__(
         self, logs: Mapping[TopicPartition, PartitionLog], unopened: Mapping[TopicPartition, UnopenedLog]
     ) -> None:
         self._logs = logs
         self._unopened = unopened
-        #: Directories whose files may still have partitions that were deleted.
+        #: Directories whose files may still have entries of deleted partitions.
         self._outdated: set[LogDirectory] = set()
         self._to_write_again: set[LogDirectory] = set()
 
     def tasks(self, directory: LogDirectory, names: Collection[str] = OFFSET_CHECKPOINTS) -> Iterator[OffsetsTask]:
-        """Write the files, or those in `names`; nothing where the directory does not work."""
+        """Yield tasks that write the files in `names`; none if the directory does not work."""
         if directory.is_online:
             files = self.offsets(directory)
             for name in names:
                 yield OffsetsTask(directory, name, files[name])
 
     def offsets(self, directory: LogDirectory) -> dict[str, dict[TopicPartition, int]]:
-        """What belongs into the files now."""
+        """Return the entries for each checkpoint file: offset by (topic, partition)."""
         logs = [(key, log) for key, log in self._logs.items() if log.directory is directory]
         unopened = [(key, each.stored) for key, each in self._unopened.items() if each.directory is directory]
         return {
@@ -52,21 +55,21 @@ class OffsetCheckpoints:
         }
 
     def note_deletion(self, directory: LogDirectory) -> None:
-        """A log of the directory is no more."""
+        """Note that a log of the directory was deleted."""
         self._outdated.add(directory)
 
     def forget_deleted(self, directory: LogDirectory) -> list[str]:
-        """Take what was deleted out of the files that speak of it; those that were written. OSError.
+        """Remove deleted logs from the checkpoint files of a directory. Return the paths written. Raises OSError.
 
-        They are to be forced to the disk with the new log.
+        The caller forces the files to the disk together with the new log.
         """
         if directory not in self._outdated:
             return []
         files = self.offsets(directory)
         paths = [f"{directory.path}/{name}" for name in _POINTS]
         for name, path in zip(_POINTS, paths, strict=True):
-            # Not under the name that the background thread may be using just now. Should it put older offsets back in
-            # the next moment, they are written once more behind it (`tasks_again`).
+            # Use another temporary name than the background thread, which may be writing now. If the thread then puts
+            # older offsets back, `tasks_again` writes the files once more after it.
             with directory.exclusive_checkpoints():
                 directory.fs.write_file(f"{path}.new.tmp", offsets_with_others(directory, path, files[name]))
                 directory.fs.rename(f"{path}.new.tmp", path)
@@ -75,7 +78,7 @@ class OffsetCheckpoints:
         return paths
 
     def tasks_again(self, directory: LogDirectory) -> Iterator[OffsetsTask]:
-        """Write once more what `forget_deleted` has written."""
+        """Yield tasks that write again what `forget_deleted` wrote."""
         if directory in self._to_write_again:
             self._to_write_again.discard(directory)
             yield from self.tasks(directory, _POINTS)

@@ -1,4 +1,4 @@
-"""Files and directories that were renamed on their way out, and when their time of grace is over."""
+"""Renamed files and directories that are waiting for their removal."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from storage.log.tasks import RemovePartitionsTask, RemoveTask, Task
 
 
 class Removals:
-    """By when they are due. What a process leaves behind, the next start finds by its name."""
+    """A queue of removals by due time. After a crash the next start finds the files by their suffix."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, LogDirectory, Sequence[str], bool]] = []
         self._sequence = count()
 
     def add(self, due_ms: int, directory: LogDirectory, paths: Sequence[str], *, partitions: bool = False) -> None:
-        """`partitions`: they are directories of deleted partitions, and no files."""
+        """Queue paths for removal. `partitions`: they are directories of deleted partitions, not files."""
         heapq.heappush(self._waiting, (due_ms, next(self._sequence), directory, paths, partitions))
 
     def of(self, log: PartitionLog, now_ms: int) -> Callable[[Sequence[str]], None]:
-        """Takes paths of a log's files, which go file.delete.delay.ms from now."""
+        """Return a function that queues paths of the log's files for removal after file.delete.delay.ms."""
         due_ms = now_ms + log.config.file_delete_delay_ms
         return lambda paths: self.add(due_ms, log.directory, paths)
 
     def tasks(self, now_ms: int) -> list[Task]:
-        """Remove what is due, in directories that work; of each of these all deleted partitions at once."""
+        """Return tasks for all due removals in working directories. All deleted partitions of a directory share one
+        task.
+        """
         tasks: list[Task] = []
         deleted: dict[LogDirectory, list[str]] = {}
         while self._waiting and self._waiting[0][0] <= now_ms:

@@ -1,11 +1,12 @@
-"""Which segments of a log are over: by log start offset, size, and time (cleanup.policy delete).
+"""Retention: find and remove the expired segments of a log, by log start offset, size and time.
 
-Only whole segments from the oldest on, never beyond the high watermark. By time: the segment's largest timestamp, not
-the file's. By size: only as long as what is left stays at or above the limit. If all are over, a new, empty segment is
-begun first, so that offsets go on.
+Size and time apply with cleanup.policy delete. Only whole segments are removed, oldest first, and never beyond the high
+watermark. Time is the segment's largest timestamp, not the file's. By size a segment is removed only if the rest still
+has at least retention.bytes. If all segments have expired, a new empty one is created first, so that offsets continue.
 
-Where somebody has not read them yet whose offsets are not committed here, segments that are over by time or size stay
-up to retention.hold.max.bytes of them: beyond that the oldest go first. What is below the log start offset is not held.
+Some readers do not commit their offsets here (see `unread_from`). For them, segments that expired by time or size are
+held up to retention.hold.max.bytes; beyond that the oldest are removed. Records below the log start offset are not
+held.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from storage.segment.segment import Segment
 
 
 def remove_what_may_go(log: PartitionLog, now_ms: int, unread_from: Callable[[PartitionLog], int | None]) -> list[str]:
-    """Take the expired segments that nobody holds out of a log; the paths of their files, which are still there.
+    """Take the expired segments that no reader holds out of a log. Return the paths of their files, which still exist.
 
-    None go while a cleaner is at the log. A directory that fails goes offline. `unread_from`: see LogManager.
+    Nothing is removed while a cleaner uses the log. A directory that fails goes offline. `unread_from`: see LogManager.
     """
     if not log.directory.is_online or log.closed or (log.cleaning is not None and not log.copied):
         return []
@@ -34,7 +35,10 @@ def remove_what_may_go(log: PartitionLog, now_ms: int, unread_from: Callable[[Pa
 
 
 def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -> list[Segment]:
-    """The segments that are over now, or with so many bytes more, oldest first. May read from indexes; OSError."""
+    """Return the segments that have expired, or would with `margin_bytes` more records, oldest first.
+
+    It may read the indexes. Raises OSError.
+    """
     config = log.config
     segments = list(log.segments)
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
@@ -57,7 +61,7 @@ def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -
 
 
 def released_segments(log: PartitionLog, expired: list[Segment], unread_from: int) -> list[Segment]:
-    """The `expired` segments that go, oldest first, if records from the offset `unread_from` on are held."""
+    """Return the `expired` segments to remove, oldest first, if records from offset `unread_from` on are held."""
     unread_from = max(unread_from, log.log_start_offset)
     held_bytes = 0
     for count in range(len(expired), 0, -1):
@@ -72,7 +76,7 @@ def released_segments(log: PartitionLog, expired: list[Segment], unread_from: in
 
 
 def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], start: int) -> Iterator[Segment]:
-    """Segments from `start` on that may go: all of them committed, and not the empty one at the end."""
+    """Yield segments from `start` on that may be removed: fully committed, and not the empty active segment."""
     for segment, end in list(zip(segments, ends, strict=True))[start:]:
         if end > log.high_watermark or (segment is segments[-1] and not segment.size_bytes):
             return
@@ -80,9 +84,9 @@ def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], sta
 
 
 def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> list[str]:
-    """Take expired segments out of the log, and raise its start; the paths of the files that remain to be removed.
+    """Take expired segments out of the log and raise its start. Return the paths of the files to remove.
 
-    OSError when a new segment cannot be begun.
+    Raises OSError if a new segment cannot be created.
     """
     if not expired:
         return []

@@ -1,4 +1,4 @@
-"""A log on the disk, before it is opened."""
+"""A log on the disk before it is opened."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from storage.producers.state import DEFAULT_EXPIRATION_MS
 
 
 class StoredLog(NamedTuple):
-    """Which log it is, how its last broker left it, and what it is to be opened with.
+    """The name of a log, the state that its last broker left, and the values to open it with.
 
-    `clean`: that broker stopped in order. Otherwise what lies behind `recovery_point` is checked, unless the log was
-    `recovered` since: then it is checked already, but not forced to the disk.
-    `gapless_from`: above that offset, a segment that does not begin where the one before it ends is cut off as well.
-    After a power loss the end of one segment may be missing while the next is there.
-    `in_order`: it is so by the names of its files, and quick to open (recovery/order.py).
-    `topic_id`: 16 bytes, as its last stop noted them; None: they have to be read.
-    `state`: of its names and its topic id, when the start looked (`state_of`, recovery/as_left.py); None: unknown.
+    - `clean`: the last broker shut down cleanly. Otherwise the records after `recovery_point` are checked.
+    - `recovered`: they were checked since then, but not forced to the disk.
+    - `gapless_from`: above this offset a segment that does not begin where the previous one ends is cut off too. After
+      a power failure the end of one segment may be missing while the next segment exists.
+    - `in_order`: the names of its files show that it is in order and opens quickly (recovery/order.py).
+    - `topic_id`: 16 bytes, as the last shutdown recorded it; None: it must be read from its file.
+    - `state`: a digest of its file names and topic id when the start looked (`state_of`,
+      recovery/clean_shutdown_manifest.py); None: unknown.
     """
 
     path: str
@@ -38,9 +39,9 @@ class StoredLog(NamedTuple):
 
 
 class UnopenedLog(NamedTuple):
-    """A log that waits to be opened. Until then it ends where a clean stop left it.
+    """A log that is not open yet. Until then it ends where a clean shutdown left it.
 
-    `offline`: why it cannot be opened, though its directory works; None: it can.
+    `offline` is the reason why it cannot be opened although its directory works; None if it can.
     """
 
     directory: LogDirectory
@@ -49,5 +50,5 @@ class UnopenedLog(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """Why it, or its directory, is offline."""
+        """The reason why the log or its directory is offline, or None."""
         return self.directory.failure or self.offline

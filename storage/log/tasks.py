@@ -1,8 +1,8 @@
-"""Work for the background thread. Each task is made on the event loop, run in the thread, applied on the loop.
+"""Tasks for the background thread: created on the event loop, run in the thread, applied on the event loop.
 
-`run()` makes system calls on what the task names and touches no other state; it never raises. `apply()` takes the
-result over: on failure the directory goes offline (rule D3, README). Tasks of one broker run one after the other, but
-for flushes that somebody waits for: those run beside the others, and beside each other.
+`run()` makes system calls on the files that the task names, changes no other state and never raises. `apply()` takes
+over the result: on failure the directory goes offline (rule D3, README). The tasks of a broker run one after the other.
+Flushes that a request waits for are the exception: they run in parallel with the others and with each other.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from storage.open_files import OpenFile
 from storage.segment.files import TXN_INDEX_SUFFIX
 
 DELETED_SUFFIX = ".deleted"
-#: How often a directory is emptied that fills up again.
+#: Attempts to empty a directory in which other programs create files.
 _ATTEMPTS = 3
 
 
 class Task(Protocol):
-    """What the background thread gets to see."""
+    """The part of a task that the background thread and the loop call."""
 
     def run(self) -> None: ...
 
@@ -34,9 +34,9 @@ class Task(Protocol):
 
 
 class DirectoryTask:
-    """A task whose failure takes a directory offline; `error` is what it ran into.
+    """A task whose failure takes a directory offline. `error` is the OSError of the run, or None.
 
-    `leaves_half`: also where only a descriptor was missing, for it may have done half of its work.
+    `leaves_half`: the directory fails even if only a descriptor was missing, because the work may be half done.
     """
 
     __slots__ = ("directory", "error")
@@ -62,11 +62,11 @@ class DirectoryTask:
         raise NotImplementedError
 
     def _apply(self) -> None:
-        """What changes on the loop once the work is done."""
+        """Take over the result on the event loop."""
 
 
 class FlushTask(DirectoryTask):
-    """Force a log to the disk up to `end_offset`; then its recovery point is there."""
+    """Force a log to the disk up to `end_offset` and move its recovery point there."""
 
     __slots__ = ("_files", "_paths", "_with_active", "end_offset", "log", "now_ms")
 
@@ -77,15 +77,15 @@ class FlushTask(DirectoryTask):
         active = log.active_segment
         self.end_offset = log.log_end_offset if with_active else active.base_offset
         self._with_active = with_active
-        # Indexes are complete once their segment is; those of an active one are made anew after a crash.
-        # What flushes under way have taken over may not be on the disk when this one is done.
+        # The indexes of a closed segment are complete. Those of the active segment are rebuilt after a crash. Flushes
+        # under way may still fail to write their files, so this flush covers those too.
         self._paths: set[str] = log.unsynced.union(*(each._paths for each in log.flushes))
         log.flushes.append(self)
         self._files: list[OpenFile] = []
         for segment in log.segments.from_offset(log.recovery_point):
             if segment is active and not with_active:
                 continue
-            # A file that is closed is opened by the thread, one at a time: many tasks may wait together.
+            # The thread opens closed files itself, one at a time: many tasks may be queued.
             if segment.log.open_file is not None:
                 self._files.append(segment.log.open_file)
             else:
@@ -99,18 +99,18 @@ class FlushTask(DirectoryTask):
         for file in self._files:
             fs.sync(file.handle)
         for path in self._paths:
-            with suppress(FileNotFoundError):  # retention or a deletion of the topic was faster
+            with suppress(FileNotFoundError):  # removed meanwhile by retention or a topic deletion
                 fs.sync_path(path)
 
     def apply(self) -> None:
         self.log.flushes.remove(self)
         super().apply()
-        if self.error is not None and self.directory.is_online:  # no fault of the disk: it is due again
+        if self.error is not None and self.directory.is_online:  # no fault of the disk: flush these files again later
             for path in self._paths:
                 self.log.mark_unsynced(path)
 
     def check(self) -> None:
-        """To be called once it is applied. LogOffline: what was to be forced to the disk is not there."""
+        """Raise LogOffline if the flush failed. Call it after `apply()`."""
         reason = self.directory.failure or self.error
         if reason is not None:
             raise LogOffline(self.log.path, str(reason))
@@ -123,11 +123,11 @@ class FlushTask(DirectoryTask):
 
 
 class RenameTask(DirectoryTask):
-    """Mark files of removed segments of a log as deleted; `done` is told their new names.
+    """Rename the files of removed segments with the suffix `.deleted` and pass their new names to `done`.
 
-    The names of the segments that are left are forced to the disk first: after a power loss the log must not end
-    before offsets that it has given already (rule W3). A transaction index goes once its records are gone for good:
-    if they came back without it, readers would get what was aborted.
+    The names of the remaining segments are forced to the disk first: after a power failure the log must not end below
+    offsets that it has assigned (rule W3). A transaction index is renamed after its records. If the records came back
+    without it, readers would get aborted records.
     """
 
     __slots__ = ("_done", "_log_path", "_paths")
@@ -168,10 +168,10 @@ class RemoveTask(DirectoryTask):
 
 
 class RemovePartitionsTask(RemoveTask):
-    """Remove whole directories of deleted partitions.
+    """Remove the directories of deleted partitions.
 
-    That they were renamed is forced to the disk first: after a power loss none may have its old name again, and lack
-    its topic id or some of its segments. A new topic of that name would take it for its own.
+    Their renaming is forced to the disk first. Otherwise a directory could get its old name back after a power failure,
+    without its topic id or some segments, and a new topic of that name would use it.
     """
 
     __slots__ = ()
@@ -182,7 +182,7 @@ class RemovePartitionsTask(RemoveTask):
 
 
 def _remove(fs: FileSystem, path: str) -> None:
-    """Remove a file, or a directory with all that is in it: also what people have put there."""
+    """Remove a file, or a directory with everything in it, including files that are not the broker's."""
     try:
         fs.remove(path)
         return
@@ -194,7 +194,7 @@ def _remove(fs: FileSystem, path: str) -> None:
         try:
             fs.remove_directory(path)
             return
-        except OSError as error:  # somebody who had it open has just made a file in it
+        except OSError as error:  # another program has just created a file in it
             if error.errno != errno.ENOTEMPTY or attempt == _ATTEMPTS - 1:
                 raise
 
@@ -214,7 +214,7 @@ class WriteTask(DirectoryTask):
 
 
 class OffsetsTask(DirectoryTask):
-    """Replace a checkpoint file of offsets by partition; entries of other processes' partitions stay."""
+    """Replace a checkpoint file of offsets by partition, but keep the entries of other processes' partitions."""
 
     __slots__ = ("_data", "_offsets", "_path")
 
@@ -233,7 +233,7 @@ class OffsetsTask(DirectoryTask):
             self.directory.fs.sync_path(self.directory.path)
 
     def _replace_among_others(self) -> bool:
-        """Have the disk take what is to be written, then put it in its place; False where others were faster."""
+        """Write a temporary file and rename it; return False if another process replaced the file meanwhile."""
         directory, fs = self.directory, self.directory.fs
         found = fs.identity(self._path)
         temporary = f"{self._path}.{directory.part}.tmp"
@@ -246,7 +246,7 @@ class OffsetsTask(DirectoryTask):
 
 
 def offsets_with_others(directory: LogDirectory, path: str, offsets: dict[TopicPartition, int]) -> bytes:
-    """A checkpoint file with these entries, and those that it has of other processes' partitions. OSError."""
+    """Return a checkpoint file with `offsets` and the entries of other processes' partitions. Raises OSError."""
     owns = directory.owns
     if owns is not None:
         found = read_offsets(directory.fs, path)

@@ -1,18 +1,19 @@
-"""Look-ups by time (ListOffsets): the first record not earlier than a time, the record with the latest.
+"""Look-ups by time for ListOffsets: the first record at or after a timestamp, and the record with the largest
+timestamp.
 
-For clients from before records had times: the last segment that was written to by a time.
+For clients that are older than record timestamps: the last segment that was written before a time.
 
-As the time index is sparse and says only what came before an offset: the segment by its largest timestamp, an offset by
-its time index, a position by its offset index, then batch by batch and record by record.
+The time index is sparse and knows only what came before an offset. So a look-up selects the segment by its largest
+timestamp, an offset by the time index and a position by the offset index. From there it reads batches, then records.
 
-A look-up goes in steps, since clients have written the batches, and ask for as many partitions as they like. It gives
-its caller what is to be done elsewhere, and ends its turn where an allowance is used up. Between two steps anything may
-happen to the log: a look-up holds no file open, asks anew which log it is, and goes on in what that has then. What it
-says was so at some moment between question and answer.
+A look-up runs in steps, because clients decide the size of batches and the number of partitions. A step yields work for
+a worker process, or ends the turn when the allowance is used up. Anything may happen to the log between two steps. So a
+look-up holds no file open; it asks for the current log again and continues with its content. The result was true at
+some moment between request and response.
 
-A batch whose header is true is the last one that is opened. Of batches with a wrong header only so many are opened, and
-so many records read; then the answer is where the next batch begins. Whoever reads from there reads too much, and
-misses nothing.
+If batch headers are correct, the first batch that is opened contains the result. The number of batches with a wrong
+header that are opened, and of records that are read, is limited. Beyond the limit the result is the start of the next
+batch: a client that reads from there reads too much, but misses nothing.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Works out a T in steps. It yields a batch for `search_file`, and is sent the result (None if the search ended its
-#: process) or thrown the error; or it yields None, and is resumed when there is an allowance again.
+#: A computation of a T in steps. A step yields a search for `search_file`. The caller sends its result (None if the
+#: search killed its process) or throws its error. Or a step yields None and is resumed when there is a new allowance.
 Steps: TypeAlias = Generator[BatchSearch | None, Searched | None, T]
 
-#: How much one look-up opens at most: so many small records take a worker a fifth of a second.
+#: The limits of one look-up. A worker needs up to 0.2 s for so many small records.
 _MOST_BATCHES, _MOST_RECORDS = 16, 1 << 17
-#: What is taken off an allowance: for a segment whose largest timestamp is not known yet, for a batch searched here
-#: besides its records, and for a file that is opened to ask when it was written to.
+#: The cost in allowance of a segment whose largest timestamp is unknown, of a batch that is searched on the event loop
+#: (besides its records), and of opening a file to read its modification time.
 _NEW_SEGMENT, _BATCH, _FILE = 100, 20, 20
 
 
 class Allowance:
-    """How much may be done in this turn: `left` records or headers may still be looked at, 2.5 us each at most."""
+    """A budget for one turn of the event loop: `left` records or headers, at most 2.5 us each."""
 
     __slots__ = ("left",)
 
@@ -55,7 +56,7 @@ class Allowance:
 
 
 class TimestampAndOffset(NamedTuple):
-    """A record's timestamp in ms and offset, and the leader epoch of its batch, -1 where that has none."""
+    """The timestamp (ms) and offset of a record, and the leader epoch of its batch; -1 if the batch has none."""
 
     timestamp: int
     offset: int
@@ -65,9 +66,9 @@ class TimestampAndOffset(NamedTuple):
 def find_timestamp(
     log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance
 ) -> Steps[TimestampAndOffset | None]:
-    """The first record from the log start offset on that is not earlier than `timestamp`.
+    """Find the first record from the log start offset on whose timestamp is at least `timestamp` (ms).
 
-    `log_now` gives the log whenever it is looked at, or raises what keeps it from being read. LogOffline.
+    `log_now` returns the current log, or raises the reason why it cannot be read. Raises LogOffline.
     """
     look_up = _LookUp(allowance)
     found: TimestampAndOffset | None = None
@@ -89,9 +90,9 @@ def find_timestamp(
 
 
 def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance) -> Steps[TimestampAndOffset | None]:
-    """The first record with the largest timestamp, which is -1 where no record has one; None without a record.
+    """Find the first record with the largest timestamp (-1 if no record has one); None if the log has no records.
 
-    `log_now`, errors: as `find_timestamp`.
+    `log_now` and errors are as for `find_timestamp`.
     """
     look_up = _LookUp(allowance)
     largest: TimestampOffset | None = None
@@ -109,7 +110,7 @@ def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance
                 largest = segment.largest
                 look_up.begin_anew()
             place = look_up.next([segment], largest.timestamp)
-            if place is None:  # the header of the batch says so, its records do not
+            if place is None:  # the batch header has this timestamp, but none of its records
                 return TimestampAndOffset(*largest, -1) if largest.timestamp >= 0 else None
             found = yield from look_up.search(log, *place, largest.timestamp, exact=True)
         except _TurnOver:
@@ -119,7 +120,7 @@ def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance
 
 
 def at_once(steps: Steps[T], fs: FileSystem) -> T:
-    """What comes of it, however long it takes."""
+    """Run all steps in this thread, however long they take, and return the result."""
     go_on = partial(steps.send, None)
     try:
         while True:
@@ -134,11 +135,11 @@ def at_once(steps: Steps[T], fs: FileSystem) -> T:
 
 
 def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance) -> Steps[int]:
-    """Base offset of the newest segment whose file was last written to at `timestamp` (ms) or before; -1 without one.
+    """Find the base offset of the newest segment last written at or before `timestamp` (ms); -1 if there is none.
 
-    `log_now`, errors: as `find_timestamp`.
+    `log_now` and errors are as for `find_timestamp`.
     """
-    offset = LONG_MAX  # all segments that begin above it were written to later
+    offset = LONG_MAX  # segments with a higher base offset were written later
     while True:
         log = log_now()
         log.check_usable()
@@ -159,14 +160,13 @@ def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, al
 
 
 class _TurnOver(Exception):
-    """The allowance is used up."""
+    """The allowance of this turn is used up."""
 
 
 class _LookUp:
-    """One look-up: how far it has come, and what it may still look at.
+    """The progress of one look-up and its remaining limits.
 
-    No record below `offset` is the one looked for, and none before `_position` in `_segment`, as long as that segment
-    is part of the log.
+    The result is neither below `offset` nor before `_position` in `_segment`, as long as the log has that segment.
     """
 
     def __init__(self, allowance: Allowance) -> None:
@@ -175,13 +175,14 @@ class _LookUp:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """From the first batch on."""
+        """Start again at the first batch."""
         self.offset = 0
         self._segment: Segment | None = None
         self._position = 0
 
     def next(self, segments: Sequence[Segment], timestamp: int) -> tuple[Segment, Entry] | None:
-        """The next batch whose largest timestamp is not below `timestamp`, and where it lies; None where there is none.
+        """Return the next batch whose largest timestamp is at least `timestamp`, with its segment; None if there is
+        none.
 
         Raises _TurnOver.
         """
@@ -208,7 +209,7 @@ class _LookUp:
         return None
 
     def note(self, segment: Segment) -> None:
-        """Have its largest timestamp known. Raises _TurnOver."""
+        """Load the largest timestamp of a segment. Raises _TurnOver."""
         if not segment.knows_largest:
             if self._allowance.left <= 0:
                 raise _TurnOver
@@ -225,9 +226,10 @@ class _LookUp:
         first_offset: int = 0,
         exact: bool = False,
     ) -> Steps[TimestampAndOffset | None]:
-        """The first record that fits of the batch that `next` gave, or where it begins if it is too much to look at.
+        """Find the first matching record of the batch that `next` returned.
 
-        None where to go on with `next`: it has none, or is not where it was any more.
+        The result is the start of the batch if the limits do not allow a search. It is None if no record matches or the
+        batch was removed; then the caller continues with `next`.
         """
         if not self._batches:
             return self._start_of(entry, log)
@@ -253,7 +255,10 @@ class _LookUp:
         return None
 
     def _start_of(self, entry: Entry, log: PartitionLog) -> TimestampAndOffset:
-        """Where an entry begins. In formats before batches it says only where it ends: then, where the last ended."""
+        """Return the first offset of an entry.
+
+        Entries of the old formats only have their last offset; for these it is the end of the previous entry.
+        """
         first_offset = max(self.offset, log.log_start_offset)
         if entry.header is not None:
             first_offset = max(first_offset, entry.base_offset)

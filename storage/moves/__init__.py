@@ -1,1 +1,1 @@
-"""Logs on their way from one log directory to another."""
+"""Moving a log from one log directory to another (KIP-113)."""

@@ -1,11 +1,12 @@
-"""A copy of a log in another log directory, made by a worker while the log goes on (KIP-113).
+"""Copy a log to another log directory in a worker process, while the log is in use (KIP-113).
 
-The copy lies in `<topic>-<partition>.<32 hex digits>-future`. A round opens it, appends batches as they stand in the
-files of the log, forces it to the disk and closes it as a clean stop does; the next one goes on where it ended. What is
-left of a copy after a crash is recovered by the first round after it, and kept if the log has the same batches.
+The copy is in `<topic>-<partition>.<32 hex digits>-future`. A round opens it, appends batches as they are in the files
+of the log, forces them to the disk and closes the copy as a clean shutdown does. The next round continues at its end.
+After a crash the first round recovers the copy, and keeps it if the log has the same batches.
 
-Two disks are at work, so an error says whose file it is: of the log that is copied it is a `SourceUnreadable`, of the
-copy a plain OSError. (The directory that fails in a worker is not the broker's own, which has to hear of it.)
+Two disks are involved, so errors name the one at fault: an unreadable file of the source log is a `SourceUnreadable`, a
+failed write to the copy a plain OSError. The `LogDirectory` in the worker is not the broker's own, so the broker must
+get the error to take its directory offline.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from storage.recovery.loading import load_log
 from storage.segment.scan import parse_entry
 
 _READ_BYTES = 1 << 20
-#: Offset, length, leader epoch, magic, checksum; of the old formats no less than offset, length, checksum, magic.
+#: Offset, length, leader epoch, magic byte and checksum; in the old formats at least offset, length, checksum and magic
+#: byte.
 _HEAD_BYTES = 21
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Whole batches of a file, from `position` up to `end`."""
+    """Whole batches of a file, from `position` to `end` (exclusive)."""
 
     path: str
     position: int
@@ -42,10 +44,10 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class CopyJob(msgspec.Struct, frozen=True):
-    """One round.
+    """One round of a copy.
 
-    `log` is the copy: `clean` when a round of this broker has left it, and `log_start_offset` is where it begins if it
-    is empty. At most about `most_bytes` are copied, at least a batch if there is one in `pieces`.
+    `log` is the copy. It is `clean` if a round of this broker closed it, and `log_start_offset` is its start if it is
+    empty. A round copies about `most_bytes`, but at least one batch if `pieces` has any.
     """
 
     log_dir: str
@@ -56,7 +58,7 @@ class CopyJob(msgspec.Struct, frozen=True):
 
 
 class Copied(msgspec.Struct, frozen=True):
-    """What the copy is after a round. All of it is on the disk. `last_batch`: see `last_batch`."""
+    """The state of the copy after a round. All of it is on the disk. `last_batch`: see the function of that name."""
 
     end_offset: int
     size_bytes: int
@@ -65,7 +67,7 @@ class Copied(msgspec.Struct, frozen=True):
 
 @contextmanager
 def of_source() -> Iterator[None]:
-    """Around what reads the log that is copied: its OSError becomes a SourceUnreadable."""
+    """Turn an OSError from reading the source log into SourceUnreadable."""
     try:
         yield
     except OSError as error:
@@ -74,7 +76,7 @@ def of_source() -> Iterator[None]:
 
 @contextmanager
 def of_copy() -> Iterator[None]:
-    """Around what writes the copy in a worker: what its log makes of an OSError is that OSError again."""
+    """Turn the LogOffline of the copy's log back into the OSError that caused it."""
     try:
         yield
     except LogOffline as offline:
@@ -85,7 +87,7 @@ def of_copy() -> Iterator[None]:
 
 @of_copy()
 def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
-    """Do a round. OSError, StorageError."""
+    """Run one round. Raises OSError or StorageError."""
     fs.make_directory(job.log.path)
     if job.topic_id is not None and not fs.exists(f"{job.log.path}/{PARTITION_METADATA}"):
         write_topic_id(fs, job.log.path, job.topic_id)
@@ -103,7 +105,10 @@ def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
 
 
 def _read(fs: FileSystem, piece: Piece, most_bytes: int) -> Iterator[memoryview]:
-    """Whole batches of a piece, some at a time, until there were enough bytes. SourceUnreadable, CorruptFile."""
+    """Yield whole batches of a piece, several at a time, until `most_bytes` were read.
+
+    Raises SourceUnreadable or CorruptFile.
+    """
     with of_source():
         handle = fs.open_read(piece.path)
     try:
@@ -119,13 +124,13 @@ def _read(fs: FileSystem, piece: Piece, most_bytes: int) -> Iterator[memoryview]
                 continue
             former, size = size, int.from_bytes(data[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD
             if size <= former or position + size > piece.end:
-                raise CorruptFile(piece.path, f"there is no batch at byte {position}")
+                raise CorruptFile(piece.path, f"no batch at byte {position}")
     finally:
         fs.close(handle)
 
 
 def _whole_batches(data: bytes) -> int:
-    """How many bytes of `data` are whole batches."""
+    """Return how many bytes of `data` are whole batches."""
     position = 0
     while position + LOG_OVERHEAD <= len(data):
         end = position + LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
@@ -136,12 +141,12 @@ def _whole_batches(data: bytes) -> int:
 
 
 def append_copied(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
-    """Append whole batches of the log that is copied. OSError, LogOffline, and CorruptRecords for what is none."""
+    """Append whole batches of the source log to a copy. Raises OSError, LogOffline and CorruptRecords."""
     position = 0
     while position < len(batches):
         entry = parse_entry(batches, position, position)
         if entry is None:
-            raise CorruptRecords("a batch ends before its header does")
+            raise CorruptRecords("a batch is shorter than its header")
         batch = batches[position : position + entry.size_bytes]
         position += entry.size_bytes
         if entry.header is not None:
@@ -153,7 +158,7 @@ def append_copied(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
 
 
 def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
-    """Append all that a copy lacks, and take over where the log starts. OSError, StorageError."""
+    """Append all batches that a copy lacks and set its log start offset. Raises OSError or StorageError."""
     with of_source():
         pieces = pieces_from(log, copy.log_end_offset, LONG_MAX)
     for piece in pieces:
@@ -165,7 +170,7 @@ def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
 
 
 def _close(log: PartitionLog, now_ms: int) -> None:
-    """As a clean stop leaves a log. OSError."""
+    """Close a log as a clean shutdown does. Raises OSError."""
     fs = log.directory.fs
     log.complete()
     if (data := log.leader_epochs.unwritten()) is not None:
@@ -179,7 +184,7 @@ def _close(log: PartitionLog, now_ms: int) -> None:
 
 
 def first_offset(log: LocalLog) -> int:
-    """Where a copy of a log begins: with the batch in which its log start offset lies, or would. OSError."""
+    """Return the first offset of a copy: of the batch that contains the log start offset. Raises OSError."""
     offset = log.log_start_offset
     for segment in log.segments.from_offset(offset):
         entry = segment.find(offset)
@@ -189,7 +194,9 @@ def first_offset(log: LocalLog) -> int:
 
 
 def pieces_from(log: LocalLog, offset: int, most_bytes: int) -> tuple[Piece, ...]:
-    """What a log has from the batch that ends at `offset` or after it on; about so many bytes. OSError."""
+    """Return pieces of the log's files from the batch that ends at `offset` or later, about `most_bytes`. Raises
+    OSError.
+    """
     pieces: list[Piece] = []
     found_bytes = 0
     for segment in log.segments.from_offset(offset):
@@ -206,12 +213,12 @@ def pieces_from(log: LocalLog, offset: int, most_bytes: int) -> tuple[Piece, ...
 
 
 def last_batch(log: LocalLog) -> bytes:
-    """The beginning of the last batch; empty without batches. OSError."""
+    """Return the first bytes of the last batch; empty if the log has no batch. Raises OSError."""
     return batch_head(log, log.log_end_offset - 1) if log.size_bytes else b""
 
 
 def batch_head(log: LocalLog, offset: int) -> bytes:
-    """The beginning of the batch in which `offset` lies, checksum included; empty where there is none. OSError."""
+    """Return the first bytes of the batch that contains `offset`, up to its checksum; empty if none. Raises OSError."""
     if not log.segments[0].base_offset <= offset < log.log_end_offset:
         return b""
     pieces = pieces_from(log, offset, 1)

@@ -1,17 +1,17 @@
-"""Two directories of one partition, a log and its copy: which of them a start takes.
+"""Decide which of two directories of one partition a start uses: the log or its copy.
 
-A copy takes the place of a log in memory at once, and on the disk one name after the other
-(broker/maintenance/replica_move.py):
+A copy replaces a log in memory at once, but on the disk in three steps (broker/maintenance/replica_move.py):
 
-    1  <copy>-future -> <topic>-<partition>         in its directory: both are there, the copy as a part of the log
+    1  <copy>-future -> <topic>-<partition>         in its directory: both exist, the copy is a prefix of the log
     2  appends go to the copy; it is forced to the disk
-    3  the log's directory -> ...-delete             when all that was acknowledged is in the copy
+    3  the log's directory -> ...-delete            when the copy has everything that was acknowledged
 
-A crash before 3 leaves both. The shorter one is a part of the longer one, which stays. What was deleted by
-DeleteRecords stays deleted, whichever of them knows it: until 2 is done, that is the log.
+A crash before step 3 leaves both. The shorter one is part of the longer one, which is kept. Records deleted by
+DeleteRecords stay deleted, whichever of the two knows it; until step 2 is complete, that is the log.
 
-If a disk fails before 3, its directory may come back when retention, or a cleaner, has removed from the other what this
-one ends with. Then the one that the metadata names stays, and nothing of the other is lost.
+If a disk fails before step 3, its directory may return after retention or a cleaner has removed from the other log the
+records at the end of this one. Then the log in the directory that the metadata names is kept, and the other is set
+aside, so nothing of it is lost.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from storage.recovery.log_dir_scan import FutureLog
 
 
 class Settled(NamedTuple):
-    """Of two logs of a partition, found at a start, the one that stays and the one that goes.
+    """The decision between two logs of a partition that a start found.
 
-    `is_part`: what goes has nothing that the other has not.
+    `is_part`: the log in `gone` has no record that the kept one lacks.
     """
 
     kept: PartitionLog
@@ -37,10 +37,10 @@ class Settled(NamedTuple):
 
 
 def settle_twins(one: PartitionLog, other: PartitionLog, place: str | None) -> Settled:
-    """`place`: the log directory in which the metadata has the partition.
+    """Decide which log to keep. `place` is the log directory that the metadata assigns to the partition.
 
-    A directory that fails meanwhile goes offline, and none of its logs goes; nor does the other one. DirectoryRefused:
-    they differ, and the metadata has neither. LogOffline: they cannot be compared, as no descriptor is left.
+    A directory that fails meanwhile goes offline; then neither log is removed. Raises DirectoryRefused if the logs
+    differ and the metadata names neither. Raises LogOffline if they cannot be compared because no descriptor is free.
     """
     shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == place))
     try:
@@ -51,13 +51,15 @@ def settle_twins(one: PartitionLog, other: PartitionLog, place: str | None) -> S
             raise
     named = [each for each in (one, other) if each.directory.path == place]
     if not named and one.directory.is_online and other.directory.is_online:
-        raise DirectoryRefused(other.path, f"is there twice, also as {one.path}, with other records")
+        raise DirectoryRefused(other.path, f"the partition exists twice with different records, also in {one.path}")
     kept = named[0] if named else one
     return Settled(kept, other if kept is one else one, is_part=False)
 
 
 def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
-    """Whether one log, of the same topic, is the beginning of another; if so, that takes over its start. LogOffline."""
+    """Return whether `shorter` is the beginning of `longer`. If so, `longer` gets its log start offset. Raises
+    LogOffline.
+    """
     if None not in (shorter.topic_id, longer.topic_id) and shorter.topic_id != longer.topic_id:
         return False
     for log in (shorter, longer):
@@ -72,7 +74,10 @@ def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
 
 
 def orphan(futures: list[FutureLog], topic: str, partition: int, topic_id: bytes) -> FutureLog | None:
-    """The copy of a partition whose log is not there: better than nothing. It is taken out of `futures`."""
+    """Remove and return from `futures` the copy of a partition whose log is missing, or None.
+
+    An incomplete copy is better than no log.
+    """
     for future in futures:
         found = (future.topic, future.partition, read_topic_id(future.directory.fs, future.path))
         if future.directory.is_online and found == (topic, partition, topic_id):

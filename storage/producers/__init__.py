@@ -1,1 +1,1 @@
-"""What a log knows of its producers."""
+"""The state of a log's producers."""

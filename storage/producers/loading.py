@@ -1,4 +1,4 @@
-"""Producer state when a log is loaded: from the last snapshot that can be used, and the batches after it."""
+"""Load the producer state of a log from the last valid snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage.producers.state import BATCHES_KEPT, BatchMetadata, ProducerEntry, 
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
-#: How far before a producer's last batch its earlier ones are looked for.
+#: How far before a producer's last batch its earlier batches are searched.
 _RECALL_BYTES = 1 << 20
 
 
@@ -24,10 +24,10 @@ def load_producers(
     end_offset: int,
     now_ms: int,
 ) -> None:
-    """Make `state` what it was when the log ended at `end_offset`. OSError.
+    """Set `state` to the state of the producers when the log ended at `end_offset`. Raises OSError.
 
-    Snapshots that are damaged, above the end or not above the log start are removed, from `snapshots` too; one at the
-    log start is used before it goes.
+    Snapshots that are damaged, above `end_offset` or not above `log_start_offset` are removed, also from `snapshots`. A
+    snapshot at the log start is used before it is removed.
     """
     for offset in list(snapshots):
         if not log_start_offset <= offset <= end_offset:
@@ -42,7 +42,7 @@ def load_producers(
     if state.end_offset < end_offset:
         for segment in segments.from_offset(state.end_offset):
             if segment.base_offset >= end_offset:
-                break  # not for us to look at: after a crash nobody has checked yet what is in it
+                break  # not checked yet after a crash
             _note_segment(fs, state, segment, end_offset)
         state.end_offset = end_offset
     if snapshots and snapshots[0] == log_start_offset:
@@ -66,10 +66,10 @@ def _note_segment(fs: FileSystem, state: ProducerState, segment: Segment, end_of
 
 
 def recall_batches(segments: Segments, entry: ProducerEntry) -> None:
-    """Find the last batches of a producer again, of which a snapshot kept one. OSError.
+    """Find the last batches of a producer in the log, because a snapshot has only the last one. Raises OSError.
 
-    After a restart a client may send up to five batches again. Apache Kafka knows only the last of them then; looking
-    into the log, once a producer and only when one seems out of order, is cheaper than a larger snapshot for all.
+    After a restart a client may repeat up to five batches, of which Apache Kafka knows only the last. A search in the
+    log, once per producer and only if a batch seems out of order, costs less than larger snapshots.
     """
     entry.complete = True
     found: list[BatchMetadata] = []

@@ -1,4 +1,4 @@
-"""From the batches of a log to its producer state: the same for those just appended and those found at a start."""
+"""Update the producer state from batches, both appended ones and those that a start finds in the log."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from storage.index.transaction import AbortedTransaction, TransactionIndex
 from storage.producers.state import ProducerState
 from storage.segment.scan import Entry
 
-#: A marker has some 20 bytes; what claims to unpack to more is none.
+#: A marker has about 20 bytes. A batch that decompresses to more than this is not a marker.
 _MARKER_BYTES = 1 << 10
 
 
 class Marker(NamedTuple):
-    """The end of a transaction, as its control batch says."""
+    """The end of a transaction, as its control batch describes it."""
 
     aborted: bool
     coordinator_epoch: int
@@ -26,7 +26,10 @@ class Marker(NamedTuple):
 
 
 def read_marker(batch: memoryview, header: BatchHeader) -> Marker | None:
-    """None where the control batch ends no transaction: of another kind, emptied by a cleaner, or not readable."""
+    """Return the marker in a control batch; None if the batch ends no transaction.
+
+    That is a batch of another control type, one emptied by a cleaner, or an unreadable one.
+    """
     try:
         record = next(iter_batch_records(batch, header, _MARKER_BYTES), None)
         if record is None:
@@ -42,7 +45,7 @@ def read_marker(batch: memoryview, header: BatchHeader) -> Marker | None:
 def note_entry(
     fs: FileSystem, handle: int, state: ProducerState, aborted: TransactionIndex | None, entry: Entry
 ) -> None:
-    """`note_batch` of an entry that was only seen by its header; of a control batch the rest is read. OSError."""
+    """Call `note_batch` for an entry whose header was read; a control batch is read from the file. Raises OSError."""
     header = entry.header
     if header is not None and header.producer_id >= 0:
         batch = fs.pread(handle, entry.size_bytes, entry.position) if header.is_control else b""
@@ -56,11 +59,10 @@ def note_batch(
     header: BatchHeader,
     last_offset: int,
 ) -> Marker | None:
-    """Tell `state` of a batch in the log; the marker, where it is one. A transaction that it aborts goes into
-    `aborted`. OSError.
+    """Update `state` with a batch in the log. Return its marker, if it is one. Raises OSError.
 
-    A control batch that cannot be read changes nothing: its header and checksum were right, so the log has it, and
-    readers skip it too.
+    An aborted transaction is appended to `aborted`. An unreadable control batch changes nothing: its header and
+    checksum are right, so the log keeps it, and readers skip it too.
     """
     if header.producer_id < 0:
         return None

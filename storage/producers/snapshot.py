@@ -1,11 +1,11 @@
-"""Producer state in a file, so that a start need not read the whole log: <end offset>.snapshot
+"""Producer state in a file <end offset>.snapshot, so that a start need not read the whole log.
 
     version int16 (1) | crc uint32 | count int32 | entries ...                                       big-endian
     entry: producerId int64 | epoch int16 | lastSequence int32 | lastOffset int64 | offsetDelta int32 |
            timestamp int64 | coordinatorEpoch int32 | currentTxnFirstOffset int64                    46 bytes
 
-The CRC-32C covers what follows it. Of a producer's batches only the last is kept. Written on roll (the new segment's
-base offset), on close (the log's end), and by recovery.
+The CRC-32C covers the bytes after it. Only the last batch of each producer is stored. A snapshot is written on roll (at
+the base offset of the new segment), on close (at the log end offset), and by recovery.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 def snapshot_path(directory: str, offset: int) -> str:
-    """Where a partition's directory has the snapshot of its producers at that offset."""
+    """Return the path of the producer snapshot at `offset`."""
     return f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
-    """The file's bytes, byte for byte as Apache Kafka writes them for producers that came in this order."""
+    """Return the file content, byte for byte as Apache Kafka writes it for producers added in this order."""
     ordered = _in_hash_order(list(entries))
     body = _COUNT.pack(len(ordered)) + b"".join(
         _ENTRY.pack(
@@ -50,9 +50,12 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
-    """CorruptFile: another version, a wrong checksum, or entries that do not fill the file."""
+    """Return the entries of a snapshot file.
+
+    Raises CorruptFile for another version, a wrong checksum, or entries that do not fill the file.
+    """
     if len(data) < _HEAD.size + _COUNT.size:
-        raise CorruptFile(path, f"{len(data)} bytes are no snapshot")
+        raise CorruptFile(path, f"{len(data)} bytes are too short for a snapshot")
     version, crc = _HEAD.unpack_from(data)
     body = memoryview(data)[_HEAD.size :]
     if version != _VERSION or crc != crc32c(body):
@@ -79,7 +82,7 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
 
 
 def write_snapshot(fs: FileSystem, path: str, entries: Iterable[ProducerEntry]) -> None:
-    """Does not wait for the disk: that comes with the next flush, before the recovery point moves."""
+    """Write a snapshot without an fsync. The next flush forces it to the disk before the recovery point moves."""
     fs.write_file(path, encode_snapshot(entries))
 
 
@@ -88,8 +91,11 @@ def read_snapshot(fs: FileSystem, path: str) -> list[ProducerEntry]:
 
 
 def _in_hash_order(entries: list[ProducerEntry]) -> list[ProducerEntry]:
-    """As a java.util.HashMap gives Long keys that were put in this order: by bucket, of a table that grew by three
-    quarters full. Readers do not care; files that equal Kafka's byte for byte are easier to trust."""
+    """Sort entries as a java.util.HashMap iterates over Long keys that were added in this order.
+
+    It iterates by bucket, and its table doubles when it is three quarters full. Readers ignore the order, but files
+    that equal Kafka's byte for byte are easier to verify.
+    """
     size = 16
     while len(entries) > size * 3 // 4:
         size *= 2

@@ -1,13 +1,13 @@
-"""What a log knows of the producers that wrote to it: sequences, epochs, open transactions (KIP-98, KIP-360). Pure.
+"""The producers of a log: sequence numbers, epochs, open transactions (KIP-98, KIP-360). Pure.
 
-Theory. An idempotent producer numbers its records per partition, from 0 and wrapping after 2147483647. A batch is taken
-when it follows the producer's last one; when it equals one of its last five, it was taken before, and the answer is the
-same again; any other is out of order. A higher epoch starts anew at 0, a lower one is a zombie. Of a producer that is
-not known (any more) every sequence is taken. Transactional batches open a transaction at their first offset; the
-coordinator's marker ends it. What lies before the first open transaction is stable: `first_unstable_offset`.
+Theory. An idempotent producer numbers its records per partition from 0, wrapping after 2147483647. A batch is accepted
+if it follows the producer's last batch. If it equals one of its last five, it was appended before, and the response is
+repeated. Any other batch is out of order. A higher epoch starts again at 0; a lower one is a zombie. If the producer is
+unknown or expired, every sequence is accepted. A transactional batch opens a transaction at its first offset, and the
+coordinator's marker ends it. Offsets before the first open transaction are stable: `first_unstable_offset`.
 
-Checking (`check`) changes nothing. `add_batch` and `end_transaction` are called once the bytes are written, and in the
-same way when a log is loaded: so the state after a restart is that of before.
+`check` changes nothing. `add_batch` and `end_transaction` are called after the write, and in the same way when a log is
+loaded. So a restart restores the same state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from storage.errors import (
     TransactionCoordinatorFenced,
 )
 
-#: How many of a producer's batches are remembered: as many as an idempotent Java client has in flight at most.
+#: Batches remembered per producer: the maximum that an idempotent Java client has in flight.
 BATCHES_KEPT = 5
 #: producer.id.expiration.ms
 DEFAULT_EXPIRATION_MS = 86_400_000
@@ -34,7 +34,7 @@ _new = tuple.__new__
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that was taken: sequence and offset of its last record, how many came before it, largest timestamp."""
+    """An appended batch: sequence and offset of its last record, offset delta, and largest timestamp (ms)."""
 
     last_sequence: int
     last_offset: int
@@ -51,7 +51,7 @@ class BatchMetadata(NamedTuple):
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that a marker ended: its first batch, its marker, and which of the two it was."""
+    """A transaction that a marker ended: its first offset, the marker's offset, and whether it was aborted."""
 
     producer_id: int
     first_offset: int
@@ -60,9 +60,10 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer. `transaction_offset`: where its open transaction begins, -1 without. `batches`: newest last.
+    """The state of one producer.
 
-    `complete`: False when it comes from a snapshot, which has the last batch only; the log may have the others.
+    `transaction_offset` is where its open transaction begins, -1 if none is open. `batches` are ordered oldest first.
+    `complete` is false if the entry comes from a snapshot, which has only the last batch; the log may have the others.
     """
 
     __slots__ = (
@@ -100,7 +101,7 @@ class ProducerEntry:
 
     @property
     def last_offset(self) -> int:
-        """Of the last data record; -1 when no batch is remembered."""
+        """The offset of the last data record; -1 if no batch is remembered."""
         return self.batches[-1].last_offset if self.batches else _NO_OFFSET
 
     @property
@@ -108,7 +109,7 @@ class ProducerEntry:
         return self.batches[-1].offset_delta if self.batches else 0
 
     def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
-        """A remembered batch with just these sequences."""
+        """Return the remembered batch with exactly these sequence numbers, or None."""
         for batch in self.batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
                 return batch
@@ -116,10 +117,10 @@ class ProducerEntry:
 
 
 class ProducerState:
-    """The producers of one log, by id, in the order in which they came.
+    """The producers of one log by id, in the order of their first batch.
 
-    `end_offset`: what was appended below it is known here. `transactions`: first offset to producer id of the open
-    ones, ascending: that is how they come. `expiration_ms` may change while in use.
+    `end_offset`: all batches below it are included. `transactions` maps the first offset of each open transaction to
+    its producer id, in ascending order. `expiration_ms` may change at any time.
     """
 
     __slots__ = ("end_offset", "expiration_ms", "producers", "transactions")
@@ -141,10 +142,10 @@ class ProducerState:
         transactional: bool = False,
         sequences: bool = True,
     ) -> BatchMetadata | None:
-        """Whether a batch may be appended: None when it may, the batch that it repeats when it was.
+        """Return None if a batch may be appended, or the remembered batch that it repeats.
 
-        With `sequences` False (batches of coordinators, which have none) only the epoch counts.
-        InvalidProducerEpoch, OutOfOrderSequence, InvalidTransactionState: it may not.
+        With `sequences` False only the epoch is checked, because batches of coordinators have no sequence. Raises
+        InvalidProducerEpoch, OutOfOrderSequence or InvalidTransactionState if it may not be appended.
         """
         entry = self.producers.get(producer_id)
         if entry is None:
@@ -178,7 +179,7 @@ class ProducerState:
         timestamp: int,
         transactional: bool,
     ) -> None:
-        """A data batch was appended, or found in the log."""
+        """Record a data batch that was appended or found in the log."""
         entry = self.producers.get(producer_id)
         if entry is None:
             entry = self.producers[producer_id] = ProducerEntry(producer_id, producer_epoch)
@@ -198,7 +199,7 @@ class ProducerState:
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        """Whether a marker may be appended. InvalidProducerEpoch, TransactionCoordinatorFenced: it may not."""
+        """Check that a marker may be appended. Raises InvalidProducerEpoch or TransactionCoordinatorFenced if not."""
         entry = self.producers.get(producer_id)
         if entry is None:
             return
@@ -216,7 +217,7 @@ class ProducerState:
         timestamp: int,
         aborted: bool,
     ) -> CompletedTransaction | None:
-        """A marker was appended at `offset`, or found there; the transaction it ended, if one was open."""
+        """Record a marker that was appended at `offset` or found there. Return the transaction it ended, or None."""
         entry = self.producers.get(producer_id)
         if entry is None:
             entry = self.producers[producer_id] = ProducerEntry(producer_id, producer_epoch)
@@ -234,29 +235,29 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest open transaction begins."""
+        """The first offset of the earliest open transaction, or None."""
         return next(iter(self.transactions), None)
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset now that `completed` has ended: what its entry in the transaction index says."""
+        """Return the last stable offset after `completed` ended, for its entry in the transaction index."""
         first = self.first_unstable_offset
         return completed.last_offset + 1 if first is None else first
 
-    # -- life --------------------------------------------------------------------------------------------------------
+    # -- expiry and loading ------------------------------------------------------------------------------------------
 
     def is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
-        """Whether a producer was silent for producer.id.expiration.ms, and has no transaction open."""
+        """Return whether a producer was idle for producer.id.expiration.ms and has no open transaction."""
         return entry.transaction_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forget expired producers; how many those were."""
+        """Forget expired producers and return their number."""
         gone = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
         for producer_id in gone:
             del self.producers[producer_id]
         return len(gone)
 
     def load(self, entries: Iterable[ProducerEntry], end_offset: int, now_ms: int) -> None:
-        """Begin with what a snapshot at `end_offset` has, but for the expired."""
+        """Replace the state with the entries of a snapshot at `end_offset`, except the expired ones."""
         self.clear(end_offset)
         for entry in entries:
             if not self.is_expired(entry, now_ms):

@@ -1,1 +1,1 @@
-"""From a directory to a log."""
+"""Load logs from their directories, with recovery after an unclean shutdown."""

@@ -1,16 +1,16 @@
-"""Which logs a clean stop left in order, noted so that the next start need not look at the files of each.
+"""A manifest of the logs that a clean shutdown left in order, so that the next start need not read their directories.
 
-A stop notes it in `.pybroker_in_order`, beside its mark, when all else is written. The note is no part of the data: if
-it is missing, damaged, of another version, or of another stop than the last, a start looks at each log, and that is
-all. A log that has changed since is not believed to be as it was left: its directory and its topic id's file have to be
-the very ones of the stop (size, inode, mtime, ctime), and so have the checkpoints by which it was in order. Times are
-compared for equality only: a clock may have gone back, and every change leaves another ctime than before.
+The broker writes it to `.pybroker_in_order`, beside the clean shutdown mark, after everything else. It is not part of
+the data: if it is missing, damaged, of another version or of another shutdown than the last, a start reads each log's
+directory. The manifest counts for a log only if nothing has changed since. Its directory and the file with its topic id
+must have the recorded identities (size, inode, mtime, ctime), and so must the checkpoint files that were used. Times
+are compared only for equality: a clock may have gone back, and every change sets another ctime.
 
     {"version":1,"brokerEpoch":12,"checkpoints":[[38,5,1700000000000000000,1700000000000000000],null],
      "topics":{"orders":{"topicId":"<base64>","partitions":{"0":"<base64>"}}}}
 
-`partitions` are those that are in order, each with the identities of its directory and its partition.metadata (each
-four numbers of 8 bytes), and `checkpoints` the identities of recovery points and start offsets.
+`partitions` are the partitions in order, each with the identities of its directory and of its partition.metadata (four
+numbers of 8 bytes each). `checkpoints` are the identities of the files with recovery points and log start offsets.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_i
 NOTE = ".pybroker_in_order"
 
 _VERSION = 1
-#: The checkpoints that decide whether a log is in order.
+#: The checkpoint files that decide whether a log is in order.
 _CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS
-#: The identities of a partition's directory, and of the file with its topic id.
+#: The identities of a partition's directory and of the file with its topic id.
 _STATE = struct.Struct(">qQqqqQqq")
 
 
@@ -55,7 +55,7 @@ class _Note(msgspec.Struct, rename="camel"):
 
 
 class FoundInOrder(NamedTuple):
-    """How a start found a log in order: `state` as of `state_of`."""
+    """The state of a log in order at a start. `state` comes from `state_of`."""
 
     recovery_point: int
     log_start_offset: int
@@ -63,9 +63,9 @@ class FoundInOrder(NamedTuple):
 
 
 class ClosedLog(NamedTuple):
-    """A log that a stop has closed, or that nobody has opened.
+    """A log that a shutdown has closed, or that was never opened.
 
-    `topic_id` None: it has to be read. `found`: None where this broker's start did not find it in order.
+    `topic_id`: None if it must be read. `found`: None if this broker's start did not find the log in order.
     """
 
     key: TopicPartition
@@ -76,24 +76,26 @@ class ClosedLog(NamedTuple):
 
 
 def state_of(fs: FileSystem, path: str) -> bytes | None:
-    """Differs after any change of a log's topic id, or of the names of its files; None: nobody can tell."""
+    """Return bytes that change with a log's topic id and with the names of its files; None if unknown."""
     try:
         directory = fs.identity(path, follow=False)
         metadata = fs.identity(f"{path}/{PARTITION_METADATA}", follow=False)
-    except OSError:  # whoever looks at it will see
+    except OSError:  # whoever opens the log gets the error
         return None
     return None if directory is None or metadata is None else _STATE.pack(*directory, *metadata)
 
 
 class AsLeft:
-    """The note of the last stop, believed as far as it can be."""
+    """The manifest of the last shutdown."""
 
     def __init__(self, fs: FileSystem, note: _Note) -> None:
         self._fs = fs
         self._topics = note.topics
 
     def topic_id(self, key: TopicPartition, state: bytes | None) -> bytes | None:
-        """A log's topic id (16 bytes), if it was left in order and is as it was left; None: it has to be looked at."""
+        """Return the topic id (16 bytes) of a log that was left in order and is unchanged; None if it must be
+        inspected.
+        """
         topic = self._topics.get(key[0])
         if topic is None or state is None or topic.partitions.get(key[1]) != state:
             return None
@@ -101,7 +103,7 @@ class AsLeft:
 
 
 def read_note(fs: FileSystem, directory: str, broker_epoch: int) -> AsLeft | None:
-    """What the stop with that broker epoch has noted; None where nothing of it can be believed."""
+    """Read the manifest of the shutdown with that broker epoch; None if it is missing or cannot be trusted."""
     try:
         note = msgspec.json.decode(fs.read_file(f"{directory}/{NOTE}"), type=_Note)
         if note.version != _VERSION or note.broker_epoch != broker_epoch or broker_epoch < 0:
@@ -119,9 +121,9 @@ def write_note(
     points: Mapping[str, Mapping[TopicPartition, int]],
     logs: Iterable[ClosedLog],
 ) -> None:
-    """Note which logs are in order, as the last thing before the mark of a clean stop. OSError.
+    """Write the manifest, as the last step before the clean shutdown mark. Raises OSError.
 
-    `points` are what the checkpoint files have.
+    `points` are the offsets in the checkpoint files, by file and partition.
     """
     fs, path = directory.fs, directory.path
     temporary = f"{path}/{NOTE}.tmp"
@@ -149,7 +151,7 @@ def write_note(
 
 
 def _may_change_unseen(state: bytes, now_ns: int) -> bool:
-    """Whether the last change is so recent that another one could still leave the same time."""
+    """Return whether the last change is so recent that another one could get the same ctime."""
     values = _STATE.unpack(state)
     changed_ns: int = max(values[3], values[7])
     return now_ns <= changed_ns
@@ -158,10 +160,10 @@ def _may_change_unseen(state: bytes, now_ns: int) -> bool:
 def _is_left_in_order(
     directory: LogDirectory, log: ClosedLog, state: bytes, recovery_point: int, log_start_offset: int
 ) -> bool:
-    """OSError."""
+    """Return whether the next start can use the log without reading its directory. Raises OSError."""
     fs, path, config = directory.fs, log.path, log.config
     if config.compacted or not is_opened_in_a_moment(config):
-        return False  # a start looks at it in any case
+        return False  # a start inspects such a log anyway
     if log.found == (recovery_point, log_start_offset, state):
         return True
     names = fs.names(path)

@@ -1,6 +1,6 @@
-"""What was under way in a log's directory when its broker ended: finished or undone, before anything is opened.
+"""Finish or undo what was in progress in a log's directory when its broker ended, before any file is opened.
 
-Files that were on their way out go; what a cleaner, or the splitting of a segment, was swapping in gets to its place
+Files that were being deleted are removed. Segments that a cleaner or a segment split was putting in place are put there
 (rule R1, README).
 """
 
@@ -17,23 +17,23 @@ from storage.log_config import INT_MAX
 from storage.segment.files import CLEANED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, SWAP_SUFFIX, parse_file_name
 from storage.segment.scan import scan_valid
 
-#: Snapshots of the metadata log that are to be removed: its owner does that.
+#: Snapshots of the metadata log that are being deleted. Their owner removes them.
 _FOREIGN_DELETED_SUFFIX = ".checkpoint.deleted"
-#: What files of a log that is at rest end with.
+#: The endings of file names when no operation is in progress.
 _AT_REST = (*SUFFIXES, SNAPSHOT_SUFFIX, LEADER_EPOCHS, PARTITION_METADATA)
 
 
 def _offset_of(name: str) -> int | None:
-    """The offset that a file is named after; None where the name is not ours."""
+    """Return the offset in a file name; None for a foreign name."""
     parsed = parse_file_name(name)
     return None if parsed is None else parsed[0]
 
 
 def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict[str, int]:
-    """Remove what was on its way out, finish what a cleaner was swapping in; the files and sizes that remain.
+    """Remove files that were being deleted and finish interrupted swaps. Return the remaining files with their sizes.
 
-    A .swap file is complete: the segments that it replaces go, and it takes its place. It is dropped where a .cleaned
-    file with as low an offset says that it was part of more, which was not ready.
+    A `.swap` file is complete: the segments that it replaces are removed, and it takes their place. It is removed
+    itself if a `.cleaned` file has the same or a lower offset, because then other parts of its cleaning were not ready.
     """
     if all(name.endswith(_AT_REST) for name in sizes):
         return sizes
@@ -60,8 +60,9 @@ def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict
                 fs.remove(f"{path}/{name}")
                 del kept[name]
     if swaps:
-        fs.sync_path(path)  # what is replaced must not come back beside what replaces it
-    for name in sorted(swaps):  # those that are left after a crash must not cover one that has its place
+        fs.sync_path(path)  # after a power failure old segments must not exist beside the new ones
+    # in order, so that after another crash the remaining .swap files do not cover one already in place
+    for name in sorted(swaps):
         final = name.removesuffix(SWAP_SUFFIX)
         fs.rename(f"{path}/{name}", f"{path}/{final}")
         kept[final] = kept.pop(name)
@@ -69,7 +70,7 @@ def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict
 
 
 def _end_of(fs: FileSystem, path: str, base_offset: int, size_bytes: int) -> int:
-    """The offset after the last whole batch of a segment file that has no index."""
+    """Return the offset after the last whole batch of a segment file that has no index."""
     end = base_offset
     with fs.reading(path) as handle, suppress(CorruptBatch):
         for entry, _ in scan_valid(fs, handle, 0, size_bytes):

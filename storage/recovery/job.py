@@ -1,7 +1,7 @@
-"""The recovery of one partition as a job of its own, for a process beside others: values in, values out.
+"""The recovery of one partition as a job for a worker process: values in, values out.
 
-What it leaves in the directory is what a clean stop would leave, but not forced to the disk: whoever gave the job opens
-the log as `recovered`.
+It leaves the directory as a clean shutdown does, but not forced to the disk. The caller then opens the log as
+`recovered`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from storage.segment.files import LOG_SUFFIX
 
 
 class RecoveryJob(msgspec.Struct, frozen=True):
-    """A partition to be checked. `size_bytes` is what there is to be read of it."""
+    """A partition to recover. `size_bytes` is the size of the segments to read."""
 
     log_dir: str
     log: StoredLog
@@ -27,14 +27,17 @@ class RecoveryJob(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What had to be cut off, and a line for each small file that had to be made anew."""
+    """What was cut off, and one line per small file that was rebuilt."""
 
     cuts: list[Cut]
     remarks: list[str]
 
 
 def recover_partition(job: RecoveryJob, fs: FileSystem = LOCAL) -> Recovered:
-    """Recover a partition. OSError, StorageError: then the directory is as it was, or the recovery is half done."""
+    """Recover a partition.
+
+    Raises OSError or StorageError; then the directory is unchanged or the recovery is half done.
+    """
     directory = LogDirectory(job.log_dir, fs)
     cuts: list[Cut] = []
     log = load_log(directory, job.log, cuts)
@@ -43,12 +46,12 @@ def recover_partition(job: RecoveryJob, fs: FileSystem = LOCAL) -> Recovered:
 
 
 def size_of_segments(fs: FileSystem, path: str) -> int:
-    """The bytes of all segments of a log. OSError."""
+    """Return the size of all segments of a log in bytes. Raises OSError."""
     return unchecked_bytes(fs, path, 0)
 
 
 def unchecked_bytes(fs: FileSystem, path: str, recovery_point: int) -> int:
-    """The bytes of the segments that a recovery from `recovery_point` on reads. OSError."""
+    """Return the size of the segments that recovery from `recovery_point` reads, in bytes. Raises OSError."""
     sizes = {entry.name: entry.size_bytes for entry in fs.list(path) if entry.name.endswith(LOG_SUFFIX)}
     names = sorted(sizes)
     first = bisect_right(names, f"{recovery_point:020d}{LOG_SUFFIX}") - 1

@@ -1,9 +1,10 @@
-"""From a partition's directory to its log: after a clean stop with as few reads as possible, else with repairs.
+"""Open the log in a partition's directory: with few reads after a clean shutdown, else with recovery.
 
-The order (README, rules R1-R7): finish or undo what was interrupted (.deleted, .cleaned, .swap); open the segments;
-after an unclean stop check every batch from the recovery point on, cut at the first that is not whole and right, and
-make indexes, transaction index, leader epochs and producer state anew on the way; else take the end from the last
-segment's index and the producers from the last snapshot. Small files that are missing or damaged are made anew.
+The order (README, rules R1-R7): finish or undo interrupted operations (.deleted, .cleaned, .swap), then open the
+segments. After an unclean shutdown check every batch from the recovery point on, cut the log at the first batch that is
+damaged, and rebuild indexes, transaction index, leader epochs and producer state. After a clean shutdown take the end
+from the last segment's index and the producers from the last snapshot. Small files that are missing or damaged are
+rebuilt.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from storage.segment.segments import Segments
 from storage.segment.unused import UnusedSegment
 
 _DIGITS = 20
-#: What the names of files end with that begin with an offset.
+#: The endings of file names that begin with an offset.
 _OURS = frozenset((*SUFFIXES, SNAPSHOT_SUFFIX))
 
 
 def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None = None) -> PartitionLog:
-    """The log in the directory `stored.path`. What is cut off is put into `cuts`. OSError."""
+    """Open the log in the directory `stored.path`. What is cut off is appended to `cuts`. Raises OSError."""
     fs, path = directory.fs, stored.path
     while True:
         sizes = finish_interrupted(fs, path, _list(fs, path))
@@ -61,7 +62,7 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
             unchecked_from = min(stored.recovery_point, overflow.base_offset)
             stored = stored._replace(clean=False, recovered=False, recovery_point=unchecked_from)
     log_start_offset = stored.log_start_offset
-    if end_offset < log_start_offset:  # what was to be kept is gone: go on where the log should begin
+    if end_offset < log_start_offset:  # the records to be kept are gone: continue at the log start offset
         end_offset = loading.start_over(log_start_offset)
     recovery_point = end_offset if stored.clean else min(stored.recovery_point, end_offset)
     log_start_offset = max(log_start_offset, loading.segments[0].base_offset)
@@ -93,21 +94,21 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
         log.mark_unsynced(loading.epochs.path)
     if loading.changed or stored.recovered:
         log.mark_unsynced(path)
-        log.mark_unsynced(directory.path)  # it may have been made just now
+        log.mark_unsynced(directory.path)  # the directory may be new
     return log
 
 
 def _list(fs: FileSystem, path: str) -> dict[str, int]:
-    """Sizes of the files in `path` by name."""
+    """Return the sizes of the files in `path` by name."""
     return {entry.name: entry.size_bytes for entry in fs.list(path) if not entry.is_directory}
 
 
 class _Loading:
-    """The parts of a log while it is put together."""
+    """The parts of a log while it is loaded."""
 
     def __init__(self, directory: LogDirectory, stored: StoredLog, sizes: dict[str, int]) -> None:
         self.directory = directory
-        #: Where a clean stop has left it, 0 where that is not known.
+        #: The end offset at a clean shutdown; 0 if unknown.
         self.ended_at = stored.recovery_point if stored.clean else 0
         self.fs = directory.fs
         self.path = stored.path
@@ -118,11 +119,11 @@ class _Loading:
         self.damaged: list[Segment] = []
         self.cuts: list[Cut] = []
         self.snapshots: list[int] = []
-        #: Whether anything was repaired, and has to be forced to the disk.
+        #: Whether anything was repaired and must be forced to the disk.
         self.changed = False
         self.epochs = LeaderEpochs(self.fs, self.path, exists=LEADER_EPOCHS in sizes)
         if self.epochs.damaged and LEADER_EPOCHS in sizes:
-            directory.remarks.append(f"{self.epochs.path}: is damaged; it is made anew from the records")
+            directory.remarks.append(f"{self.epochs.path}: is damaged and was rebuilt from the records")
         self._open_segments(sizes)
 
     def _open_segments(self, sizes: dict[str, int]) -> None:
@@ -145,7 +146,7 @@ class _Loading:
             found = by_offset[offset]
             if LOG_SUFFIX not in found:
                 if TXN_INDEX_SUFFIX in found:
-                    self.fs.sync_path(self.path)  # the records must not come back without it
+                    self.fs.sync_path(self.path)  # the records must not come back without their transaction index
                 for suffix in found:
                     self.fs.remove(f"{self.path}/{offset:020d}{suffix}")
                 continue
@@ -156,7 +157,9 @@ class _Loading:
                 self.damaged.append(segment)
         if not self.segments:
             if self.ended_at:
-                self.directory.remarks.append(f"{self.path}: has no segment; it goes on at offset {self.ended_at}")
+                self.directory.remarks.append(
+                    f"{self.path}: has no segment; the log continues at offset {self.ended_at}"
+                )
             self._create(self.ended_at)
 
     def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
@@ -178,11 +181,11 @@ class _Loading:
         self.changed = True
 
     def open_clean(self, expected: int) -> int:
-        """The end offset, with repairs only where a file is missing or has an odd size.
+        """Return the end offset; repair only files that are missing or have an odd size.
 
-        `expected`: where the log ended at the stop, 0 where that is not known. If it does not end there, its last
-        segment is checked. The offsets of what is cut off had been given out, so the log goes on behind them. But if
-        everything is right up to the snapshot that the stop left, it is the checkpoint that is damaged.
+        `expected` is the end offset at the shutdown, 0 if unknown. If the log ends elsewhere, its last segment is
+        checked. The offsets of what is cut off were assigned already, so the log continues after them. But if
+        everything is right up to the shutdown's snapshot, the checkpoint is damaged and not the log.
         """
         self._repair(self.damaged)
         last = self.segments[-1]
@@ -191,7 +194,7 @@ class _Loading:
             end_offset, start = last.next_offset(), last.base_offset
             if end_offset == expected or not expected:
                 return end_offset
-        except CorruptBatch:  # the stop was not as clean as it seemed
+        except CorruptBatch:  # the shutdown was not clean after all
             start = 0
         end_offset = self.recover(start)
         if end_offset == stopped_at and not self.cuts:
@@ -199,25 +202,26 @@ class _Loading:
         return self.go_on_behind(expected, end_offset)
 
     def go_on_behind(self, recovery_point: int, end_offset: int) -> int:
-        """Where a log goes on that was recovered up to `end_offset`: not below the recovery point, since offsets up to
-        there were given out.
+        """Return the offset at which a log that was recovered up to `end_offset` continues.
 
-        Unless a clean stop wrote it, the recovery point may be that of an earlier log of the same name. Then it counts
-        only if something was cut off.
+        It is not below the recovery point, because offsets up to there were assigned. Unless a clean shutdown wrote it,
+        the recovery point may be that of an earlier log of the same name; then it counts only if something was cut off.
         """
         is_its_own = bool(self.ended_at or self.cuts)
         if not is_its_own or not end_offset < recovery_point <= self.segments[-1].base_offset + INT_MAX:
             return end_offset
-        if not self.cuts:  # those are told of
-            missing = f"its records end at offset {end_offset}, and it had ended at {recovery_point}"
-            self.directory.remarks.append(f"{self.path}: {missing}: what lay between is gone")
+        if not self.cuts:  # cuts are reported elsewhere
+            missing = f"the records end at offset {end_offset}, but the log had ended at {recovery_point}"
+            self.directory.remarks.append(f"{self.path}: {missing}: the records in between are lost")
         self._create(recovery_point)
         return recovery_point
 
     def _repair(self, damaged: list[Segment]) -> None:
-        """Make the indexes of segments anew whose records are on the disk for sure."""
+        """Rebuild the indexes of segments whose records are on the disk."""
         for segment in damaged:
-            self.directory.remarks.append(f"{segment.log.path}: has an index missing or damaged; all are made anew")
+            self.directory.remarks.append(
+                f"{segment.log.path}: an index is missing or damaged; all indexes of the segment were rebuilt"
+            )
             self.changed = True
             if _readable(segment):
                 segment.rebuild_indexes()
@@ -225,7 +229,7 @@ class _Loading:
                 self._recover_segment(segment, self._state_at(segment.base_offset))
 
     def _state_at(self, offset: int) -> ProducerState:
-        """The producers as they were when the log ended at `offset`."""
+        """Return the state of the producers when the log ended at `offset`."""
         state = ProducerState(self.state.expiration_ms)
         earlier = [snapshot for snapshot in self.snapshots if snapshot <= offset]
         first = self.segments[0].base_offset
@@ -233,11 +237,11 @@ class _Loading:
         return state
 
     def recover(self, recovery_point: int, gapless_from: int | None = None) -> int:
-        """Check all batches from the recovery point's segment on, cut at the first that is wrong; the end offset."""
+        """Check the batches from the recovery point's segment on, cut at the first bad one; return the end offset."""
         if self.segments[-1].is_active:
-            return self.segments[-1].base_offset  # it was made just now: there is nothing to check
+            return self.segments[-1].base_offset  # the segment was just created and has no batches
         self.changed = True
-        # What the roll has cut off a preallocated segment may be there again when the flush before went up to its end.
+        # If the previous flush reached the end of a preallocated segment, the part that the roll truncated may be back.
         first_unsafe = recovery_point - 1 if self.config.preallocate else recovery_point
         unflushed = self.segments.from_offset(first_unsafe)
         first = unflushed[0].base_offset
@@ -246,7 +250,7 @@ class _Loading:
         self.snapshots = [snapshot for snapshot in self.snapshots if snapshot <= first]
         self.state = self._state_at(first)
         if first == self.segments[0].base_offset:
-            self.epochs.damaged = False  # all of them are found on the way
+            self.epochs.damaged = False  # the checked batches have all epochs
         for place, segment in enumerate(unflushed):
             following = unflushed[place + 1 :]
             cut = self._recover_segment(segment, self.state, following[0].base_offset if following else LONG_MAX)
@@ -255,7 +259,7 @@ class _Loading:
             if cut or gap:
                 for later in following:
                     self.segments.remove(later)
-                    reason = f"offsets from {end} on are missing" if gap else "what comes before it was cut"
+                    reason = f"offsets from {end} on are missing" if gap else "an earlier segment was cut"
                     self.cuts.append(move_aside(self.fs, later, reason))
             self._take_snapshot(left)
             if segment is self.segments[-1]:
@@ -265,14 +269,18 @@ class _Loading:
         return self.segments[-1].next_offset()
 
     def _recover_segment(self, segment: Segment, state: ProducerState, limit: int = LONG_MAX) -> bool:
-        """Check a segment, which has to end at `limit`; make all that is derived anew; whether anything was cut off."""
+        """Check a segment, which must end at `limit`, and rebuild its derived files. Return whether anything was cut
+        off.
+        """
         cut = recover_segment(self.fs, segment, state, self.epochs, limit)
         if cut is not None:
             self.cuts.append(cut)
         return cut is not None
 
     def _take_snapshot(self, left: set[int]) -> None:
-        """Write the producers as they are now, unless that is what is `left` there. Those written are left no more."""
+        """Write a snapshot of the producers, unless the file in `left` has the same content. Remove its offset from
+        `left`.
+        """
         offset = self.state.end_offset
         if offset > (self.snapshots[-1] if self.snapshots else self.segments[0].base_offset):
             path, data = snapshot_path(self.path, offset), encode_snapshot(self.state.producers.values())
@@ -282,12 +290,10 @@ class _Loading:
             self.snapshots.append(offset)
 
     def start_over(self, offset: int) -> int:
-        """An empty log that begins at `offset`."""
+        """Replace the log with an empty one that begins at `offset`."""
         for segment in self.segments:
             self.segments.remove(segment)
-            self.cuts.append(
-                move_aside(self.fs, segment, f"the log begins at offset {offset}, which it does not reach")
-            )
+            self.cuts.append(move_aside(self.fs, segment, f"it ends below the log start offset {offset}"))
         self.epochs.clear()
         for snapshot in self.snapshots:
             self.fs.remove(snapshot_path(self.path, snapshot))
@@ -297,11 +303,11 @@ class _Loading:
         return offset
 
     def load_epochs(self, log_start_offset: int, end_offset: int) -> None:
-        """Bring the epochs in line with the log; find them again where their file is missing or damaged."""
+        """Make the epochs agree with the log; rebuild them from the batches if their file is missing or damaged."""
         if self.epochs.damaged and end_offset > self.segments[0].base_offset:
             latest = -1
             for segment in self.segments:
-                with suppress(CorruptBatch):  # what lies behind it cannot be read by anyone
+                with suppress(CorruptBatch):  # no reader can reach the batches after it
                     for entry in segment.scan(0):
                         if entry.header is not None and entry.header.leader_epoch > latest:
                             latest = entry.header.leader_epoch
@@ -312,14 +318,14 @@ class _Loading:
         self.epochs.truncate_from_start(log_start_offset)
 
     def load_producers(self, log_start_offset: int, end_offset: int) -> None:
-        """What is known of producers at the end of the log."""
+        """Load the producer state at the end of the log."""
         self._drop_stray_snapshots()
         load_producers(
             self.fs, self.path, self.state, self.snapshots, self.segments, log_start_offset, end_offset, self.now_ms
         )
 
     def _drop_stray_snapshots(self) -> None:
-        """Keep the snapshots at segments' base offsets, and the last one if it is beyond them all."""
+        """Remove all snapshots except those at a segment's base offset and one after the last segment's base offset."""
         bases = set(self.segments.base_offsets)
         last = self.segments[-1].base_offset
         strays = [offset for offset in self.snapshots if offset not in bases]

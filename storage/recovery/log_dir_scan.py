@@ -1,4 +1,4 @@
-"""What a log directory has at the start: its partitions, what was being deleted, and how its last broker left it."""
+"""Scan a log directory at the start: its partitions, deletions in progress, and how its last broker shut down."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
 from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
 from storage.recovery.segment import Cut
 
-#: The metadata log is no log of a topic: its owner opens it.
+#: The metadata log is not a log of a topic. The controller opens it.
 METADATA_TOPIC = "__cluster_metadata"
 
-#: Does jobs of recovery before the logs are opened; what became of those that are done, by path.
+#: Runs recovery jobs before the logs are opened. Returns the results of those that it ran, by path.
 Recover = Callable[[list[RecoveryJob]], dict[str, Recovered]]
 
 
 class FutureLog(msgspec.Struct, frozen=True):
-    """A copy of a partition's log that is to take its place one day (storage/moves/copy.py)."""
+    """A copy of a partition's log that will replace it (storage/moves/copy.py)."""
 
     directory: LogDirectory
     path: str
@@ -49,12 +49,18 @@ class FutureLog(msgspec.Struct, frozen=True):
 
 
 class FoundDirectory(msgspec.Struct):
-    """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
+    """The result of scanning a log directory.
 
-    `cleaned` are partitions that a cleaner knows, `logs` those of the partitions, `cuts` is what was cut off them when
-    they were recovered beforehand. `as_left` knows which are as their stop left them; None: nobody does. `futures` are
-    copies that have not taken their partition's place, `deleted` are on their way out, `ignored` are not of a partition
-    that is in use.
+    - `clean`: the last broker shut down cleanly, so nothing has to be checked.
+    - `recovery_points`, `start_offsets`: by topic and partition, from the checkpoint files.
+    - `partitions`: paths by topic and partition.
+    - `cleaned`: the partitions in the cleaner's checkpoint file.
+    - `as_left`: the manifest of the last shutdown; None if there is none.
+    - `logs`: the partitions' logs, with what is needed to open them.
+    - `cuts`: what a recovery job cut off them.
+    - `futures`: copies that have not replaced their partition.
+    - `deleted`: directories that are being deleted.
+    - `ignored`: directories that are not partitions in use.
     """
 
     directory: LogDirectory
@@ -71,13 +77,16 @@ class FoundDirectory(msgspec.Struct):
     ignored: list[str] = field(default_factory=list)
 
     def stored(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
-        """Its logs, with the values that `config_of` gives their topics and producer.id.expiration.ms. OSError."""
+        """Yield its logs with the values to open them. Raises OSError.
+
+        `config_of` returns the configuration of a topic; `expiration_ms` is producer.id.expiration.ms.
+        """
         as_left = self.as_left
         for key, path in self.partitions.items():
             topic, partition = key
             config = config_of(topic)
             may_wait = self._may_wait(key, config)
-            state = state_of(self.directory.fs, path) if may_wait else None  # before its names are looked at
+            state = state_of(self.directory.fs, path) if may_wait else None  # read before the file names
             topic_id = as_left.topic_id(key, state) if as_left is not None else None
             yield StoredLog(
                 path,
@@ -95,31 +104,31 @@ class FoundDirectory(msgspec.Struct):
             )
 
     def _may_wait(self, key: TopicPartition, config: LogConfig) -> bool:
-        """Whether nobody has to know a log at once, if it is in order."""
-        is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner has to know how far it is clean
+        """Return whether a log can be opened later, if it is in order."""
+        is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner must know its clean offset at once
         return self.clean and key in self.recovery_points and not is_to_be_cleaned and is_opened_in_a_moment(config)
 
     def _is_in_order(self, key: TopicPartition, path: str) -> bool:
-        """Whether a log is as a clean stop leaves it, by its names. OSError."""
+        """Return whether the file names of a log are as a clean shutdown leaves them. Raises OSError."""
         fs, recovery_point = self.directory.fs, self.recovery_points[key]
         try:
             names = fs.names(path)
         except OSError as error:
             if error.errno in OUT_OF_DESCRIPTORS:
-                return False  # nobody knows; the others are looked at
+                return False  # unknown for this log; the scan continues with the others
             raise
         return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and is_read_in_a_moment(
             fs, path, names, recovery_point
         )
 
     def jobs(self) -> Iterator[RecoveryJob]:
-        """What has to be checked of its logs. OSError."""
+        """Yield a recovery job for each log that must be checked. Raises OSError."""
         for log in self.logs if not self.clean else ():
             size_bytes = unchecked_bytes(self.directory.fs, log.path, log.recovery_point)
             yield RecoveryJob(log_dir=self.directory.path, log=log, size_bytes=size_bytes)
 
     def take(self, recovered: dict[str, Recovered]) -> None:
-        """Some of its logs were recovered: by path what became of them."""
+        """Take over the results of recovery jobs, by path."""
         for number, log in enumerate(self.logs):
             if log.path in recovered:
                 self.logs[number] = log._replace(recovered=True)
@@ -134,7 +143,7 @@ def look_into_all(
     expiration_ms: int,
     recover: Recover | None,
 ) -> list[FoundDirectory]:
-    """Look into those that work, and have `recover` do what it does of the recovery. One that fails goes offline."""
+    """Scan the working directories and pass all recovery jobs to `recover`. A directory that fails goes offline."""
     found: list[FoundDirectory] = []
     jobs: list[RecoveryJob] = []
     for directory in directories:
@@ -154,10 +163,10 @@ def look_into_all(
 
 
 def look_into(directory: LogDirectory) -> FoundDirectory:
-    """Read what the last broker left, and remove its mark of a clean stop: a crash needs recovery now. OSError.
+    """Read what the last broker left and remove its clean shutdown mark, because a crash needs recovery from now on.
 
-    Where another process has looked first, and told this one how it was left (`was_left_clean`), the mark and all that
-    is no partition's are that one's business.
+    Raises OSError. If another process scanned the directory first and set `was_left_clean`, that process handles the
+    mark and everything that is not a partition.
     """
     fs, path = directory.fs, directory.path
     is_first = directory.was_left_clean is None
@@ -167,16 +176,16 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
         directory.was_left_clean = broker_epoch is not None
         if broker_epoch is not None:
             as_left = read_note(fs, path, broker_epoch)
-            with suppress(IsADirectoryError):  # somebody else made it: it is no note
+            with suppress(IsADirectoryError):  # a directory of this name is not the manifest
                 fs.remove(f"{path}/{NOTE}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
-            fs.sync_path(path)  # and so does a power loss
+            fs.sync_path(path)  # the removal must survive a power failure
     found = FoundDirectory(
         directory,
         directory.was_left_clean,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
-        cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # what is wrong with it, the cleaner says
+        cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # the cleaner reports problems with this file
         as_left=as_left,
     )
     for entry in fs.list(path):

@@ -1,7 +1,7 @@
-"""Logs that may be opened later after a clean stop: recognised by the names of their files, and quick to open then.
+"""Decide by file names which logs can be opened later after a clean shutdown.
 
-A start looks at every log, so it asks for names only, and a few sizes. A log that is in order by these may be opened
-while clients are served: nothing has to be repaired then, except what names do not show.
+A start inspects every log, so it reads only names and a few sizes. A log that is in order by these can be opened while
+clients are served. Nothing has to be repaired then, except what the names do not show.
 """
 
 from __future__ import annotations
@@ -23,26 +23,30 @@ from storage.segment.files import (
     file_name,
 )
 
-#: A log with more takes longer to open than others may be kept waiting: a segment, which has three, takes some 35 us.
+#: A log with more files takes too long to open while clients are served. A segment has three files and takes about 35
+#: us.
 _MOST_FILES = 100
-#: Of the files that are read whole: 1,400 producers, which take 10 ms.
+#: The total size of the files that are read as a whole: 1,400 producers, which take 10 ms.
 _MOST_BYTES_READ = 64 << 10
-#: Each is opened, and read.
+#: Each of these files is opened and read.
 _MOST_TXN_INDEXES = 4
-#: The last batch of a log begins no further behind the last index entry than entries are apart. With a larger interval
-#: it takes longer to find.
+#: The last batch of a log begins at most one index interval after the last index entry, so a larger interval makes it
+#: slower to find.
 _MOST_INDEX_INTERVAL_BYTES = 64 << 10
-#: What something that was interrupted leaves.
+#: Endings of files that an interrupted operation leaves.
 _UNFINISHED = frozenset((DELETED_SUFFIX, SWAP_SUFFIX, CLEANED_SUFFIX, ".tmp"))
 
 
 def is_opened_in_a_moment(config: LogConfig) -> bool:
-    """Whether a log with these values is, if it is in order."""
+    """Return whether a log with this configuration opens quickly, if it is in order."""
     return config.index_interval_bytes <= _MOST_INDEX_INTERVAL_BYTES
 
 
 def is_read_in_a_moment(fs: FileSystem, path: str, names: Collection[str], recovery_point: int) -> bool:
-    """Whether what opens a log with the files `names` reads but little: producers, epochs, transactions. OSError."""
+    """Return whether the files with these `names` that opening a log reads are small. Raises OSError.
+
+    They are the producer snapshot, the leader epochs and the transaction indexes.
+    """
     txn_indexes = [name for name in names if name.endswith(TXN_INDEX_SUFFIX)]
     if len(txn_indexes) > _MOST_TXN_INDEXES:
         return False
@@ -51,7 +55,7 @@ def is_read_in_a_moment(fs: FileSystem, path: str, names: Collection[str], recov
 
 
 def is_in_order(names: Collection[str], recovery_point: int, log_start_offset: int) -> bool:
-    """Whether the files with these `names` are those of a log that was closed when it ended at `recovery_point`."""
+    """Return whether files with these `names` are those of a log that was closed when it ended at `recovery_point`."""
     if len(names) > _MOST_FILES:
         return False
     stems: dict[str, set[str]] = {}

@@ -1,12 +1,12 @@
-"""Checking a segment after an unclean stop: batch by batch, cut at the first that is wrong, all derived made anew.
+"""Check a segment after an unclean shutdown: batch by batch, cut at the first bad one, derived files rebuilt.
 
-A batch counts when it is whole, its checksum is right, and its offsets follow those before it (rule R4, README). What
-comes after the last that counts is kept beside the segment, for people to look at, before it is cut off:
+A batch is good if it is whole, its checksum is right, and its offsets follow those of the previous batch (rule R4,
+README). The bytes after the last good batch are copied to a file beside the segment before they are cut off:
 
-    00000000000000368769.log.497.corrupt        what was in ...368769.log from byte 497 on; 0: the whole segment
+    00000000000000368769.log.497.corrupt        the content of ...368769.log from byte 497 on; 0: the whole segment
 
-Nobody reads such a file, and nobody removes it but with the partition. Zeros alone, as a preallocated file or a power
-loss leaves them, are not kept.
+The broker never reads such a file, and removes it only with the partition. Bytes that are all zero, as a preallocated
+file or a power failure leaves them, are not copied.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """What recovery cut off a segment file. `kept`: where it is now; None: nowhere, as `kept_not` says."""
+    """What recovery cut off a segment file. `kept` is the path of its copy; None if there is none, for the reason
+    `kept_not`.
+    """
 
     path: str
     position: int
@@ -62,10 +64,10 @@ class Cut(msgspec.Struct, frozen=True):
 def recover_segment(
     fs: FileSystem, segment: Segment, state: ProducerState, epochs: LeaderEpochs, limit: int = LONG_MAX
 ) -> Cut | None:
-    """Keep the whole and right batches of a segment, make all that is derived from them anew; what was cut off.
+    """Keep the good batches of a segment and rebuild all derived files. Return what was cut off, or None.
 
-    `state` is that at the segment's base offset, and becomes that at its end. At offset `limit` the next one begins.
-    OSError. SegmentOverflow: it has to be split before.
+    `state` is the producer state at the segment's base offset; on return it is the state at the segment's end. The next
+    segment begins at offset `limit`. Raises OSError, and SegmentOverflow if the segment must be split first.
     """
     segment.begin_rebuild()
     segment.txn_index.reset()
@@ -80,7 +82,7 @@ def recover_segment(
 
 
 class _Check:
-    """A walk over a segment; what lies before `position` counts."""
+    """A scan of a segment. The batches before `position` are good."""
 
     def __init__(
         self, fs: FileSystem, segment: Segment, state: ProducerState, epochs: LeaderEpochs, limit: int
@@ -89,7 +91,7 @@ class _Check:
         self._segment = segment
         self._state = state
         self._epochs = epochs
-        #: Held until the walk is over (rule H1): the indexes may need its room among the open files meanwhile.
+        #: Held until the scan ends (rule H1): the file cache may evict the file while the indexes are written.
         self._file = segment.log.open()
         self._handle = self._file.handle
         self.position = 0
@@ -98,7 +100,9 @@ class _Check:
         self._last_possible = min(segment.base_offset + INT_MAX, limit - 1)
 
     def common_batches(self) -> None:
-        """Go on over batches v2 of common sizes as long as nothing is wrong. Nearly all are: no call too many."""
+        """Check batches v2 of usual sizes until something is wrong. Nearly all batches are such, so this loop makes few
+        calls.
+        """
         segment, state, unpack, index = self._segment, self._state, HEADER.unpack_from, self._segment.index_batch
         add_batch, last_possible = state.add_batch, self._last_possible
         position, next_offset, latest_epoch = self.position, self._next_offset, self._latest_epoch
@@ -144,14 +148,14 @@ class _Check:
         self._move(position, next_offset)
 
     def other_batches(self) -> str:
-        """Go on to the end, or to the first batch that does not count: why it does not."""
+        """Check the other batches to the end, or to the first bad one. Return why that one is bad."""
         segment, latest_epoch = self._segment, self._latest_epoch
         try:
             for entry, batch in scan_valid(self._fs, self._handle, self.position, segment.size_bytes):
                 last, header = entry.last_offset, entry.header
                 # The checksum does not cover the base offset.
                 if entry.base_offset < self._next_offset:
-                    return f"offset {entry.base_offset} comes where {self._next_offset} is the next"
+                    return f"a batch begins at offset {entry.base_offset}, below the expected {self._next_offset}"
                 if self._overflows(entry):
                     raise SegmentOverflow(segment.base_offset, segment.size_bytes)
                 if not entry.base_offset <= last <= self._last_possible:
@@ -165,12 +169,12 @@ class _Check:
                 self._move(entry.position + entry.size_bytes, last + 1)
         except CorruptBatch as error:
             return str(error)
-        return "it is no whole batch"
+        return "the last batch is incomplete"
 
     def _overflows(self, entry: Entry) -> bool:
-        """Whether the batch is right, only too far from the base offset.
+        """Return whether the batch is good except that it is too far from the base offset of the segment.
 
-        No checksum covers its own offset. If a bit of that is wrong, the batch behind it has a lower one.
+        The checksum does not cover the base offset. If one of its bits is wrong, the next batch has a lower offset.
         """
         segment = self._segment
         if not self.position or not segment.base_offset + INT_MAX < entry.last_offset < self._limit:
@@ -193,7 +197,7 @@ class _Check:
 
 
 def keep_aside(fs: FileSystem, path: str, position: int, end: int, reason: str) -> Cut:
-    """Copy what lies at [position, end) of a segment file beside it. OSError; but a full disk only leaves no copy."""
+    """Copy [position, end) of a segment file to a `.corrupt` file. Raises OSError, but not if the disk is full."""
     kept = f"{path}.{position}{CORRUPT_SUFFIX}"
     try:
         copied = _copy(fs, path, position, end, kept)
@@ -204,12 +208,12 @@ def keep_aside(fs: FileSystem, path: str, position: int, end: int, reason: str) 
         return Cut(path, position, end - position, reason, None, error.strerror or str(error))
     if not copied:
         fs.remove(kept)
-        return Cut(path, position, end - position, reason, None, "they are zeros")
+        return Cut(path, position, end - position, reason, None, "all bytes are zero")
     return Cut(path, position, end - position, reason, kept)
 
 
 def move_aside(fs: FileSystem, segment: Segment, reason: str) -> Cut:
-    """Rename a whole segment, so that nobody reads it any more; its other files are removed. OSError."""
+    """Rename a whole segment to a `.corrupt` file and remove its other files. Raises OSError."""
     path, kept = segment.log.path, f"{segment.log.path}.0{CORRUPT_SUFFIX}"
     size = segment.size_bytes
     if size:
@@ -219,7 +223,7 @@ def move_aside(fs: FileSystem, segment: Segment, reason: str) -> Cut:
 
 
 def _copy(fs: FileSystem, path: str, position: int, end: int, target: str) -> bool:
-    """Whether there was anything but zeros, of which long runs become holes."""
+    """Copy a range of a file; long runs of zeros become holes. Return whether any byte was not zero."""
     with fs.reading(path) as source:
         handle = fs.open_write(target, create=True, empty=True)
         try:

@@ -1,8 +1,9 @@
-"""A segment with offsets too far from its base for an index, as cleaners of old Apache Kafkas left them (KAFKA-6264).
+"""Split a segment whose offsets are too far from its base offset for an index (KAFKA-6264).
 
-It is split, as Apache Kafka does at a start: into segments of which each reaches as far as int32 relative offsets do.
-They are made as `.cleaned` files and take its place as those of a cleaner do: until all of them are `.swap` files a
-crash leaves the old one, from then on the new ones (rule R1, README). Indexes come with the recovery after it.
+Cleaners of old Apache Kafka versions left such segments. Like Apache Kafka at a start, it is split into segments that
+fit int32 relative offsets. They are written as `.cleaned` files and put in place as the cleaner does: after a crash the
+old segment exists until all are `.swap` files, and the new ones from then on (rule R1, README). The recovery that
+follows creates the indexes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from storage.segment.scan import WHOLE_WINDOW, scan_entries
 
 
 class SegmentOverflow(Exception):
-    """A segment of `size_bytes` has to be split before it can be checked."""
+    """A segment of `size_bytes` must be split before it can be checked."""
 
     def __init__(self, base_offset: int, size_bytes: int) -> None:
         super().__init__(base_offset, size_bytes)
@@ -24,7 +25,7 @@ class SegmentOverflow(Exception):
 
 
 def split_segment(fs: FileSystem, directory: str, base_offset: int, size_bytes: int) -> list[int]:
-    """Leave `.swap` files in place of the segment at `base_offset`; their base offsets. OSError."""
+    """Replace the segment at `base_offset` with `.swap` files and return their base offsets. Raises OSError."""
     path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
     with fs.reading(path) as source:
         pieces = _pieces(fs, source, base_offset, size_bytes)
@@ -33,7 +34,7 @@ def split_segment(fs: FileSystem, directory: str, base_offset: int, size_bytes: 
             _copy(fs, source, start, end, f"{directory}/{file_name(base, LOG_SUFFIX)}{CLEANED_SUFFIX}")
     fs.sync_path(directory)
     bases = [base for base, _ in pieces]
-    for base in reversed(bases):  # the first one last: while it is not ready the others do not count
+    for base in reversed(bases):  # the first one last: until it is ready the others are ignored
         name = f"{directory}/{file_name(base, LOG_SUFFIX)}"
         fs.rename(name + CLEANED_SUFFIX, name + SWAP_SUFFIX)
     fs.sync_path(directory)
@@ -41,7 +42,7 @@ def split_segment(fs: FileSystem, directory: str, base_offset: int, size_bytes: 
 
 
 def _pieces(fs: FileSystem, handle: int, base_offset: int, size_bytes: int) -> list[tuple[int, int]]:
-    """Base offsets, and the positions where they begin. What is no batch stays with those before it."""
+    """Return base offset and position of each new segment. Invalid bytes stay with the batches before."""
     pieces = [(base_offset, 0)]
     try:
         for entry in scan_entries(fs, handle, 0, size_bytes):

@@ -1,4 +1,4 @@
-"""The files of a segment: their names, and what stands for them."""
+"""The files of a segment: their names and the objects for them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from storage.log_config import LONG_MAX
 from storage.open_files import LogFile, OpenFiles
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX = ".log", ".index", ".timeindex", ".txnindex"
-#: Of the files of a segment, the log first.
+#: The suffixes of a segment's files, the log first.
 SUFFIXES = LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 SNAPSHOT_SUFFIX = ".snapshot"
-#: How the names of files end that a cleaner is making, and swapping in.
+#: The suffixes of files that a cleaner writes, and of files that it is putting in place.
 CLEANED_SUFFIX, SWAP_SUFFIX = ".cleaned", ".swap"
 
 _DIGITS = 20
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """The name of a file that begins at `offset`: 20 digits and the suffix."""
+    """Return the name of the file whose first offset is `offset`: 20 digits and the suffix."""
     return f"{offset:020d}{suffix}"
 
 
 def parse_file_name(name: str) -> tuple[int, str] | None:
-    """The offset that a file is named after, and its suffix; None where the name is not one of ours (rule R1).
+    """Return the offset and the suffix of a file name; None for a foreign name (rule R1).
 
-    That is one without 20 digits, or with an offset that no record can have.
+    A name is foreign if it does not begin with 20 digits, or if no record can have the offset.
     """
     digits, dot, rest = name.partition(".")
     if not dot or len(digits) != _DIGITS or not (digits.isascii() and digits.isdigit()) or int(digits) >= LONG_MAX:
@@ -37,7 +37,7 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
 
 
 class SegmentFiles:
-    """One base offset's files. Nothing is opened before it is used."""
+    """The files of one base offset. A file is opened when it is first used."""
 
     __slots__ = (
         "_directory",
@@ -60,7 +60,9 @@ class SegmentFiles:
     def __init__(
         self, files: OpenFiles, directory: str, base_offset: int, sizes: Mapping[str, int], suffix: str = ""
     ) -> None:
-        """`sizes`: of the files there are, by suffix; `suffix` comes after those, for files not in place yet."""
+        """`sizes` has the sizes of the existing files, by suffix. `suffix` is appended to the names of files that are
+        not in place yet.
+        """
         self._files = files
         self._fs = files.fs
         self._directory = directory
@@ -85,17 +87,19 @@ class SegmentFiles:
 
     @property
     def paths(self) -> tuple[str, str, str, str]:
-        """The files, of which the last need not exist. The log comes first: without it the others are orphans."""
+        """The paths of the files, the log first. The transaction index may be missing. Without the log the others are
+        orphans.
+        """
         return self.log.path, self.offset_index.file.path, self.time_index.file.path, self.txn_index.path
 
     def close(self) -> None:
-        """Let go of the descriptors; writes nothing."""
+        """Release the descriptors; writes nothing."""
         self.log.close()
         self.offset_index.close()
         self.time_index.close()
 
     def remove_files(self) -> None:
-        """Remove them all, at once."""
+        """Remove all files now."""
         self.close()
         for path in self.paths:
             self._fs.remove(path)

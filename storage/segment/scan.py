@@ -1,7 +1,7 @@
-"""Walking over the batches of a segment file, of any format, by their headers or whole.
+"""Iterate over the batches of a segment file, of any format, by their headers or with their bytes.
 
-An entry is a batch v2 or a message (set) of v0/v1, which has only its last offset in the header. A walk ends before
-an entry that does not end within the range; one whose length or magic cannot be raises CorruptBatch.
+An entry is a batch v2, or a message or message set of v0 or v1, which has only its last offset in the header. A scan
+ends before an entry that exceeds the range. An impossible length or magic byte raises CorruptBatch.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from protocol.records.errors import CorruptBatch
 from protocol.records.legacy import verify_message_crc
 from storage.fs import FileSystem
 
-#: Bytes read at a time where headers are looked at: an index interval and the batch beyond it, mostly.
+#: Bytes per read when only headers are needed; usually an index interval and the batch after it.
 _HEADER_WINDOW = 8 << 10
-#: Bytes read at a time where whole segments are walked: below this calls cost, above it the processor's cache.
+#: Bytes per read when whole segments are scanned. Smaller reads cost system calls; larger ones exceed the CPU cache.
 WHOLE_WINDOW = 2 << 20
 
 _START = Struct(">qi4xb")
-#: Base offset, length, magic and last offset delta of a batch v2.
+#: Base offset, length, magic byte and last offset delta of a batch v2.
 FRONT = Struct(">qi4xb6xi")
 _ANY_OFFSET = (1 << 63) - 1
 _MESSAGE_TIMESTAMP = Struct(">q")
@@ -41,7 +41,10 @@ _MESSAGE_TIMESTAMP_AT = 18
 
 
 class Entry(NamedTuple):
-    """A batch (or message) in a file. `header` is None for v0 and v1, whose `base_offset` is their last offset too."""
+    """A batch or message in a file.
+
+    `header` is None for v0 and v1; their `base_offset` is also their last offset.
+    """
 
     position: int
     size_bytes: int
@@ -53,19 +56,19 @@ class Entry(NamedTuple):
 
 
 def parse_entry(buffer: bytes | memoryview, at: int, position: int) -> Entry | None:
-    """The entry whose bytes begin at `at` of `buffer` and at `position` of its file; None when too few are there.
+    """Return the entry at index `at` of `buffer` and byte `position` of its file; None if `buffer` is too short.
 
-    Only the header needs to be in the buffer. Raises CorruptBatch for a header that nobody writes.
+    Only the header has to be in the buffer. Raises CorruptBatch if the header is impossible.
     """
     available = len(buffer) - at
     if available < _START.size:
         return None
     offset, length, magic = _START.unpack_from(buffer, at)
     if length < MIN_ENTRY_LENGTH or not 0 <= magic <= 2:
-        raise CorruptBatch(f"no entry has length {length} and magic {magic}, as at byte {position}")
+        raise CorruptBatch(f"invalid length {length} or magic {magic} at byte {position}")
     if magic == 2:
         if length + LOG_OVERHEAD < HEADER_SIZE:
-            raise CorruptBatch(f"batch length {length} at byte {position} is below the smallest possible")
+            raise CorruptBatch(f"batch length {length} at byte {position} is below the minimum")
         if available < HEADER_SIZE:
             return None
         header = BatchHeader._make(HEADER.unpack_from(buffer, at))
@@ -79,7 +82,7 @@ def parse_entry(buffer: bytes | memoryview, at: int, position: int) -> Entry | N
 
 
 def scan_entries(fs: FileSystem, handle: int, position: int, end: int, window: int = _HEADER_WINDOW) -> Iterator[Entry]:
-    """The entries that lie wholly within [position, end), by their headers; what they carry is skipped."""
+    """Yield the entries that are completely within [position, end). Reads headers and skips records."""
     buffer, start = b"", position
     while position < end:
         at = position - start
@@ -96,11 +99,11 @@ def scan_entries(fs: FileSystem, handle: int, position: int, end: int, window: i
 
 
 def find_entry(fs: FileSystem, handle: int, position: int, end: int, offset: int, first_offset: int) -> Entry | None:
-    """The first entry within [position, end) that ends at `offset` or after it; None where there is none.
+    """Return the first entry within [position, end) whose last offset is at least `offset`; None if there is none.
 
-    CorruptBatch: also when what lies at `position` is no whole batch, or begins after `first_offset`, and so is not
-    what an index promised; the largest offset there is stands for no promise.
-    The same as looking through `scan_entries`, at a third of the cost: consumers that are behind come here.
+    An index entry promises that the batch at `position` begins at `first_offset` or before. Raises CorruptBatch if no
+    complete batch is there or it begins after that offset. `first_offset` is LONG_MAX if there is no promise. The
+    result is that of a loop over `scan_entries` at a third of the cost, because lagging consumers need this function.
     """
     window, at = b"", 0
     while position < end:
@@ -122,7 +125,7 @@ def find_entry(fs: FileSystem, handle: int, position: int, end: int, offset: int
         position += length + LOG_OVERHEAD
         at += length + LOG_OVERHEAD
     for entry in scan_entries(fs, handle, position, end):
-        # Bytes from within a batch may look like a message: nothing in its header is surprising.
+        # Bytes from the middle of a batch may have a valid message header, so the checksum is compared too.
         if first_offset != _ANY_OFFSET and not _is_message(fs, handle, entry):
             break
         if entry.last_offset >= offset:
@@ -139,9 +142,9 @@ def _is_message(fs: FileSystem, handle: int, entry: Entry) -> bool:
 
 
 class Window:
-    """A piece of a file in one buffer that is used again and again: for those who walk over whole files.
+    """A range of a file in a reused buffer, for scans of whole files.
 
-    `view` is of the buffer; its first `filled` bytes are of the file.
+    `view` is the buffer; its first `filled` bytes are valid.
     """
 
     __slots__ = ("_end", "_fs", "_handle", "_position", "filled", "view")
@@ -155,7 +158,9 @@ class Window:
         self.filled = 0
 
     def move_to(self, position: int) -> bool:
-        """Have the window begin at `position`; what of it is there already is not read again. False at the end."""
+        """Move the start of the window to `position`, keeping the bytes read so far. Return False at the end of the
+        file.
+        """
         rest = max(0, self._position + self.filled - position)
         if rest:
             begin = position - self._position
@@ -174,10 +179,10 @@ class Window:
 def scan_whole(
     fs: FileSystem, handle: int, position: int, end: int, window: int = WHOLE_WINDOW
 ) -> Iterator[tuple[Entry, memoryview]]:
-    """The entries that lie wholly within [position, end), each with its bytes, whatever its checksum is.
+    """Yield the entries that are completely within [position, end), with their bytes. Checksums are not verified.
 
-    The bytes live until the next step; of an entry above `window` bytes only that many are given: a length that lies
-    cannot make this read a gigabyte at once.
+    The bytes are valid until the next step. Of an entry larger than `window` only that many bytes are given, so a wrong
+    length cannot cause a read of 1 GiB.
     """
     if position >= end:
         return
@@ -201,7 +206,7 @@ def scan_whole(
 def scan_valid(
     fs: FileSystem, handle: int, position: int, end: int, window: int = WHOLE_WINDOW
 ) -> Iterator[tuple[Entry, memoryview]]:
-    """`scan_whole`, for entries whose checksums are right. CorruptBatch: one is wrong."""
+    """Like `scan_whole`, but raise CorruptBatch at a wrong checksum."""
     for entry, batch in scan_whole(fs, handle, position, end, window):
         if not has_right_checksum(fs, handle, entry, batch, window):
             raise CorruptBatch(f"the checksum of the batch at byte {entry.position} is wrong")
@@ -211,7 +216,10 @@ def scan_valid(
 def has_right_checksum(
     fs: FileSystem, handle: int, entry: Entry, batch: memoryview, window: int = WHOLE_WINDOW
 ) -> bool:
-    """Of an entry, and the bytes of it that `scan_whole` gave: if they are not all, it is read piece by piece."""
+    """Return whether the checksum of an entry is right. `batch` has its bytes from `scan_whole`.
+
+    If they are incomplete, the entry is read from the file in pieces.
+    """
     if len(batch) == entry.size_bytes:
         verify = verify_crc if entry.magic == 2 else verify_message_crc
         return verify(batch, 0, len(batch))

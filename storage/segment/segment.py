@@ -1,10 +1,10 @@
-"""A segment: the records from a base offset on, with an offset, a time and a transaction index beside them.
+"""A segment: the records from a base offset on, with an offset, a time and a transaction index.
 
     <base offset, 20 digits>.log | .index | .timeindex | .txnindex (only with aborted transactions)
 
-Only the last segment of a log, the active one, is written to. A segment keeps what it has read of its files, and reads
-the rest when it is asked for: a broker with many partitions starts without opening them. Not thread-safe: one thread
-owns it, and there is no lock. After an OSError it is not used any more: the caller takes the directory offline.
+Only the last segment of a log, the active one, is written to. A segment reads its files on demand and caches what it
+has read, so a broker with many partitions starts without opening them. It is not thread-safe: one thread owns it,
+without a lock. After an OSError it must not be used any more; the caller takes the directory offline.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from storage.position_cache import Place, Places
 from storage.segment.files import LOG_SUFFIX, SegmentFiles
 from storage.segment.scan import FRONT, Entry, find_entry, scan_entries
 
-#: How far the end of a segment may be from its latest batch for the time index to be checked against all in between.
+#: If the latest batch is within this distance of the end of the segment, all batches after it are compared with the
+#: time index.
 _NEAR_BYTES = 1 << 20
 
 _new_tuple = tuple.__new__
 
 
 class Segment(SegmentFiles):
-    """One base offset's files. `size_bytes` is that of the records; `created_ms` when it was made."""
+    """The files of one base offset.
+
+    `size_bytes` is the size of the records; `created_ms` is when the segment was created.
+    """
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -58,9 +62,9 @@ class Segment(SegmentFiles):
         sizes: dict[str, int] | None = None,
         suffix: str = "",
     ) -> None:
-        """`sizes` are those of the files there are, by suffix; a time index not among them is not looked for.
+        """`sizes` has the sizes of the existing files, by suffix. A time index that is not in it is not searched for.
 
-        `suffix` comes after those, for files that are not in their place yet.
+        `suffix` is appended to the names of files that are not in place yet.
         """
         sizes = sizes or {}
         super().__init__(files, directory, base_offset, sizes, suffix)
@@ -69,12 +73,12 @@ class Segment(SegmentFiles):
         self.roll_jitter_ms = roll_jitter_ms
         self.index_interval_bytes = config.index_interval_bytes
         self.size_bytes = sizes.get(LOG_SUFFIX, 0)
-        #: Largest timestamp and the last offset of the first batch that has it; None: see the time index.
+        #: The largest timestamp and the last offset of the first batch with it; None: read the time index.
         self._largest: TimestampOffset | None = None
-        #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
+        #: The largest timestamp of the first batch, from which segment.ms counts; None: not read yet.
         self._rolling_timestamp: int | None = None
         self._bytes_since_index_entry = 0
-        #: Whether the indexes were made anew once: what is wrong then is the records.
+        #: Whether the indexes were rebuilt once. If they still contradict the records, the records are wrong.
         self._made_anew = False
 
     def __repr__(self) -> str:
@@ -84,13 +88,13 @@ class Segment(SegmentFiles):
     def create(
         cls, files: OpenFiles, directory: str, base_offset: int, config: LogConfig, *, now_ms: int, roll_jitter_ms: int
     ) -> Segment:
-        """A new, empty, active segment with its files."""
+        """Create a new, empty, active segment with its files."""
         segment = cls(files, directory, base_offset, config, created_ms=now_ms, roll_jitter_ms=roll_jitter_ms)
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         segment._preallocated = config.preallocate
         segment.make_active(config)
         try:
-            # Files of the same name, left over from a segment that was cut off, are emptied.
+            # Files of the same name that a removed segment left are truncated.
             handle = segment.log.make().handle
             if config.preallocate:
                 files.fs.truncate(handle, config.segment_bytes)
@@ -98,7 +102,8 @@ class Segment(SegmentFiles):
             segment.time_index.make()
         except OSError:
             segment.close()
-            with suppress(OSError):  # or they stand for a segment where the log goes on in the one before
+            # otherwise the files would look like a segment, while the log continues in the previous one
+            with suppress(OSError):
                 for path in segment.paths:
                     files.fs.remove(path)
             raise
@@ -111,10 +116,10 @@ class Segment(SegmentFiles):
     # -- append and roll ---------------------------------------------------------------------------------------------
 
     def append(self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Write a batch at the end, or only its front where the rest lies there already. The caller has seen to it that
-        it fits (`must_roll`).
+        """Write a batch at the end of the segment. The caller has checked that it fits (`must_roll`).
 
-        OSError: whatever was written lies beyond `size_bytes`, and is no part of the segment.
+        `buffers` may be only the header, if the rest is in the file already. After an OSError the bytes written are
+        beyond `size_bytes` and not part of the segment.
         """
         position = self.size_bytes
         file = self.log.open_file or self.log.open()
@@ -139,11 +144,11 @@ class Segment(SegmentFiles):
         self.size_bytes = position + size_bytes
 
     def undo_append(self) -> None:
-        """Cut off what a failed append may have left beyond the end."""
+        """Truncate what a failed append may have left beyond the end."""
         self._fs.truncate(self.log.open().handle, self.size_bytes)
 
     def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Whether a batch has to go into a new segment: full, old, indexes full, or offsets too far apart."""
+        """Return whether a batch needs a new segment: size, age, full indexes, or too large an offset distance."""
         size = self.size_bytes
         if (
             size > config.segment_bytes - size_bytes
@@ -162,7 +167,7 @@ class Segment(SegmentFiles):
 
     @property
     def first_timestamp(self) -> int:
-        """Largest timestamp of the first batch; -1 where it has none, or there is no batch."""
+        """The largest timestamp of the first batch; -1 if it has none or the segment is empty."""
         if self._rolling_timestamp is None:
             self._rolling_timestamp = self._first_batch_timestamp()
         return self._rolling_timestamp
@@ -173,7 +178,10 @@ class Segment(SegmentFiles):
         return NO_TIMESTAMP
 
     def become_inactive(self) -> list[str]:
-        """Complete the indexes, cut all files to their true sizes: on roll and close. The indexes that this changed."""
+        """Complete the indexes and truncate all files to their true sizes, on roll and close.
+
+        Returns the paths of the indexes that changed.
+        """
         if self._largest is not None:
             self.time_index.maybe_append(*self._largest)
         changed = [index.file.path for index in (self.offset_index, self.time_index) if index.trim()]
@@ -186,29 +194,29 @@ class Segment(SegmentFiles):
 
     @property
     def largest(self) -> TimestampOffset:
-        """The largest timestamp, and the last offset of the first batch with it; (-1, base offset) without any."""
+        """The largest timestamp and the last offset of the first batch with it; (-1, base offset) if there is none."""
         if self._largest is None:
             self._largest = self._checked_largest()
         return self._largest
 
     @property
     def knows_largest(self) -> bool:
-        """Whether `largest` is known without a look at the files."""
+        """Whether `largest` is cached, so that no file has to be read."""
         return self._largest is not None
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp; where the records have none, the time of the file's last change."""
+        """The largest timestamp; the file's modification time if the records have no timestamps."""
         timestamp = self.largest.timestamp
         return timestamp if timestamp >= 0 else self._fs.modified_ms(self.log.open().handle)
 
     def scan(self, position: int) -> Iterator[Entry]:
-        """The batches from `position` on, by their headers."""
-        file = self.log.open()  # held until the walk is over (rule H1): others may need its room meanwhile
+        """Yield the batches from `position` on, by their headers."""
+        file = self.log.open()  # held until the scan ends (rule H1), because the file cache may evict it meanwhile
         yield from scan_entries(self._fs, file.handle, position, self.size_bytes)
 
     def place_of(self, offset: int) -> Place | None:
-        """Where the batch lies that `find` finds. For readers, whose places are remembered."""
+        """Return the position of the batch that `find` returns. For consumers, whose positions are cached."""
         file = self.log.open_file or self.log.open()
         places = file.places
         if places is None:
@@ -225,7 +233,7 @@ class Segment(SegmentFiles):
         return places.note(offset, place, found.last_offset + 1)
 
     def _place_at(self, file: OpenFile, places: Places, position: int, offset: int) -> Place | None:
-        """The batch v2 at `position`, if there is one and it begins with `offset`: there may be a gap, or the end."""
+        """Return the batch v2 at `position` if it begins with `offset`; None at a gap or at the end."""
         front = self._fs.pread(file.handle, HEADER_SIZE, position)
         if len(front) < HEADER_SIZE:
             return None
@@ -236,7 +244,7 @@ class Segment(SegmentFiles):
         return places.note(offset, _new_tuple(Place, (offset, position, end)), offset + last_offset_delta + 1)
 
     def find(self, offset: int) -> Entry | None:
-        """The first batch whose last offset is not below `offset`; None where all are below."""
+        """Return the first batch whose last offset is at least `offset`, or None."""
         while True:
             try:
                 start = self.offset_index.look_up(offset)
@@ -252,8 +260,9 @@ class Segment(SegmentFiles):
             self.rebuild_indexes()
 
     def scan_from_timestamp(self, timestamp: int, offset: int = 0) -> Iterator[Entry]:
-        """The batches from a little before the first one that matters: its largest timestamp is not below `timestamp`,
-        and it does not end below `offset`.
+        """Yield batches from a little before the first one that can match.
+
+        It has a largest timestamp of at least `timestamp` and does not end below `offset`.
         """
         start = self._trusted_time_index_entry(timestamp)
         if start.timestamp >= 0:
@@ -261,8 +270,9 @@ class Segment(SegmentFiles):
         return self._scan_from_index(offset) if offset > self.base_offset else self.scan(0)
 
     def next_offset(self) -> int:
-        """The offset after the last batch: base offset in an empty segment. CorruptBatch: it is none of a segment, or
-        something lies behind that batch.
+        """Return the offset after the last batch; the base offset in an empty segment.
+
+        Raises CorruptBatch if that offset is impossible or bytes follow the last batch.
         """
         end, behind = self.base_offset, 0
         for last in deque(self._scan_from_index(None), maxlen=1) if self.size_bytes else ():
@@ -271,10 +281,11 @@ class Segment(SegmentFiles):
             raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {behind} of {self.size_bytes}")
         return end
 
-    # Rule R6 (README): an index is believed only as far as what it points at bears it out, else it is made anew.
+    # Rule R6 (README): an index entry is used only if the batch it points at confirms it; otherwise the index is
+    # rebuilt.
 
     def _scan_from_index(self, offset: int | None) -> Iterator[Entry]:
-        """The batches from the index entry at or before `offset` on; None stands for the end."""
+        """Yield the batches from the index entry at or before `offset` on; None means the last index entry."""
         try:
             start = self.offset_index.last() if offset is None else self.offset_index.look_up(offset)
             if not start.position:
@@ -292,7 +303,7 @@ class Segment(SegmentFiles):
         return self._scan_from_index(offset)
 
     def _trusted_time_index_entry(self, timestamp: int) -> TimestampOffset:
-        """The last entry not later than `timestamp`; (-1, base offset) where there is none that is right."""
+        """Return the last valid entry that is not later than `timestamp`; (-1, base offset) if there is none."""
         try:
             start = self.time_index.look_up(timestamp)
             if self._bears_out(start):
@@ -306,14 +317,17 @@ class Segment(SegmentFiles):
         return self._trusted_time_index_entry(timestamp)
 
     def _bears_out(self, claim: TimestampOffset) -> bool:
-        """Whether the batch with that offset has that largest timestamp. No entry claims nothing."""
+        """Return whether the batch with that offset has that largest timestamp. An empty entry is always confirmed."""
         if claim.timestamp < 0:
             return True
         entry = self.find(claim.offset)
         return entry is not None and entry.max_timestamp == claim.timestamp
 
     def _checked_largest(self) -> TimestampOffset:
-        """The time index's last entry, once the batch it points at bears it out, and no later one says otherwise."""
+        """Return the last entry of the time index, if its batch confirms it and no later batch contradicts it.
+
+        Otherwise rebuild the indexes.
+        """
         try:
             largest = self.time_index.last()
             if self._bears_out(largest) and largest.timestamp >= max(self._later_timestamps(largest), default=-1):
@@ -323,19 +337,21 @@ class Segment(SegmentFiles):
         return self.rebuild_indexes()
 
     def _later_timestamps(self, largest: TimestampOffset) -> Iterator[int]:
-        """Timestamps of the batches from the one with `largest` on, if it is near the end; else of the last few."""
+        """Yield the timestamps of the batches from `largest` on if it is near the end, else of the last few batches."""
         first = self.find(largest.offset) if largest.timestamp >= 0 else next(self.scan(0), None)
         near = first is not None and self.size_bytes - first.position <= _NEAR_BYTES
         entries = self.scan(first.position) if first is not None and near else self._scan_from_index(None)
         return (entry.max_timestamp for entry in entries)
 
-    # -- making anew -------------------------------------------------------------------------------------------------
+    # -- rebuilding --------------------------------------------------------------------------------------------------
 
     def rebuild_indexes(self) -> TimestampOffset:
-        """Make offset and time index anew from the records, as appending them one by one did; the largest timestamp."""
+        """Rebuild the offset and time index from the records, by the same rule as appends. Return the largest
+        timestamp.
+        """
         self._made_anew = True
         self.begin_rebuild()
-        with suppress(CorruptBatch):  # what lies behind it is not to be found in any case
+        with suppress(CorruptBatch):  # batches after a corrupt one cannot be found in any case
             for entry in self.scan(0):
                 if not 0 <= entry.last_offset - self.base_offset <= INT_MAX:
                     break
@@ -351,11 +367,11 @@ class Segment(SegmentFiles):
         self._bytes_since_index_entry = 0
 
     def index_entry(self, entry: Entry) -> None:
-        """Index the next batch of a segment that is made anew."""
+        """Index the next batch of a segment whose indexes are being rebuilt."""
         self.index_batch(entry.position, entry.size_bytes, entry.last_offset, entry.max_timestamp)
 
     def index_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """`index_entry` by the values of the batch: the same rule as in `append`."""
+        """Index a batch by its values, by the same rule as `append`."""
         largest = self._largest or self.largest
         if max_timestamp > largest[0]:
             largest = self._largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))
@@ -366,7 +382,7 @@ class Segment(SegmentFiles):
         self._bytes_since_index_entry += size_bytes
 
     def end_rebuild(self, size_bytes: int) -> None:
-        """Cut the records at `size_bytes`, and the indexes to what they have."""
+        """Truncate the records at `size_bytes`, and the indexes to their entries."""
         if self.log.open_file is not None:
             self.log.open_file.places = None
         if size_bytes < self.size_bytes:

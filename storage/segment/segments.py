@@ -10,7 +10,7 @@ from storage.segment.segment import Segment
 
 
 class Segments:
-    """An ordered set; the last one is active. Offsets of a segment reach up to the next one's base offset."""
+    """An ordered set of segments. The last one is active. A segment ends at the base offset of the next one."""
 
     __slots__ = ("_base_offsets", "_segments")
 
@@ -22,7 +22,7 @@ class Segments:
         return len(self._segments)
 
     def __iter__(self) -> Iterator[Segment]:
-        """From the oldest on, of the set as it is now."""
+        """Iterate over a copy of the set, oldest first."""
         return iter(tuple(self._segments))
 
     @overload
@@ -32,7 +32,7 @@ class Segments:
     def __getitem__(self, place: slice) -> list[Segment]: ...
 
     def __getitem__(self, place: int | slice) -> Segment | list[Segment]:
-        """By place, from either end."""
+        """Return a segment or a slice by its index; negative indexes count from the end."""
         return self._segments[place]
 
     @property
@@ -40,7 +40,7 @@ class Segments:
         return list(self._base_offsets)
 
     def add(self, segment: Segment) -> None:
-        """A segment of the same base offset is replaced."""
+        """Add a segment; it replaces one with the same base offset."""
         place = bisect_left(self._base_offsets, segment.base_offset)
         if place < len(self._base_offsets) and self._base_offsets[place] == segment.base_offset:
             self._segments[place] = segment
@@ -55,17 +55,17 @@ class Segments:
         del self._base_offsets[place], self._segments[place]
 
     def floor(self, offset: int) -> int:
-        """The place of the segment in which `offset` lies or would lie: the last base offset not above it; -1 if none.
+        """Return the index of the segment that contains `offset` or would contain it; -1 if `offset` is below all.
 
-        Binary search over the base offsets, which are the names of the files.
+        A binary search over the base offsets.
         """
         return bisect_right(self._base_offsets, offset) - 1
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """The segment in which `offset` lies, and all later ones."""
+        """Return the segment that contains `offset`, and all later ones."""
         return self._segments[max(0, self.floor(offset)) :]
 
     def after(self, segment: Segment) -> Segment | None:
-        """The next one."""
+        """Return the next segment, or None."""
         place = bisect_right(self._base_offsets, segment.base_offset)
         return self._segments[place] if place < len(self._segments) else None

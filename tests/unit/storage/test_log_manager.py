@@ -293,10 +293,10 @@ def test_files_that_were_damaged_while_nobody_looked_are_told(tmp_path: Path) ->
     manager = started(tmp_path)
 
     assert manager.directories[0].remarks == [
-        f"{tmp_path}/recovery-point-offset-checkpoint: is no checkpoint file: no version and number of entries; "
-        "it counts as missing",
-        f"{tmp_path}/t-0/leader-epoch-checkpoint: is damaged; it is made anew from the records",
-        f"{tmp_path}/t-1/{0:020}.log: has an index missing or damaged; all are made anew",
+        f"{tmp_path}/recovery-point-offset-checkpoint: not a checkpoint file: version or number of entries is missing; "
+        "the file is ignored",
+        f"{tmp_path}/t-0/leader-epoch-checkpoint: is damaged and was rebuilt from the records",
+        f"{tmp_path}/t-1/{0:020}.log: an index is missing or damaged; all indexes of the segment were rebuilt",
     ]
     manager.close(T0)
     manager = started(tmp_path)
@@ -310,4 +310,4 @@ def test_checkpoint_lines_that_are_no_entries_are_told(tmp_path: Path) -> None:
     path.write_text("0\n2\na 0 7\nnonsense\n")
 
     assert read_offsets(LOCAL, str(path), remarks) == {("a", 0): 7}
-    assert remarks == [f"{path}: 'nonsense' is no entry, and does not count"]
+    assert remarks == [f"{path}: 'nonsense' is not an entry and is ignored"]

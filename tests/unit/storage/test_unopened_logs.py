@@ -298,7 +298,7 @@ def test_a_log_that_is_not_open_at_the_stop_stays_closed(root: Path) -> None:
     """Its directory is marked as clean: nothing may be written to it any more."""
     manager = started(root)
     manager.close(T0)
-    with pytest.raises(LogOffline, match="the broker stops"):
+    with pytest.raises(LogOffline, match="the broker is shutting down"):
         manager.open("t", 1)
 
 

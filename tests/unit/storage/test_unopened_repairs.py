@@ -73,7 +73,7 @@ def test_it_goes_on_where_it_ended(stage: Stage, damage: Callable[[Path], object
     assert append(log, batch()) == 3
     assert [record.offset for record in read_all(log)][-2:] in ([2, 3], [1, 3], [3])
     if read_all(log)[0].offset == 3:
-        assert stage.remarks == [f"{stage.log_dir}: has no segment; it goes on at offset 3"]
+        assert stage.remarks == [f"{stage.log_dir}: has no segment; the log continues at offset 3"]
     stage.manager.close(T0)
     stage.start()
     assert opened(stage.manager, *KEY).log_end_offset == 4
@@ -126,5 +126,5 @@ def test_a_log_that_lost_its_segments_before_a_start_goes_on_where_it_ended(tmp_
     stage.start()
     log = stage.manager.logs[KEY]
     assert (log.log_start_offset, append(log, batch())) == (3, 3)
-    assert "has no segment; it goes on at offset 3" in str(log.directory.remarks)
+    assert "has no segment; the log continues at offset 3" in str(log.directory.remarks)
     stage.manager.close(T0)

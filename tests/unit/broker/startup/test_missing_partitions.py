@@ -266,5 +266,5 @@ def test_a_log_that_comes_back_from_where_its_partition_moved_away_is_set_aside(
     assert [record.value for record in read_all(opened(node.logs, "m", 0))] == [b"in use"]
     assert opened(node.logs, "m", 0).path == f"{root}/a/m-0"
     assert len([*root.glob("b/m-0.*-stray")]) == 1
-    assert any("is kept as -stray" in message for message in caplog.messages)
+    assert any("renamed to -stray" in message for message in caplog.messages)
     node.close(5000)

@@ -262,4 +262,4 @@ def test_files_that_had_to_be_made_anew_are_told(tmp_path: Path, caplog: pytest.
     (tmp_path / "recovery-point-offset-checkpoint").write_text("garbage")
     start(tmp_path, 4000).close(5000)
 
-    assert any("recovery-point-offset-checkpoint: is no checkpoint file" in message for message in caplog.messages)
+    assert any("recovery-point-offset-checkpoint: not a checkpoint file" in message for message in caplog.messages)

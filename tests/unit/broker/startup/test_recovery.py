@@ -131,7 +131,7 @@ def test_what_a_process_had_to_make_anew_is_told(tmp_path: Path) -> None:
         for log in manager.logs.values():
             log.close_files()
     assert told[0] == told[1]
-    assert "/t-2/leader-epoch-checkpoint: is damaged; it is made anew from the records" in told[1]
+    assert "/t-2/leader-epoch-checkpoint: is damaged and was rebuilt from the records" in told[1]
 
 
 def test_what_a_process_says_is_in_the_log(

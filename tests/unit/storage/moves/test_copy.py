@@ -151,7 +151,7 @@ def test_bytes_that_are_no_batch_end_the_copy(tmp_path: Path, home: Path) -> Non
     path.write_bytes(data[:8] + b"\x7f" + data[9:])
     piece = Piece(str(path), 0, len(data))
     job = CopyJob(str(home), future(home), None, (piece,), 1 << 20)
-    with pytest.raises(CorruptFile, match="there is no batch at byte 0"):
+    with pytest.raises(CorruptFile, match="no batch at byte 0"):
         copy_batches(job)
 
 

@@ -80,7 +80,7 @@ def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
     differing(tmp_path)
     both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
     both.lock()
-    with pytest.raises(DirectoryRefused, match=r"is there twice, also as .*, with other records"):
+    with pytest.raises(DirectoryRefused, match=r"the partition exists twice with different records, also in "):
         both.load(lambda topic: LogConfig(), T0)
     both.unlock()
 
@@ -96,7 +96,7 @@ def test_of_two_logs_with_different_records_the_one_stays_that_the_metadata_name
     (stray,) = tmp_path.glob("*/t-0.*-stray")
     assert stray.parent.name == "ab".replace(named, "")
     (remark,) = [remark for directory in both.directories for remark in directory.remarks]
-    assert remark.endswith(f"is kept as -stray, as the log in use differs: {log.path}")
+    assert remark.endswith(f"renamed to -stray, because the log in use has other records: {log.path}")
     assert sorted(each.log_count for each in both.directories) == [0, 1]
     both.close(T0)
 

@@ -234,7 +234,10 @@ def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again
     close(log)
     os.truncate(last.log.path, entry.position)
     again = open_log(tmp_path, SMALL, clean=True, recovery_point=end)
-    assert f"at offset {end - 1}, and it had ended at {end}: what lay between is gone" in again.directory.remarks[-1]
+    assert (
+        f"at offset {end - 1}, but the log had ended at {end}: the records in between are lost"
+        in again.directory.remarks[-1]
+    )
     assert append(again, batch(b"next")) == end
 
 

@@ -70,10 +70,10 @@ def test_flipped_bit_cuts_there_and_keeps_all_that_follows(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("garbage", "reason"),
     [
-        (bytes(61), "no entry has length 0"),
-        (sized(100)[:-1], "no whole batch"),
-        (sized(100), "offset 0 comes where 6 is the next"),
-        (bytes(8) + b"\x7f\xff\xff\xff" + bytes(4) + b"\2" + bytes(60), "no whole batch"),
+        (bytes(61), "invalid length 0"),
+        (sized(100)[:-1], "the last batch is incomplete"),
+        (sized(100), "a batch begins at offset 0, below the expected 6"),
+        (bytes(8) + b"\x7f\xff\xff\xff" + bytes(4) + b"\2" + bytes(60), "the last batch is incomplete"),
     ],
 )
 def test_reason_says_what_is_wrong(garbage: bytes, reason: str, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_zeros_are_not_kept(tmp_path: Path) -> None:
     with paths[-1].open("ab") as file:
         file.truncate(3 * WHOLE_WINDOW)
     _, (cut,) = recovered(tmp_path, config)
-    assert (cut.kept, cut.kept_not) == (None, "they are zeros")
+    assert (cut.kept, cut.kept_not) == (None, "all bytes are zero")
     assert list(tmp_path.rglob("*.corrupt")) == []
     assert paths[-1].stat().st_size == 200
 

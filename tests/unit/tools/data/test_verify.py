@@ -216,7 +216,7 @@ def test_recovery_points_that_are_gone_are_one_finding(directory: Path, content:
         path.write_bytes(content)
     (found,) = errors(directory)
     assert (found.path, found.kind) == (str(path), Kind.CHECKPOINT)
-    assert found.what.startswith("is no checkpoint file: ") is (content == b"garbage")
+    assert found.what.startswith("not a checkpoint file: ") is (content == b"garbage")
     assert main([str(directory), "--repair"]) == 0
 
 
