@@ -28,7 +28,7 @@ from bench.comparison.loads import LOADS, SOURCE_BYTES, Load, clients
 from bench.comparison.machine import description
 from bench.comparison.plan import Client
 from bench.comparison.usage import cpu_seconds, machine_seconds
-from broker.workers.placement import worker_of
+from broker.process.placement import worker_of
 from tests.support.brokers import HOST
 from tests.support.several_workers import WorkersBroker
 

@@ -54,12 +54,15 @@ from storage.log_manager import LogManager
 if TYPE_CHECKING:
     from broker.access.authentication.delegation_tokens import DelegationTokens
     from broker.access.authorization.guard import Guard
+    from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.external_readers.spark.queries import SparkQueries
+    from broker.metadata_cache import MetadataCache
+    from broker.metadata_publisher import MetadataPublisher, Placements
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.startup.node import Node
@@ -104,6 +107,10 @@ class Broker(ABC):
     partitions: Partitions
     fetch_sessions: FetchSessions
     moves: ReplicaMoves
+    metadata: MetadataCache
+    publisher: MetadataPublisher
+    topics: AutomaticTopics
+    placements: Placements
     controller: Controller
     quorum: MetadataQuorum
     share_states: ShareCoordinator
@@ -305,7 +312,7 @@ class Broker(ABC):
     def _directory_failed(self, directory: LogDirectory) -> None:
         """A log directory is offline, as somebody has just found."""
         log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
-        if hasattr(self, "controller") and not self._stopping:  # else the start comes back to it once all is wired
+        if hasattr(self, "publisher") and not self._stopping:  # else the start comes back to it once all is wired
             self.loop.call_soon(self._go_on_without, directory)  # whoever ran into the failure is done by then
 
     @abstractmethod

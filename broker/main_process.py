@@ -14,6 +14,7 @@ from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authentication.listeners import authenticate
 from broker.access.authorization.selection import guard_of
 from broker.access.quotas.enforcement import enforce_quotas
+from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker, CannotStart
 from broker.console.hosted import bind_console
 from broker.coordinators.group.coordinator import GroupCoordinator
@@ -21,6 +22,8 @@ from broker.coordinators.share.coordinator import ShareCoordinator
 from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.transaction.coordinator import TransactionCoordinator
 from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
@@ -106,17 +109,21 @@ class Owner(Broker):
             node.cluster_id,
             node.metadata_log,
             node.image,
-            self.partitions,
             self._sync_metadata,
             clock.now_ms,
-            node.directory_ids,
-            self.loop.call_soon,
         )
-        self.guard = self.dispatcher.guard = guard_of(config, self.controller)
+        self.metadata = MetadataCache(node.cluster_id, node.image)
+        self.publisher = MetadataPublisher(
+            config, self.metadata, self.partitions, self.controller, node.directory_ids, self.loop.call_soon
+        )
+        self.placements = self.controller
+        self.controller.subscribe(self.publisher)
+        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.controller.when_published)
+        self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
         enforce_quotas(self, node.image)
-        self.delegation_tokens = DelegationTokens(config, self.controller, clock, self.timers)
+        self.delegation_tokens = DelegationTokens(config, self.metadata, self.controller, clock, self.timers)
         self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
-        self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
+        self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.share_states = ShareCoordinator(self)
@@ -134,8 +141,8 @@ class Owner(Broker):
         """Host partitions, start the other workers, load groups, make declared topics; then let clients in."""
         offline = [each for each in self.logs.directories if not each.is_online]
         for directory in offline:
-            self.controller.directory_failed(directory.path)
-        self.controller.host_all()
+            self._report_failure(directory)
+        self.publisher.host_all()
         record_cordoned(self)
         self.partitions.tell_offline()
         if len(offline) == len(self.logs.directories):
@@ -204,8 +211,12 @@ class Owner(Broker):
             self.groups.partition_lost(partition)
             self.share_states.partition_lost(partition)
             self.transactions.partition_lost(partition)
-        self.controller.directory_failed(directory.path)
+        self._report_failure(directory)
         if self.crew is not None:
             self.crew.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
+
+    def _report_failure(self, directory: LogDirectory) -> None:
+        if self.publisher.directory_failed(directory.path):
+            self.controller.lose_directories(self.publisher.online_directories())

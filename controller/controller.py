@@ -1,27 +1,24 @@
-"""Controller: what the cluster's metadata is, and the only one who changes it (KIP-500).
+"""The active controller: it owns the cluster's metadata, and is the only one that changes it (KIP-500).
 
-A change is decided on the image (`metadata.*`, which changes nothing), appended to the metadata log as one batch,
-replayed into the image and carried out: partitions made or removed, configurations put in force. All that happens
-within one turn of the loop, but for partitions beyond the first few, which follow in the next turns
-(broker/metadata_publisher.py).
-Whoever asked is answered when that is done and the batch is on the disk; the disk is waited for off the loop, one sync
-for all that came meanwhile.
+`metadata.*` decides a change on the image without changing anything. The controller appends the change to the metadata
+log as one batch, replays it into the image, and hands the delta to its publishers. That happens within one turn of the
+loop. The caller gets its answer once the batch is on the disk and published. The sync runs off the loop; all batches
+that were appended meanwhile share the next one.
 
 Rules:
-1. What cannot be appended has not happened: image and partitions are as before; the caller gets the storage's error.
-2. What could not be synced may or may not be on the disk: nothing is decided after that, all further changes fail. A
-   sync for which there was no file descriptor has not begun: it waits for one, and whoever asked waits with it.
-3. Only records change the image. What a restart finds in the log is what it continues with.
+1. A batch that cannot be appended has no effect: the image is as before, and the caller gets the storage's error.
+2. After a failed sync nobody knows what is on the disk: all further changes fail. A sync that found no file descriptor
+   has not begun: it waits for one, and its callers wait with it.
+3. Only records change the image. A restart continues with what it finds in the log.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from broker.metadata_publisher import Hosting
 from config import BrokerConfig, ConfigError
 from controller.auto_topic_creation import creatable_topic
 from metadata import (
@@ -50,13 +47,19 @@ from runtime.ids import random_id
 from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:
-    from broker.replicas.partitions import Partitions
     from controller.metadata_log import MetadataLog
 
 log = logging.getLogger(__name__)
 automatic_log = LimitedLog(log)  # a client may ask for a topic that cannot be made again and again
 
 T = TypeVar("T")
+
+
+def _log_topics(delta: Delta) -> None:
+    for topic in delta.deleted_topics:
+        log.info("Topic %s is deleted", topic.name)
+    for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
+        log.info("Topic %s has %d new partition%s", name, count, "" if count == 1 else "s")
 
 
 def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
@@ -70,25 +73,32 @@ def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
             automatic_log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
 
 
+class Publisher(Protocol):
+    """Applies changes of the metadata in this process."""
+
+    def publish(self, delta: Delta) -> None:
+        """Apply a change that the image already has."""
+
+    def when_published(self) -> Deferred[None]:
+        """Resolves once all changes so far are applied."""
+
+
 class Followers(Protocol):
-    """Other processes that go by the same metadata."""
+    """Other processes that follow the metadata log."""
 
     def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """A batch was appended."""
+        """Send a batch that was appended."""
 
     def when_caught_up(self) -> Deferred[None]:
-        """Resolves once all have carried out what they were told so far, or have ended."""
+        """Resolves once each of them has applied what it was sent, or has ended."""
 
 
-class Controller(Hosting):
-    """Of a single node, which is always the active one.
+class Controller:
+    """The controller of a single node, which is always the active one.
 
     Args:
-        metadata_log: the log, loaded; `image` is what it says.
-        partitions: those that this broker hosts; kept as the image has them.
+        metadata_log: the log, loaded; `image` is its state.
         sync: forces the metadata log to the disk, off the loop.
-        directory_ids: of the log directories, by path.
-        call_soon: calls a function in the loop's next turn.
     """
 
     def __init__(
@@ -97,19 +107,23 @@ class Controller(Hosting):
         cluster_id: str,
         metadata_log: MetadataLog,
         image: MetadataImage,
-        partitions: Partitions,
         sync: Callable[[], Deferred[None]],
         now_ms: Callable[[], int],
-        directory_ids: Mapping[str, bytes] = MappingProxyType({}),
-        call_soon: Callable[[Callable[[], None]], object] = lambda function: function(),
     ) -> None:
-        super().__init__(config, cluster_id, image, partitions, directory_ids, call_soon)
-        #: Told of each batch, where there are any.
+        self.cluster_id = cluster_id
+        self.image = image
+        #: Get each batch that is appended, if there are any.
         self.followers: Followers | None = None
+        self._config = config
+        self._publishers: list[Publisher] = []
         self._log = metadata_log
         self._sync = CoalescedSync(sync)
         self._now_ms = now_ms
         self._failure: Exception | None = None
+
+    def subscribe(self, publisher: Publisher) -> None:
+        """Have a publisher apply all changes from now on."""
+        self._publishers.append(publisher)
 
     @property
     def last_offset(self) -> int:
@@ -119,19 +133,19 @@ class Controller(Hosting):
     # ---- changes
 
     def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
-        """Append records as one batch, all or nothing, and carry them out. Resolves once they are on the disk."""
+        """Append records as one batch, all or nothing. Resolves once they are on the disk and published."""
         try:
             delta = self.append(records)
         except Exception as error:
             failed: Deferred[None] = Deferred()
             failed.fail(error)
             return failed
-        if delta.is_empty:  # there is nothing to carry out: no process that is slow holds it up
+        if delta.is_empty:  # nothing to publish: a slow process does not hold it up
             return self.sync_now() if records else Deferred.resolved(None)
-        return self._done()
+        return self.when_published()
 
     def append(self, records: Sequence[MetadataRecord]) -> Delta:
-        """Append records as one batch and carry them out, without waiting for the disk. Raises what storage raises."""
+        """Append records as one batch and publish them, without waiting for the disk. Raises the storage's errors."""
         if self._failure is not None:
             raise self._failure
         if not records:
@@ -140,14 +154,15 @@ class Controller(Hosting):
         if self.followers is not None:
             self.followers.follow(records)
         delta = replay_all(self.image, records)
-        self._carry_out(delta)
+        for publisher in self._publishers:
+            publisher.publish(delta)
+        _log_topics(delta)
         return delta
 
-    def _done(self) -> Deferred[None]:
-        """Resolves once what was appended is on the disk and carried out."""
+    def when_published(self) -> Deferred[None]:
+        """Resolves once all that was appended is on the disk, and applied by this process and the followers."""
         waiting = [self.sync_now()]
-        if self._unhosted:
-            waiting.append(self.when_hosted())
+        waiting += [published for publisher in self._publishers if not (published := publisher.when_published()).done]
         if self.followers is not None:
             waiting.append(self.followers.when_caught_up())
         return waiting[0] if len(waiting) == 1 else gather(waiting).then(lambda _: None)
@@ -225,6 +240,10 @@ class Controller(Hosting):
         return self._settle(elections.alter_reassignments(self.image, targets))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+        """Create topics by the rules for internal and automatic ones. Failures are logged: no client asked.
+
+        `admit` may refuse the partitions of each.
+        """
         wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
         created = self.create_topics(wanted, admit=admit)
         created.add_done_callback(_log_automatic)
@@ -262,16 +281,13 @@ class Controller(Hosting):
         """Set, or with None take away, settings of a resource that were checked already."""
         return self.submit(configs.alter_config(self.image, resource_type, name, changes))
 
+    # ---- reports of this node's broker
+
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
+        """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
         self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
 
-    def directory_failed(self, path: str) -> None:
-        """A log directory does not work any more: its partitions have no leader until it is back at some start.
-
-        To be called before `host_all` for one that did not work at the start, so that none of them is made anew.
-        """
-        failed = self._directory_ids.get(path)
-        if failed is not None:
-            self._failed_directories.add(failed)
-            if self._failure is None:
-                self.submit(lifecycle.lose_directories(self.image, self._config.node_id, self._online_directories()))
+    def lose_directories(self, online: Sequence[bytes]) -> None:
+        """Record that only these log directories work: partitions in the others have no leader until a restart."""
+        if self._failure is None:
+            self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))

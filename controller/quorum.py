@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from broker.startup.node import endpoints
 from config import BrokerConfig
+from controller.endpoints import endpoints
 from controller.formatting import DEFAULT_CONTROLLER, id_text, quorum_of
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate, update_features

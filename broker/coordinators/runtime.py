@@ -109,7 +109,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         for index in sorted(self._broker.partitions.of_topic(self.topic)):
             self._open(index)
         self._load(LOAD_AT_START_MS)
-        self._broker.controller.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
+        self._broker.metadata.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
 
     def stop(self) -> None:
         """Answer who waits, with NOT_COORDINATOR, and all who come from now on."""
@@ -166,7 +166,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """Call `serve()`; first make the topic if there is none. Where that fails `at` still says NOT_COORDINATOR."""
         if self._stopped or self._count or self._find_topic():
             return serve()
-        return after(self._broker.controller.ensure_topic(self.topic), serve)
+        return after(self._broker.topics.ensure(self.topic), serve)
 
     def shards(self) -> Iterable[S] | ErrorCode:
         """All shards; COORDINATOR_LOAD_IN_PROGRESS while one is missing."""
@@ -192,7 +192,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         if self._stopped:
             return 0
         # The number stays what it is first seen to be: other partitions would mean other places for keys.
-        self._count = self._broker.controller.partition_count(self.topic)
+        self._count = self._broker.topics.partition_count(self.topic)
         return self._count
 
     def _open(self, index: int) -> ShardLog[S, R] | None:

@@ -50,7 +50,7 @@ def find_coordinator(ctx: RequestContext, request: Struct) -> Reply:
     topic = TOPICS[kind]
     controller = ctx.broker.controller
     if controller.image.topic(topic) is None and any(is_valid(ctx, kind, key) for key in keys_of(ctx, request)):
-        made = settled([controller.ensure_topic(topic)])  # what went wrong is told by whom is found then
+        made = settled([ctx.broker.topics.ensure(topic)])  # what went wrong is told by whom is found then
         return after(made, lambda: find_all(ctx, request, kind))
     return find_all(ctx, request, kind)
 

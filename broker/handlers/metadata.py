@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from broker.access.authorization.operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.access.quotas.mutations import admit
+from broker.automatic_topics import AutomaticTopics
 from broker.requests.advertised_endpoints import controller_id, nodes
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from broker.workers.view import show_workers
-from controller.controller import Controller
 from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
@@ -102,13 +102,13 @@ def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
             missing.append(name)
             yield _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     if missing and request.allow_auto_topic_creation and ctx.broker.config.get_bool("auto.create.topics.enable"):
-        controller = ctx.broker.controller
-        ctx.broker.timers.call_later(CREATION_MS, lambda: _create(controller, missing, admit(ctx, strict_from=0)))
+        image, topics = ctx.broker.metadata.image, ctx.broker.topics
+        ctx.broker.timers.call_later(CREATION_MS, lambda: _create(image, topics, missing, admit(ctx, strict_from=0)))
 
 
-def _create(controller: Controller, names: list[str], admit: Admit) -> None:
-    """Those that nobody has made meanwhile."""
-    controller.auto_create([name for name in names if controller.image.topic(name) is None], admit)
+def _create(image: MetadataImage, topics: AutomaticTopics, names: list[str], admit: Admit) -> None:
+    """Create the topics that nobody has created meanwhile."""
+    topics.create([name for name in names if image.topic(name) is None], admit)
 
 
 def _error(error_code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID) -> Struct:

@@ -265,6 +265,6 @@ class Move:
             return
         placed = [(partition.topic_id, partition.index, directory_id)]
         try:
-            broker.controller.record_placements(placed)
+            broker.placements.record_placements(placed)
         except (OSError, StorageError) as error:
             log.warning("The metadata cannot be told that %s has moved: %s", partition, error)

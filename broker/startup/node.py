@@ -1,22 +1,26 @@
-"""The node's data at the start and at the end: directories taken and formatted, the metadata log read and led, logs
-loaded.
+"""Opens and closes the node's data: its log directories, the metadata log, and the logs of partitions.
 
-The order, each step needing the one before it: look at meta.properties (nothing is touched if this node may not have
-the data); lock the directories; read the metadata log; format what is empty, unless the metadata misses partitions
-(cluster/missing_partitions.py); begin the next leader epoch and register; load the partitions' logs with their topics'
-configuration; set aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and
-mark the directories as clean with the broker epoch by which the next start is known to have missed nothing.
+Each step of the start needs the one before it:
+
+1. Read meta.properties. Nothing is touched if this node may not have the data.
+2. Lock the directories, and read the metadata log.
+3. Format empty directories, unless the metadata misses partitions (missing_partitions.py).
+4. Have the controller lead the metadata log, and register with it (controller/leadership.py).
+5. Load the partitions' logs with their topics' configuration; set aside those that belong to no topic.
+
+The stop fences the broker, closes all logs, and marks the directories as clean with the broker epoch, by which the next
+start knows that it has missed nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 
+from broker.process.placement import MAIN, worker_of
 from broker.startup.log_dirs import StartDirectories, look_at, spare
 from broker.startup.missing_partitions import (
     Missing,
@@ -25,47 +29,29 @@ from broker.startup.missing_partitions import (
     settle,
 )
 from broker.startup.topic_id_repair import adopt, may_be
-from broker.workers.placement import OWNER, worker_of
-from config import BrokerConfig, Listener
-from controller.formatting import (
-    METADATA_LOG,
-    NodeData,
-    formatted_with,
-    make_ready,
-)
-from controller.metadata_log import TOPIC, TOPIC_ID, MetadataLog
-from controller.metadata_retention import write_last_snapshot
-from controller.metadata_snapshot import snapshots_in
-from metadata import registration as lifecycle
-from metadata.bulk_records import Changes
-from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
-from metadata.image import Endpoint, MetadataImage, ResourceType
-from metadata.loading import MetadataLoader
-from metadata.registration import NodeIdentity
-from metadata.replay import replay_all
+from config import BrokerConfig
+from controller.endpoints import endpoints
+from controller.formatting import NodeData, make_ready
+from controller.leadership import ActiveLog, load_metadata
+from controller.metadata_log import MetadataLog
+from metadata.image import MetadataImage, ResourceType
 from runtime.ids import random_id
-from storage.checkpoints import read_topic_id, write_topic_id
-from storage.errors import DirectoryRefused, LogOffline
+from storage.checkpoints import read_topic_id
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, lock_all
 from storage.log.stored_log import StoredLog
-from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager
 from storage.open_files import DEFAULT_CAPACITY
 from storage.recovery.job import Recovered, RecoveryJob
-from storage.recovery.loading import load_log
 from storage.recovery.log_dir_scan import Recover
-from storage.recovery.segment import Cut
 
 log = logging.getLogger(__name__)
 
-SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-
 
 class Node:
-    """What `open_node` opened.
+    """The data that `open_node` opened.
 
-    `directory_ids` are the ids of log directories by path; `missing`: see cluster/missing_partitions.py.
+    `directory_ids` are the ids of log directories by path; `missing`: see missing_partitions.py.
     """
 
     def __init__(
@@ -74,6 +60,7 @@ class Node:
         data: NodeData,
         logs: LogManager,
         metadata_log: MetadataLog,
+        controller: ActiveLog,
         image: MetadataImage,
         missing: Missing,
         deleted_topics: set[bytes],
@@ -85,26 +72,17 @@ class Node:
         self.image = image
         self.missing = missing
         self.deleted_topics = deleted_topics
-        self._config = config
+        self._controller = controller
         #: The epoch of this start's registration.
         self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Leave the cluster in order: all on the disk, and all directories that work marked as clean, unless not."""
+        """Flush and close all; mark the directories that work as clean if `mark_clean`."""
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
-            metadata.directory.attempt(lambda: self._leave(now_ms))
+            metadata.directory.attempt(lambda: self._controller.leave(now_ms))
         self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata], mark_clean=mark_clean)
         metadata.directory.unlock()
-
-    def _leave(self, now_ms: int) -> None:
-        """OSError."""
-        records = lifecycle.leave(self.image, self._config.node_id)
-        with suppress(LogOffline):  # its directory has just failed, which is told there
-            if records:
-                self.metadata_log.append(records, now_ms)
-                replay_all(self.image, records)
-            write_last_snapshot(self.metadata_log, self.image, self._config, now_ms)
 
 
 def open_node(
@@ -125,7 +103,7 @@ def open_node(
         max_open_files=max_open_files,
         on_failure=on_failure,
         on_remark=tell_remark,
-        owns=partial(_is_owners, config.num_workers) if config.num_workers > 1 else None,
+        owns=partial(_is_of_main_process, config.num_workers) if config.num_workers > 1 else None,
     )
     directories = look_at(config, fs, logs, on_failure)
     lock_all([each for each in directories.usable if each not in directories.unformatted], directories.spared)
@@ -146,7 +124,7 @@ def _open_locked(
     metadata = None
     missing: Missing = {}
     if directories.metadata.path in found:
-        metadata = _load_metadata(directories.metadata, config, now_ms)
+        metadata = load_metadata(directories.metadata, config, now_ms)
         image = metadata[1].image
         missing = find_missing(fs, image, config.node_id, found)
         check_unformatted(missing, image, [each.path for each in directories.unformatted])
@@ -164,11 +142,15 @@ def _open_locked(
         controllers=endpoints(config.controller_listeners),
         spare=partial(spare, directories.spared),
     )
-    metadata_log, loader = metadata or _load_metadata(directories.metadata, config, now_ms)
-    _lead_metadata(config, metadata_log, loader, data, missing, now_ms)
+    metadata_log, loader = metadata or load_metadata(directories.metadata, config, now_ms)
+    controller = ActiveLog(config, metadata_log, loader.image)
+    controller.lead(loader, now_ms)
+    own = [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids]
+    controller.register_broker(own, now_ms)
+    controller.unfence_broker(missing, now_ms)
     in_processes = fs is LOCAL
     load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
-    return Node(config, data, logs, metadata_log, loader.image, missing, loader.deleted_topics)
+    return Node(config, data, logs, metadata_log, controller, loader.image, missing, loader.deleted_topics)
 
 
 def tell_remark(line: str) -> None:
@@ -176,8 +158,8 @@ def tell_remark(line: str) -> None:
     log.warning("%s", line)
 
 
-def _is_owners(workers: int, topic: str, partition: int) -> bool:
-    return worker_of(topic, partition, workers) == OWNER
+def _is_of_main_process(workers: int, topic: str, partition: int) -> bool:
+    return worker_of(topic, partition, workers) == MAIN
 
 
 def load_logs(
@@ -228,101 +210,6 @@ def _recovery(config: BrokerConfig) -> Recover:
         return recover(jobs, config.get_int("num.recovery.threads.per.data.dir"))
 
     return run
-
-
-def _load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) -> tuple[MetadataLog, MetadataLoader]:
-    """The metadata log and what it says. Nothing is written but what repairs it."""
-    path = f"{directory.path}/{METADATA_LOG}"
-    cuts: list[Cut] = []
-    values = _metadata_log_config(config)
-    snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
-    newest = snapshots[-1].end_offset if snapshots else 0  # what lies before it need not be whole
-    directory.fs.make_directory(path)
-    partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
-    for cut in cuts:
-        log.warning("%s", cut)
-    if partition_log.topic_id is None:
-        write_topic_id(directory.fs, path, TOPIC_ID)
-    metadata_log = MetadataLog(partition_log)
-    loader = metadata_log.load()
-    _check_metadata_version(directory.path, loader.image)
-    _check_voters(directory.path, metadata_log, config.node_id)
-    return metadata_log, loader
-
-
-def _lead_metadata(
-    config: BrokerConfig,
-    metadata_log: MetadataLog,
-    loader: MetadataLoader,
-    data: NodeData,
-    missing: Missing,
-    now_ms: int,
-) -> None:
-    """Begin the next leader epoch, with this node's registrations."""
-    image = loader.image
-    directory = metadata_log.partition_log.directory
-
-    def append(records: Sequence[Changes]) -> None:
-        if records:
-            metadata_log.append(records, now_ms)
-            replay_all(image, records)
-
-    metadata_log.become_leader(config.node_id, now_ms)
-    if loader.in_transaction:
-        append(lifecycle.abort_transaction(image))
-    if METADATA_VERSION not in image.features:
-        append(lifecycle.bootstrap_records(formatted_with(directory.fs, directory.path)))
-        _check_metadata_version(directory.path, image)
-    node = NodeIdentity(config.node_id, random_id())
-    append(lifecycle.register_controller(image, node, endpoints(config.controller_listeners)))
-    append(
-        lifecycle.register_broker(
-            image,
-            node,
-            metadata_log.end_offset,
-            endpoints(config.advertised_listeners),
-            config.rack,
-            [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids],
-        )
-    )
-    append(lifecycle.unfence_broker(image, config.node_id, missing))
-
-
-def _metadata_log_config(config: BrokerConfig) -> LogConfig:
-    """Nothing goes by time or size: only what a snapshot stands for may."""
-    test_size = config.get("internal.metadata.log.segment.bytes")
-    return LogConfig(
-        segment_bytes=test_size if isinstance(test_size, int) else config.get_int("metadata.log.segment.bytes"),
-        segment_ms=config.get_int("metadata.log.segment.ms"),
-        retention_ms=-1,
-        retention_bytes=-1,
-        max_message_bytes=2**31 - 1,
-        message_timestamp_after_max_ms=LONG_MAX,
-    )
-
-
-def _check_metadata_version(path: str, image: MetadataImage) -> None:
-    for name, level in image.features.items():
-        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
-        if name == METADATA_VERSION:
-            lowest, highest = MIN_METADATA_VERSION, MAX_METADATA_VERSION
-        if not lowest <= level <= highest:
-            raise DirectoryRefused(path, f"is at {name} {level}, and this broker knows {lowest} to {highest}")
-
-
-def _check_voters(path: str, metadata_log: MetadataLog, node_id: int) -> None:
-    others = [voter for voter in metadata_log.voters if voter != node_id]
-    if others:
-        numbers = ", ".join(map(str, others))
-        raise DirectoryRefused(path, f"belongs to a quorum with other controllers (nodes {numbers}), not served yet")
-
-
-def endpoints(listeners: tuple[Listener, ...]) -> list[Endpoint]:
-    """Listeners as the metadata tells them; what only a client's connection could tell is localhost there."""
-    return [
-        Endpoint(each.name, each.host or "localhost", each.port, SECURITY_PROTOCOLS[each.security_protocol])
-        for each in listeners
-    ]
 
 
 def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, stored: StoredLog) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from broker.process.placement import worker_of
 from broker.startup.missing_partitions import Missing
 from broker.startup.node import load_logs, tell_remark
 from broker.workers.messages import Begin
-from broker.workers.placement import worker_of
 from config import BrokerConfig
 from metadata.framing import decode_record
 from metadata.image import MetadataImage

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.broker import StartInterrupted
 from broker.coordinators.transaction.markers import Marker
+from broker.process.placement import worker_of
 from broker.workers.handle import Member
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
@@ -24,7 +25,6 @@ from broker.workers.messages import (
     Mark,
     Records,
 )
-from broker.workers.placement import worker_of
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage
 from protocol.errors import ErrorCode
@@ -85,7 +85,7 @@ class Crew:
             if directory.is_online:
                 directory.share_lock()
         controller.followers = self
-        controller.on_topic_deleted(self._on_topic_deleted)
+        self._broker.metadata.on_topic_deleted(self._on_topic_deleted)
         logs.subscribe(self._tell_log_levels)
         await asyncio.gather(*(each.start(deleted_topics) for each in self._members))
 

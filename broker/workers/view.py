@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from broker.workers.placement import worker_of
+from broker.process.placement import worker_of
 from protocol.schema import Struct
 
 if TYPE_CHECKING:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from broker.access.quotas.enforcement import enforce_quotas
+from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
 from broker.coordinators.share.coordinator import ShareCoordinator
 from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.transaction.markers import append_marker
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.requests.error_map import error_code_of
@@ -32,7 +35,8 @@ from broker.workers.messages import (
     Records,
     Stop,
 )
-from broker.workers.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
+from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
+from broker.workers.remote import RemoteController, RemoteTransactionCoordinator
 from broker.workers.remote_shares import RemoteShareCoordinator
 from broker.workers.requests import rows_of_a_worker
 from config import BrokerConfig
@@ -91,31 +95,34 @@ class Worker(Broker):
     def _wire(self, node: Node) -> None:
         number = self._begin.number
         self._wire_data(node, self.config.node_id + number)
-        self._follower = FollowingController(
+        controller = self.placements = RemoteController(self.config, node.image, self.link)
+        self.metadata = MetadataCache(self._begin.cluster_id, node.image)
+        self.publisher = MetadataPublisher(
             self.config,
-            self._begin.cluster_id,
-            node.image,
+            self.metadata,
             self.partitions,
+            controller,
             node.directory_ids,
             self.loop.call_soon,
             number,
-            self._begin.last_offset,
-            self.link,
         )
-        self.controller = cast(Controller, self._follower)
-        self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
+        self._follower = MetadataFollower(node.image, self.publisher, self._begin.last_offset)
+        self.topics = AutomaticTopics(self.metadata, self.publisher, controller, self.publisher.when_published)
+        self.features = RemoteFeatures(self._follower, self._begin.kraft_version)
+        self.controller = cast(Controller, self.metadata)
+        self.quorum = cast(MetadataQuorum, self.features)
         self.remote_transactions = RemoteTransactionCoordinator(self.link)
         self._remote_shares = RemoteShareCoordinator(self.link, self.timers, self._on_share_read)
         self.share_states = cast(ShareCoordinator, self._remote_shares)
         self.share_partitions = SharePartitions(self)
-        self._follower.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
+        self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:
             if not directory.is_online:
                 self._tell_failure(directory)
-        self.controller.host_all()
+        self.publisher.host_all()
         self.partitions.tell_offline()
         self._start_data()
         configure(self.server, self.config, listeners)
@@ -150,7 +157,7 @@ class Worker(Broker):
         self._tell_failure(directory)
 
     def _tell_failure(self, directory: LogDirectory) -> None:
-        self.controller.directory_failed(directory.path)
+        self.publisher.directory_failed(directory.path)
         self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
 
     # -- what the owner says -------------------------------------------------------------------------------------------
@@ -175,13 +182,13 @@ class Worker(Broker):
             logs.take_over(message.levels)
         elif isinstance(message, Open):
             # After a restart there may be Records before it whose partitions are not all made yet.
-            self._follower.when_hosted().add_done_callback(lambda _: self._let_in())
+            self.publisher.when_published().add_done_callback(lambda _: self._let_in())
         elif isinstance(message, Stop):
             return self._stop_when_asked()
         return None
 
     def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
-        if self._follower.is_to_be_hosted(asked.topic, asked.partition):
+        if self.publisher.is_to_be_hosted(asked.topic, asked.partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
         return append_marker(self, asked.marker, asked.topic, asked.partition)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from broker.workers.placement import OWNER, worker_of
+from broker.process.placement import MAIN, worker_of
 from tests.support.scale import scaled
 from tests.support.several_workers import WorkersBroker, until
 
@@ -62,14 +62,14 @@ def test_each_process_is_killed_under_load(tmp_path: Path) -> None:
         for killed in range(WORKERS):
             load.send(count)
             load.wait_for(workers.index(killed), load.sent - count // 2)
-            if killed == OWNER:
+            if killed == MAIN:
                 broker.kill()
                 broker.start()
                 continue
             before = broker.worker_ids()
             os.kill(before[killed - 1], signal.SIGKILL)
             load.send(count)
-            load.wait_for(workers.index(OWNER), load.sent)
+            load.wait_for(workers.index(MAIN), load.sent)
             deadline = time.monotonic() + _PATIENCE_S
             while len(broker.worker_ids()) < WORKERS - 1 or broker.worker_ids() == before:
                 assert time.monotonic() < deadline

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.workers.placement import worker_of
+from broker.process.placement import worker_of
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.workers.placement import worker_of
+from broker.process.placement import worker_of
 from protocol.errors import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,

@@ -8,11 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.access.quotas.charge import Charge
+from broker.automatic_topics import AutomaticTopics
 from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
 from config import BrokerConfig, load
 from controller.controller import Controller
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
@@ -116,6 +120,7 @@ class ControllerHarness:
         brokers: int = 1,
         directories: dict[str, bytes] | None = None,
         call_soon: Callable[[Callable[[], None]], object] = lambda function: function(),
+        image: MetadataImage | None = None,
     ) -> None:
         keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/logs"}
         self.config: BrokerConfig = load(None, overrides=keys | (overrides or {}))
@@ -126,13 +131,17 @@ class ControllerHarness:
             self.config,
             CLUSTER_ID,
             self.log,  # type: ignore[arg-type]
-            cluster(brokers, log_directories=tuple(directories.values()) if directories else (DIRECTORY,)),
-            self.partitions,  # type: ignore[arg-type]
+            image or cluster(brokers, log_directories=tuple(directories.values()) if directories else (DIRECTORY,)),
             self.sync,
             lambda: 1000,
-            directories or {},
-            call_soon,
         )
+        self.metadata = MetadataCache(CLUSTER_ID, self.controller.image)
+        partitions: Any = self.partitions
+        self.publisher = MetadataPublisher(
+            self.config, self.metadata, partitions, self.controller, directories or {}, call_soon
+        )
+        self.controller.subscribe(self.publisher)
+        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.controller.when_published)
         self.charge: Charge | None = None  # of requests
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.loop = FakeLoop()
@@ -141,6 +150,9 @@ class ControllerHarness:
             config=self.config,
             guard=None,
             controller=self.controller,
+            metadata=self.metadata,
+            publisher=self.publisher,
+            topics=self.topics,
             partitions=self.partitions,
             producer_ids=self.producer_ids,
         )

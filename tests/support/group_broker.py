@@ -112,7 +112,7 @@ class MemoryPartition:
 
 
 class MemoryController:
-    """Topics by name and id; `ensure_topic` makes the coordinator's own, when the loop turns."""
+    """Topics by name and id; `ensure` makes the coordinator's own, when the loop turns."""
 
     def __init__(self, broker: GroupBroker) -> None:
         self.image = self
@@ -166,7 +166,7 @@ class MemoryController:
     def partition_count(self, name: str) -> int:
         return len(self.topics[name].partitions) if name in self.topics else 0
 
-    def ensure_topic(self, name: str) -> Deferred[bool]:
+    def ensure(self, name: str) -> Deferred[bool]:
         made: Deferred[bool] = Deferred()
 
         def make() -> None:
@@ -209,7 +209,7 @@ class GroupBroker:
             of_topic=lambda topic: self.hosted if topic == OFFSETS_TOPIC else {},
             get=lambda topic, index: self.hosted.get(index) if topic == OFFSETS_TOPIC else None,
         )
-        self.controller = MemoryController(self)
+        self.controller = self.metadata = self.topics = MemoryController(self)
         self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
         if partitions:
             self.host(partitions)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from broker.process.placement import worker_of
 from broker.workers.link import Link
 from broker.workers.messages import (
     Begin,
@@ -15,7 +16,6 @@ from broker.workers.messages import (
     GivenDirectory,
     Ready,
 )
-from broker.workers.placement import worker_of
 from broker.workers.worker import Worker
 from metadata.framing import encode_record, new_record
 from metadata.replica_placement import new_partition

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from broker.automatic_topics import AutomaticTopics
 from broker.coordinators.group.coordinator import GroupCoordinator
 from broker.coordinators.transaction.coordinator import TransactionCoordinator
 from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
 from broker.replicas.partition import Partition
 from config import load
 from controller.controller import Controller
@@ -51,12 +54,15 @@ class TxnBroker(DataBroker):
             CLUSTER_ID,
             self.metadata_log,  # type: ignore[arg-type]
             cluster(1),
-            self.partitions,
             lambda: Deferred.resolved(None),
             self.clock.now_ms,
-            {},
-            self.loop.call_soon,
         )
+        self.metadata = MetadataCache(CLUSTER_ID, self.controller.image)
+        self.publisher = MetadataPublisher(
+            self.config, self.metadata, self.partitions, self.controller, {}, self.loop.call_soon
+        )
+        self.controller.subscribe(self.publisher)
+        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.controller.when_published)
         self.client = BrokerClient(self)
         self.start_coordinators()
 

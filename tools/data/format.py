@@ -17,8 +17,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from secrets import randbits
 
-from broker.startup.node import endpoints
 from config import BrokerConfig, ConfigError, load
+from controller.endpoints import endpoints
 from controller.formatting import formatted, make_ready
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord

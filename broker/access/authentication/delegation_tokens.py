@@ -16,6 +16,7 @@ from security.delegation_token import TokenCredential, token_credential, token_h
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.metadata_cache import MetadataCache
     from broker.requests.dispatcher import RequestContext
     from broker.requests.served_api import Reply
     from config import BrokerConfig
@@ -38,21 +39,24 @@ _MOST_SWEPT = 500
 class DelegationTokens:
     """All of them. `secret` is None where there are to be none."""
 
-    def __init__(self, config: BrokerConfig, controller: Controller, clock: Clock, timers: Timers) -> None:
+    def __init__(
+        self, config: BrokerConfig, metadata: MetadataCache, controller: Controller, clock: Clock, timers: Timers
+    ) -> None:
         secret = config.values["delegation.token.secret.key"]
         self.secret = secret.value if isinstance(secret, Password) else None
         self.lifetimes = Lifetimes(
             config.get_int("delegation.token.max.lifetime.ms"), config.get_int("delegation.token.expiry.time.ms")
         )
+        self._image = metadata.image
         self._controller = controller
         self._clock = clock
         self._timers = timers
         self._sweep_ms = config.get_int("delegation.token.expiry.check.interval.ms")
         self._ids: dict[bytes, str] = {}  # by the hash of their HMAC: how long a search takes tells nothing of that
         if self.secret is not None:
-            for token_id in controller.image.delegation_tokens:
+            for token_id in self._image.delegation_tokens:
                 self._ids[self._place(token_id)] = token_id
-            controller.on_change(self._on_change)
+            metadata.on_change(self._on_change)
 
     def start(self) -> None:
         """Look for expired ones from now on."""
@@ -61,7 +65,7 @@ class DelegationTokens:
 
     def _on_change(self, delta: Delta) -> None:
         for token_id in delta.changed_tokens:
-            if token_id in self._controller.image.delegation_tokens:
+            if token_id in self._image.delegation_tokens:
                 self._ids[self._place(token_id)] = token_id
             else:
                 self._ids.pop(self._place(token_id), None)
@@ -71,7 +75,7 @@ class DelegationTokens:
         return sha256(token_hmac(self.secret, token_id)).digest()
 
     def _sweep(self) -> None:
-        expired = expired_tokens(self._controller.image, self._clock.now_ms(), _MOST_SWEPT)
+        expired = expired_tokens(self._image, self._clock.now_ms(), _MOST_SWEPT)
         swept = self._controller.submit(expired)
         if len(expired) < _MOST_SWEPT:
             self._timers.call_later(self._sweep_ms, self._sweep)
@@ -94,11 +98,11 @@ class DelegationTokens:
     def by_hmac(self, code: bytes) -> Struct | None:
         """The token with that HMAC."""
         token_id = self._ids.get(sha256(code).digest())
-        return None if token_id is None else self._controller.image.delegation_tokens[token_id]
+        return None if token_id is None else self._image.delegation_tokens[token_id]
 
     def credential(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None:
         """By what SCRAM knows who has a token; None for one that is not there, or not any more."""
-        token = self._controller.image.delegation_tokens.get(token_id)
+        token = self._image.delegation_tokens.get(token_id)
         if self.secret is None or token is None or is_expired(token, self._clock.now_ms()):
             return None
         credential = token_credential(mechanism, self.secret, token_id)

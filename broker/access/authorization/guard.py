@@ -32,9 +32,9 @@ from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, Resource
 from security.authorizer import Authorizer
 
 if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
     from broker.network.connection import Connection
     from config import BrokerConfig
-    from controller.controller import Controller
 
 May: TypeAlias = "Callable[[Connection, str], bool]"
 """Whether the client of a connection may do something to what has a name."""
@@ -57,21 +57,21 @@ class Guard:
     """Stands before all handlers."""
 
     def __init__(
-        self, authorizer: Authorizer, controller: Controller, monotonic: Callable[[], float] = time.monotonic
+        self, authorizer: Authorizer, metadata: MetadataCache, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._authorizer = authorizer
-        self._controller = controller
+        self._metadata = metadata
         self._monotonic = monotonic
         self._denials: dict[str, LimitedLog] = {}  # by principal
         self._load()
-        controller.on_change(self._on_change)
+        metadata.on_change(self._on_change)
 
     def _on_change(self, delta: Delta) -> None:
         if delta.changed_acls:
             self._load()
 
     def _load(self) -> None:
-        self._authorizer.load(acl for _, acl in entries(self._controller.image))
+        self._authorizer.load(acl for _, acl in entries(self._metadata.image))
 
     def protect(self, api: Api, handler: Handler) -> Handler:
         """The handler of an API, called for what its rule lets through."""
@@ -178,16 +178,16 @@ class Access:
 
     def has_topic(self, name: str) -> bool:
         """Whether a topic of that name is there."""
-        return self._guard._controller.image.topic(name) is not None
+        return self._guard._metadata.image.topic(name) is not None
 
     def topic_id(self, name: str) -> bytes:
         """Of the topic of that name; zeros where there is none."""
-        topic = self._guard._controller.image.topic(name)
+        topic = self._guard._metadata.image.topic(name)
         return ZERO_UUID if topic is None else topic.topic_id
 
     def has_partition(self, name: str, index: int) -> bool:
         """Whether a topic of that name is there, with so many partitions."""
-        topic = self._guard._controller.image.topic(name)
+        topic = self._guard._metadata.image.topic(name)
         return topic is not None and index in topic.partitions
 
     @property
@@ -204,7 +204,7 @@ class Access:
         versions = {field.name: field.versions for field in topic.struct_type.fields}
         by_id = "topic_id" in versions and topic.topic_id != ZERO_UUID
         if by_id:
-            found = self._guard._controller.image.topic_by_id(topic.topic_id)
+            found = self._guard._metadata.image.topic_by_id(topic.topic_id)
             if found is not None:
                 return found.name
         for field in _NAMES:
@@ -220,7 +220,7 @@ class Access:
         return reply
 
 
-def make_guard(config: BrokerConfig, controller: Controller) -> Guard:
+def make_guard(config: BrokerConfig, metadata: MetadataCache) -> Guard:
     """The guard that the configuration asks for."""
     authorizer = Authorizer(super_users(config), allow_without_entry=allows_without_entry(config))
-    return Guard(authorizer, controller)
+    return Guard(authorizer, metadata)

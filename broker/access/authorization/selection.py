@@ -8,14 +8,14 @@ from config.authorizer import has_authorizer
 
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
-    from controller.controller import Controller
 
 
-def guard_of(config: BrokerConfig, controller: Controller) -> Guard | None:
+def guard_of(config: BrokerConfig, metadata: MetadataCache) -> Guard | None:
     """Whom handlers' requests pass, where the configuration names an authorizer."""
     if not has_authorizer(config):
         return None
     from broker.access.authorization.guard import make_guard  # most brokers need none of it
 
-    return make_guard(config, controller)
+    return make_guard(config, metadata)

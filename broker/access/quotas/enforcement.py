@@ -17,5 +17,5 @@ def enforce_quotas(broker: Broker, image: MetadataImage) -> None:
     """Those of clients by the dispatcher, those of addresses by the server."""
     of_clients = ClientQuotas(broker.config, image, broker.clock, partial(setattr, broker.dispatcher, "quotas"))
     of_addresses = ConnectionQuotas(broker.config, image, broker.server, broker.clock, broker.lookups)
-    broker.controller.on_change(of_clients.on_change)
-    broker.controller.on_change(of_addresses.on_change)
+    broker.metadata.on_change(of_clients.on_change)
+    broker.metadata.on_change(of_addresses.on_change)

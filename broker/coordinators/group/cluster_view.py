@@ -13,6 +13,7 @@ from metadata.replay import Delta
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
     from controller.controller import Controller
 
@@ -66,7 +67,8 @@ class ClusterView:
     metadata or the broker's configuration changes.
     """
 
-    def __init__(self, controller: Controller, config: BrokerConfig) -> None:
+    def __init__(self, metadata: MetadataCache, controller: Controller, config: BrokerConfig) -> None:
+        self._image = metadata.image
         self._controller = controller
         self._config = config
         self._forget: list[Callable[[], None]] = []
@@ -76,7 +78,7 @@ class ClusterView:
         self.consumer_config = self._kept(self._read_consumer_config)
         self.streams_config = self._kept(self._read_streams_config)
         self.share_config = self._kept(self._read_share_config)
-        controller.on_change(self._follow)
+        metadata.on_change(self._follow)
         config.subscribe((*_CONSUMER_KEYS, *_STREAMS_KEYS, *_SHARE_KEYS), lambda _: self._forget_all())
 
     def _kept(self, find: Callable[[K], V]) -> Callable[[K], V]:
@@ -100,18 +102,18 @@ class ClusterView:
         return self._controller.last_offset
 
     def topic_names(self) -> Iterable[str]:
-        return self._controller.image.topics_by_name.keys()
+        return self._image.topics_by_name.keys()
 
     def _find_topic(self, name: str) -> Topic | None:
-        found = self._controller.image.topic(name)
+        found = self._image.topic(name)
         return None if found is None else self._seen(found)
 
     def _find_topic_by_id(self, topic_id: bytes) -> Topic | None:
-        found = self._controller.image.topic_by_id(topic_id)
+        found = self._image.topic_by_id(topic_id)
         return None if found is None else self._seen(found)
 
     def _seen(self, topic: TopicImage) -> Topic:
-        racks = {node_id: broker.rack for node_id, broker in self._controller.image.brokers.items() if broker.rack}
+        racks = {node_id: broker.rack for node_id, broker in self._image.brokers.items() if broker.rack}
         if not racks:
             return Topic(topic.name, topic.topic_id, len(topic.partitions))
         of_partitions = (
@@ -130,5 +132,5 @@ class ClusterView:
         return ShareGroupConfig(*self._group_settings(group_id, _SHARE_KEYS))
 
     def _group_settings(self, group_id: str, keys: Iterable[str]) -> list[int]:
-        own = self._controller.image.config(ResourceType.GROUP, group_id)
+        own = self._image.config(ResourceType.GROUP, group_id)
         return [group_number(self._config, own, key.removeprefix("group.")) for key in keys]

@@ -87,7 +87,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
             write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         )
         self.settings = read_settings(config)
-        self.cluster = ClusterView(broker.controller, config)
+        self.cluster = ClusterView(broker.metadata, broker.controller, config)
         self.streams_topics = StreamsTopics(broker.controller, broker.clock.monotonic_ms)
 
     def start(self) -> None:

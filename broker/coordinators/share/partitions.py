@@ -75,7 +75,7 @@ class SharePartitions:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        broker.controller.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
+        broker.metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
         #: Where groups begin, of those that begin at a time and were not at hand at once.
         self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}

@@ -21,7 +21,7 @@ from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.coordinators.transaction.ending import Ending
 from broker.coordinators.transaction.markers import Marker
-from broker.workers.placement import worker_of
+from broker.process.placement import worker_of
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.shard import Producer

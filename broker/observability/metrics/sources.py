@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from broker.observability.loop_watch import LAG_BOUNDS_S
 from broker.observability.metrics import table
 from broker.observability.metrics.metric import Buckets, Sample
-from broker.workers.placement import OWNER
+from broker.process.placement import MAIN
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.share.group import ShareGroup
@@ -98,7 +98,7 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.THREAD_CALLS, ("offload",), broker.offload.queued_count
     yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
     yield table.WORKER_PROCESSES, (), len(broker.workers.process_ids)
-    if broker.number == OWNER:
+    if broker.number == MAIN:
         crew = broker.crew
         yield table.WORKERS_SERVING, (), 1 if crew is None else 1 + crew.serving
         yield table.WORKER_RESTARTS, (), 0 if crew is None else crew.restarts

@@ -23,10 +23,10 @@ from protocol.errors import ErrorCode
 from protocol.records.crc32c import crc32c
 
 if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
     from broker.network.connection import Connection
     from broker.observability.telemetry.otlp import Point
     from broker.observability.telemetry.received import ReceivedMetrics
-    from controller.controller import Controller
 
 #: Clients remembered, and for how long at least: Kafka's bounds.
 MOST_INSTANCES = 16_384
@@ -88,9 +88,9 @@ class ClientInstance(msgspec.Struct):
 class ClientMetrics:
     """The subscriptions in force, and the clients that have asked for them."""
 
-    def __init__(self, config: BrokerConfig, controller: Controller, now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: BrokerConfig, metadata: MetadataCache, now_ms: Callable[[], int]) -> None:
         self.max_bytes = config.get_int("telemetry.max.bytes")
-        self._image = controller.image
+        self._image = metadata.image
         self._now_ms = now_ms
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
         self._version = 0
@@ -104,7 +104,7 @@ class ClientMetrics:
             )
 
             self.received = ReceivedMetrics(now_ms)
-        controller.on_config_changed(self._on_config_changed)
+        metadata.on_config_changed(self._on_config_changed)
 
     def _on_config_changed(self, resource_type: int, _name: str) -> None:
         self._version += resource_type == ResourceType.CLIENT_METRICS

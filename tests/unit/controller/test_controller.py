@@ -21,6 +21,12 @@ def harness() -> ControllerHarness:
     return ControllerHarness()
 
 
+def fail(harness: ControllerHarness, path: str) -> None:
+    """Have a log directory fail."""
+    assert harness.publisher.directory_failed(path)
+    harness.controller.lose_directories(harness.publisher.online_directories())
+
+
 def test_topic_is_one_batch_and_its_partitions_are_hosted(harness: ControllerHarness):
     """All or nothing, with the topic's configuration in force."""
     harness.with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
@@ -98,8 +104,8 @@ def test_many_partitions_are_hosted_over_several_turns():
     many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_A_TURN, 1)])
     few = harness.controller.create_topics([NewTopic("few"), NewTopic("gone")])
     assert len(harness.partitions.hosted) == HOSTED_A_TURN
-    ensured = harness.controller.ensure_topic("many")
-    assert (harness.controller.partition_count("many"), ensured.done) == (0, False)
+    ensured = harness.topics.ensure("many")
+    assert (harness.topics.partition_count("many"), ensured.done) == (0, False)
     harness.controller.delete_topics([TopicReference("gone")])
     turns.pop()()
     assert not many.done
@@ -109,7 +115,7 @@ def test_many_partitions_are_hosted_over_several_turns():
     assert len(harness.partitions.hosted) == 2 * HOSTED_A_TURN + 1
     assert many.done
     assert few.done
-    assert (harness.controller.partition_count("many"), ensured.result()) == (2 * HOSTED_A_TURN, True)
+    assert (harness.topics.partition_count("many"), ensured.result()) == (2 * HOSTED_A_TURN, True)
 
 
 def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
@@ -125,7 +131,7 @@ def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytes
 
     monkeypatch.setattr(harness.partitions, "create", fail_or_create)
     many = harness.controller.create_topics([NewTopic("many", HOSTED_A_TURN + 2, 1)])
-    ensured = harness.controller.ensure_topic("many")
+    ensured = harness.topics.ensure("many")
     turns.pop()()
 
     assert many.done
@@ -138,9 +144,8 @@ def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytes
 def test_start_hosts_what_the_metadata_has():
     """All partitions, with their topics' configuration; what lies in a directory that works may be made anew there."""
     before = ControllerHarness().with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
-    harness = ControllerHarness()
-    harness.controller.image = before.controller.image
-    harness.controller.host_all()
+    harness = ControllerHarness(image=before.controller.image)
+    harness.publisher.host_all()
 
     assert list(harness.partitions.hosted) == [("orders", 0), ("orders", 1)]
     assert harness.partitions.hosted["orders", 1].config.retention_ms == 5
@@ -163,11 +168,11 @@ def test_failed_directory_loses_its_partitions():
     """They have no leader any more; those in other directories go on."""
     first, second = b"directory-1-of-2", b"directory-2-of-2"
     harness = ControllerHarness(directories={"/elsewhere": first, "/logs": second}).with_topics(NewTopic("orders"))
-    harness.controller.directory_failed("/elsewhere")
+    fail(harness, "/elsewhere")
     image = harness.controller.image
     assert image.topics_by_name["orders"].partitions[0].leader == 1
 
-    harness.controller.directory_failed("/logs")
+    fail(harness, "/logs")
     partition = image.topics_by_name["orders"].partitions[0]
     assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (), (1,))
 
@@ -208,7 +213,7 @@ def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
     """Whoever wants to know is told; its name is free again, under another id."""
     harness.with_topics(NewTopic("orders"))
     told: list[str] = []
-    harness.controller.on_topic_deleted(lambda topic: told.append(topic.name))
+    harness.metadata.on_topic_deleted(lambda topic: told.append(topic.name))
     old_id = harness.controller.image.topics_by_name["orders"].topic_id
     harness.controller.delete_topics([TopicReference("orders")]).result()
     assert harness.partitions.hosted == {}
@@ -291,8 +296,8 @@ INTERNAL = {
 @pytest.mark.parametrize("name", INTERNAL)
 def test_internal_topics_are_made_as_kafka_makes_them(harness: ControllerHarness, name: str):
     """By keys of their own; their factors of 3 and 2 become 1, as nobody has set them and there is one broker."""
-    assert harness.controller.ensure_topic(name).result()
-    assert harness.controller.ensure_topic(name).result()
+    assert harness.topics.ensure(name).result()
+    assert harness.topics.ensure(name).result()
     image = harness.controller.image
 
     assert len(image.topics_by_name[name].partitions) == INTERNAL[name][0]
@@ -304,7 +309,7 @@ def test_internal_factor_that_somebody_set_counts():
     """And fails, as in Kafka, where there are too few brokers."""
     harness = ControllerHarness({"offsets.topic.replication.factor": "3"})
 
-    assert not harness.controller.ensure_topic("__consumer_offsets").result()
+    assert not harness.topics.ensure("__consumer_offsets").result()
     assert harness.controller.image.topics_by_name == {}
 
 

@@ -116,7 +116,7 @@ def test_an_answer_in_time_leaves_no_timer(forcing: Forcing, loop: FakeLoop) -> 
 def test_each_coordinator_has_a_key_for_it(tmp_path: Path, topic: str, key: str) -> None:
     settings = {key: "300", "log.flush.interval.messages": "1", "share.coordinator.state.topic.num.partitions": "1"}
     broker = ShareBroker(tmp_path, settings)
-    broker.controller.ensure_topic(topic)
+    broker.topics.ensure(topic)
     broker.settle()
     coordinators: list[CoordinatorRuntime[object, object, object]] = [  # type: ignore[type-var]
         broker.groups,

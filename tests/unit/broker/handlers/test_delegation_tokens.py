@@ -44,7 +44,7 @@ class Tokens:
     def begin_again(self) -> None:
         broker = self.harness.broker
         broker.delegation_tokens = self.tokens = DelegationTokens(
-            self.harness.config, self.harness.controller, broker.clock, broker.timers
+            self.harness.config, self.harness.metadata, self.harness.controller, broker.clock, broker.timers
         )
 
     def ask(self, handler: Any, api: Any, version: int, user: str, *, peer: Any = None, **fields: Any) -> Struct:

@@ -18,7 +18,7 @@ CLIENT = b"\x01" * 16
 def test_last_report_of_a_client_that_hangs_up_is_taken() -> None:
     """As Java's clients do when they end."""
     harness = ControllerHarness()
-    metrics = ClientMetrics(harness.config, harness.controller, lambda: 1_000_000)
+    metrics = ClientMetrics(harness.config, harness.metadata, lambda: 1_000_000)
     harness.controller.alter_config(ResourceType.CLIENT_METRICS, "all", {"metrics": "*"}).result()
     taken: list[tuple[bytes, Any]] = []
     metrics.received = SimpleNamespace(take=lambda *report: taken.append((report[0], report[3])))  # type: ignore[assignment]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.automatic_topics import AutomaticTopics
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
+from broker.process.placement import worker_of
 from broker.workers.messages import (
     AutoCreate,
     Placed,
     Records,
     Verify,
 )
-from broker.workers.placement import worker_of
-from broker.workers.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
+from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
+from broker.workers.remote import RemoteController, RemoteTransactionCoordinator
 from metadata.create_topics import NewTopic
 from metadata.decision import Refused
 from metadata.delete_topics import TopicReference
@@ -50,15 +54,20 @@ class Follower:
         loader = MetadataLoader()
         for record in image_records(owner.controller.image):
             loader.feed(decode_record(encode_record(record)))
-        self.controller = FollowingController(
-            owner.config, CLUSTER_ID, loader.image, self.partitions, {}, self.loop.call_soon, 1, 0, self.link
+        self.image = loader.image
+        self.controller = RemoteController(owner.config, loader.image, self.link)
+        self.metadata = MetadataCache(CLUSTER_ID, loader.image)
+        self.publisher = MetadataPublisher(
+            owner.config, self.metadata, self.partitions, self.controller, {}, self.loop.call_soon, 1
         )
+        self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.publisher.when_published)
+        self.follower = MetadataFollower(loader.image, self.publisher, 0)
         self.waiting: list[Deferred[None]] = []
         owner.controller.followers = self
 
     def follow(self, records: list[MetadataRecord]) -> None:
         batch = Records(self.owner.controller.last_offset, tuple(map(encode_record, records)))
-        self.waiting.append(self.controller.follow(batch))
+        self.waiting.append(self.follower.follow(batch))
 
     def when_caught_up(self) -> Deferred[None]:
         return self.waiting[-1]
@@ -76,7 +85,7 @@ def test_each_hosts_its_own_partitions_and_knows_of_the_others() -> None:
     """Also of topics that were there before."""
     owner = two_workers().with_topics(NewTopic("before", 4, 1))
     follower = Follower(owner)
-    follower.controller.host_all()
+    follower.publisher.host_all()
     assert sorted(follower.partitions.hosted) == parts("before", 4, 1)
 
     made = owner.controller.create_topics([NewTopic("t", 4, 1)])
@@ -106,7 +115,7 @@ def test_who_needs_nothing_of_the_others_does_not_wait_for_them() -> None:
     made = owner.controller.create_topics([NewTopic("t", 40, 1)])
     allocated = owner.controller.allocate_producer_ids(1000)
     assert (made.done, allocated.done) == (False, True)
-    assert follower.controller.image.next_producer_id == owner.controller.image.next_producer_id == 1000
+    assert follower.image.next_producer_id == owner.controller.image.next_producer_id == 1000
     follower.loop.settle()
     assert made.done
 
@@ -115,23 +124,23 @@ def test_what_else_changes_is_carried_out_as_by_the_owner() -> None:
     """Configurations of topics and of the broker, leader epochs, deletions."""
     owner = two_workers().with_topics(NewTopic("t", 2, 1))
     follower = Follower(owner)
-    follower.controller.host_all()
+    follower.publisher.host_all()
     [(_, own)] = parts("t", 2, 1)
     owner.controller.alter_config(ResourceType.TOPIC, "t", {"max.message.bytes": "77"})
     assert follower.partitions.hosted["t", own].config.max_message_bytes == 77
-    assert follower.controller.last_offset == owner.controller.last_offset
-    assert follower.controller.image == owner.controller.image
+    assert follower.follower.last_offset == owner.controller.last_offset
+    assert follower.image == owner.controller.image
 
     owner.controller.delete_topics([TopicReference(name="t")])
     assert follower.partitions.hosted == {}
-    assert follower.controller.image.topic("t") is None
+    assert follower.image.topic("t") is None
 
 
 def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
     """Where partitions are, topics that are used, transactions that are written in."""
     follower = Follower(two_workers())
     follower.controller.record_placements([(b"id", 1, b"directory")])
-    assert not follower.controller.ensure_topic("used").done
+    assert not follower.topics.ensure("used").done
     RemoteTransactionCoordinator(follower.link).ask("x", [], 12)
     assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
 
@@ -155,7 +164,7 @@ def test_features_are_those_of_the_image() -> None:
     """With kraft.version, which stands beside it, and how far the log was heard."""
     owner = two_workers()
     follower = Follower(owner)
-    found = RemoteQuorum(follower.controller, 1).features()
+    found = RemoteFeatures(follower.follower, 1).features()
     assert found.levels == {"kraft.version": 1, **owner.controller.image.features}
     assert found.epoch == 0
-    assert RemoteQuorum(follower.controller, 0).features().levels == owner.controller.image.features
+    assert RemoteFeatures(follower.follower, 0).features().levels == owner.controller.image.features

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from broker.broker import StartInterrupted
+from broker.process.placement import worker_of
 from broker.workers.handle import Member
 from broker.workers.link import LinkEnded
 from broker.workers.messages import LogLevels, Records
-from broker.workers.placement import worker_of
 from broker.workers.supervisor import Crew
 from metadata.create_topics import NewTopic
 from runtime import logs
@@ -37,7 +37,7 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
 ) -> None:
     """They are in the log. No worker may lack them alone: all begin anew."""
     owner = ControllerHarness({"num.workers": "3"})
-    crew = Crew(SimpleNamespace(controller=owner.controller), [[], []])  # type: ignore[arg-type]
+    crew = Crew(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), [[], []])  # type: ignore[arg-type]
     owner.controller.followers = crew
     told: list[Member] = []
     ended: list[Member] = []
@@ -66,7 +66,7 @@ def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.Monke
     monkeypatch.setattr(Member, "tell", lambda member, message: told.append(message))
     owner = ControllerHarness({"num.workers": "2"})
     broker: Any = SimpleNamespace(
-        config=owner.config, controller=owner.controller, logs=SimpleNamespace(directories=[])
+        config=owner.config, controller=owner.controller, metadata=owner.metadata, logs=SimpleNamespace(directories=[])
     )
     crew = Crew(broker, [[]])
     asyncio.run(crew.start(set()))

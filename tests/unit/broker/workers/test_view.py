@@ -9,8 +9,8 @@ import pytest
 from broker.handlers.alter_partition_reassignments import alter_partition_reassignments
 from broker.handlers.describe_topic_partitions import describe_topic_partitions
 from broker.handlers.metadata import metadata
+from broker.process.placement import worker_of
 from broker.requests.advertised_endpoints import nodes
-from broker.workers.placement import worker_of
 from metadata.create_topics import NewTopic
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (

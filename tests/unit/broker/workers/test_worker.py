@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from broker.coordinators.transaction.markers import Marker
+from broker.process.placement import worker_of
 from broker.workers.messages import (
     Mark,
     Open,
     Records,
     Stop,
 )
-from broker.workers.placement import worker_of
 from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
 from metadata.replica_placement import new_partition
@@ -143,7 +143,7 @@ def test_nobody_is_let_in_by_a_worker_that_goes_down(tmp_path: Path, monkeypatch
     async def life(owner: Owner) -> None:
         monkeypatch.setattr(owner.worker.server, "open", lambda _: pytest.fail("clients are let in"))
         hosted: Deferred[None] = Deferred()
-        monkeypatch.setattr(owner.worker.controller, "when_hosted", lambda: hosted)
+        monkeypatch.setattr(owner.worker.publisher, "when_published", lambda: hosted)
         owner.link.tell(Open())
         stopped = owner.link.ask(Stop())
         await done(stopped)

@@ -30,9 +30,9 @@ class Guarded(OneConnection):
 
     def __init__(self, directory: Path) -> None:
         self.authorizer = Authorizer()
-        controller = ControllerHarness().with_topics(NewTopic("t", 1, 1)).controller
-        self.topic_id = controller.image.topics_by_name["t"].topic_id
-        self.guard = Guard(self.authorizer, controller)
+        metadata = ControllerHarness().with_topics(NewTopic("t", 1, 1)).metadata
+        self.topic_id = metadata.image.topics_by_name["t"].topic_id
+        self.guard = Guard(self.authorizer, metadata)
         super().__init__(directory)
         self.broker.guard = self.server.dispatcher.guard = self.guard
         self.broker.topic(topic_id=self.topic_id)

@@ -12,7 +12,7 @@ from tests.support.controllers import ControllerHarness
 
 
 def view_of(harness: ControllerHarness) -> ClusterView:
-    return ClusterView(harness.controller, harness.config)
+    return ClusterView(harness.metadata, harness.controller, harness.config)
 
 
 def test_topics_are_seen_as_they_are_now() -> None:

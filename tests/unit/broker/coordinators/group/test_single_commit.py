@@ -28,7 +28,7 @@ VERSIONS = range(8, 11)
 def broker(tmp_path: Path) -> Iterator[TxnBroker]:
     broker = TxnBroker(tmp_path)
     broker.create("t", partitions=2)
-    broker.controller.ensure_topic(OFFSETS_TOPIC)
+    broker.topics.ensure(OFFSETS_TOPIC)
     broker.settle()
     yield broker
     broker.close()

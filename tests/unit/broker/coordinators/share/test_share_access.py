@@ -23,7 +23,7 @@ class Guarded(ShareBroker):
 
     def protect(self) -> None:
         self.authorizer = Authorizer()
-        self.guard = Guard(self.authorizer, self.controller)  # type: ignore[assignment]
+        self.guard = Guard(self.authorizer, self.metadata)  # type: ignore[assignment]
         for api in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             row = self.rows[api.key]
             protected = self.guard.protect(api, row.handler)

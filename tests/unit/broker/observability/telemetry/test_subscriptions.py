@@ -22,7 +22,7 @@ class Metrics:
     def __init__(self) -> None:
         self.harness = ControllerHarness()
         self.now_ms = 1_000_000
-        self.metrics = ClientMetrics(self.harness.config, self.harness.controller, lambda: self.now_ms)
+        self.metrics = ClientMetrics(self.harness.config, self.harness.metadata, lambda: self.now_ms)
 
     def alter(self, name: str, **settings: str | None) -> None:
         changes = {key.replace("_", "."): value for key, value in settings.items()}

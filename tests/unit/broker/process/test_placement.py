@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from broker.workers.placement import OWNER, worker_of
+from broker.process.placement import MAIN, worker_of
 from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 
 
@@ -26,7 +26,7 @@ def test_topics_of_one_partition_are_spread() -> None:
 
 @pytest.mark.parametrize("topic", sorted({*INTERNAL_TOPICS, CLUSTER_METADATA}))
 def test_what_the_coordinators_write_is_the_owners(topic: str) -> None:
-    assert {worker_of(topic, index, 3) for index in range(50)} == {OWNER}
+    assert {worker_of(topic, index, 3) for index in range(50)} == {MAIN}
 
 
 def test_the_places_are_those_of_former_versions() -> None:

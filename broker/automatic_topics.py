@@ -1,0 +1,56 @@
+"""Topics that exist because somebody uses them: internal topics, and those of auto.create.topics.enable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from broker.metadata_cache import MetadataCache
+from broker.metadata_publisher import MetadataPublisher
+from metadata.create_topics import NewTopicResult
+from metadata.decision import Admit, unlimited
+from runtime.deferred import Deferred
+
+
+class TopicCreator(Protocol):
+    """Creates topics by the rules for internal and automatic ones: the controller, or the way to it."""
+
+    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+        """Create topics. Failures are logged: no client asked. `admit` may refuse the partitions of each."""
+
+
+class AutomaticTopics:
+    """Creates the topics of which this process sees a first use.
+
+    Args:
+        when_published: resolves once all changes of the metadata so far can be relied on.
+    """
+
+    def __init__(
+        self,
+        cache: MetadataCache,
+        publisher: MetadataPublisher,
+        creator: TopicCreator,
+        when_published: Callable[[], Deferred[None]],
+    ) -> None:
+        self._cache = cache
+        self._publisher = publisher
+        self._creator = creator
+        self._when_published = when_published
+
+    def create(self, names: Iterable[str], admit: Admit = unlimited) -> None:
+        """Create topics; nobody waits for them. `admit` may refuse the partitions of each."""
+        self._creator.auto_create(names, admit)
+
+    def partition_count(self, name: str) -> int:
+        """Return the number of partitions of a topic, 0 until it exists and all of them are hosted."""
+        return self._publisher.partition_count(name)
+
+    def ensure(self, name: str) -> Deferred[bool]:
+        """Create a topic if it does not exist. Resolves to whether it exists then."""
+        image = self._cache.image
+        if image.topic(name) is None:
+            return self._creator.auto_create([name]).then(lambda _: image.topic(name) is not None)
+        if self._publisher.partition_count(name):
+            return Deferred.resolved(True)
+        return self._when_published().then(lambda _: True)
