@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.requests.dispatcher import Dispatcher
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -119,7 +120,7 @@ def log_of_commits(partitions: int) -> bytes:
 
 def load(data: bytes) -> None:
     """Replay a log into an empty shard."""
-    for _ in replay_batches(GroupShard(0, GroupSettings(), Timers()), data, 0):
+    for _ in replay_batches(GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers()), data, 0):
         pass
 
 

@@ -12,10 +12,7 @@ from __future__ import annotations
 from broker.coordinators.group.offset_fetch_answers import old_form, topic_error
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from coordinator.group.consumer.offsets import check_fetch
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
-from coordinator.group.refused import Refused
-from coordinator.group.streams import offsets as streams
 from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -53,18 +50,11 @@ def fetch_group(ctx: RequestContext, wanted: Struct, stable: bool) -> Struct:
     shard = ctx.broker.groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return group_error(wanted, shard, ctx.api_version)
-    consumers = shard.consumer(group_id)
-    if consumers is not None:
-        try:
-            check_fetch(consumers, wanted.member_id, wanted.member_epoch)
-        except Refused as refusal:
-            return group_error(wanted, refusal.code, ctx.api_version)
-    streaming = shard.streams(group_id)
-    if streaming is not None:
-        try:
-            streams.check_fetch(streaming, wanted.member_id, wanted.member_epoch)
-        except Refused as refusal:
-            return group_error(wanted, refusal.code, ctx.api_version)
+    group = shard.groups.get(group_id)
+    if group is not None:
+        code = shard.kinds.of(group).check_fetch(group, wanted.member_id, wanted.member_epoch)
+        if code is not ErrorCode.NONE:
+            return group_error(wanted, code, ctx.api_version)
     image = ctx.broker.controller.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if wanted.topics is None:

@@ -7,9 +7,8 @@ from collections.abc import Collection
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.state import GroupState
-from coordinator.group.expiry import group_tombstones, is_without_members
 from coordinator.group.records import OffsetRecord, StoredRecord
-from coordinator.group.shard import Group, GroupEffects, GroupShard
+from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams.group import StreamsGroupState
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -17,7 +16,6 @@ from protocol.messages.list_groups import ListedGroup
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
-CLASSIC = "classic"
 #: What Kafka calls states in filters where that is not the state in lower case. (So nobody who asks for "NotReady" as
 #: its own tool does finds any; as with Kafka.)
 FILTER_NAMES = {StreamsGroupState.NOT_READY.value: "not_ready"}
@@ -29,26 +27,17 @@ def list_groups(shard: GroupShard, states: Collection[str], types: Collection[st
     """The shard's groups. Filters are lower-case names; an empty one lets all pass, an unknown name none."""
     listed = []
     for group in shard.groups.values():
-        group_type, state = type_of(group), state_of(group)
+        group_type, state = group.group_type, str(group.state.value)
         if (not states or FILTER_NAMES.get(state, state.lower()) in states) and (not types or group_type in types):
-            protocol_type = group.protocol_type or "" if isinstance(group, ClassicGroup) else group_type
             listed.append(
                 ListedGroup(
-                    group_id=group.group_id, protocol_type=protocol_type, group_state=state, group_type=group_type
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=state,
+                    group_type=group_type,
                 )
             )
     return listed
-
-
-def type_of(group: Group) -> str:
-    """The group's protocol, as ListGroups names it."""
-    return CLASSIC if isinstance(group, ClassicGroup) else group.group_type
-
-
-def state_of(group: Group) -> str:
-    """The group's state, as clients see it."""
-    state: str = group.state.value
-    return state
 
 
 def describe_group(shard: GroupShard, group_id: str, api_version: int) -> Struct:
@@ -95,12 +84,12 @@ def delete_group(shard: GroupShard, group_id: str, effects: GroupEffects) -> Err
     group = shard.groups.get(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if not is_without_members(group):
+    if not group.is_empty:
         return ErrorCode.NON_EMPTY_GROUP
     records: list[StoredRecord] = [
         OffsetRecord(group_id, place.topic, place.partition, None) for place in shard.offsets.places(group_id)
     ]
-    effects.write(records + group_tombstones(group))
+    effects.write([*records, *group.tombstones()])
     return ErrorCode.NONE
 
 

@@ -14,13 +14,11 @@ An offset that a client gave a retention time of its own (OffsetCommit up to v4)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.state import GroupState
-from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
-from coordinator.group.records import CommittedOffset, GroupRecord, OffsetRecord, StoredRecord
-from coordinator.group.shard import Group, GroupShard
+from coordinator.group.group import Group
+from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
+from coordinator.group.shard import GroupShard
 
 
 def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecord]]:
@@ -36,7 +34,7 @@ def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecor
 def expired_in_topic(shard: GroupShard, group_id: str, topic: str, now_ms: int) -> list[StoredRecord]:
     """Tombstones for a group's expired offsets in a topic."""
     group = shard.groups.get(group_id)
-    since = None if group is None or not may_expire(group) else clock_start(group)
+    since = None if group is None or not group.expires else group.retention_start()
     if group is None or since is None or group.is_subscribed_to(topic):
         return []
     has_open_transactions = shard.offsets.has_open_transactions(group_id)
@@ -56,41 +54,18 @@ def expired_groups(shard: GroupShard) -> Iterator[list[StoredRecord]]:
     """
     for group_id in list(shard.groups):
         group = shard.groups.get(group_id)
-        yield group_tombstones(group) if group is not None and can_go(shard, group) else []
+        yield [*group.tombstones()] if group is not None and can_go(shard, group) else []
 
 
 def can_go(shard: GroupShard, group: Group) -> bool:
     """Whether a group is left with nothing: no members, no offsets, none on the way."""
     offsets = shard.offsets
     return (
-        may_expire(group)
-        and is_without_members(group)
+        group.expires
+        and group.is_empty
         and not offsets.of_group(group.group_id)
         and not offsets.has_open_transactions(group.group_id)
     )
-
-
-def may_expire(group: Group) -> bool:
-    """Share groups stay until someone deletes them."""
-    return isinstance(group, ClassicGroup) or group.group_type != "share"
-
-
-def clock_start(group: Group) -> Callable[[CommittedOffset], int] | None:
-    """From when on an offset's retention counts; None if the group's offsets do not expire now."""
-    if not isinstance(group, ClassicGroup):
-        return commit_time
-    if group.protocol_type is None:
-        return commit_time
-    if group.state is GroupState.EMPTY:
-        became_empty_ms = group.state_timestamp_ms
-        return commit_time if became_empty_ms is None else lambda _: became_empty_ms
-    knows_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
-    return commit_time if knows_topics and group.state is GroupState.STABLE else None
-
-
-def commit_time(committed: CommittedOffset) -> int:
-    """When the offset was committed."""
-    return committed.commit_timestamp_ms
 
 
 def is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
@@ -98,15 +73,3 @@ def is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention
     if committed.expire_timestamp_ms != -1:
         return now_ms >= committed.expire_timestamp_ms
     return now_ms - since_ms >= retention_ms
-
-
-def is_without_members(group: Group) -> bool:
-    """Whether nobody is in the group, or on the way in."""
-    return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else group.is_empty
-
-
-def group_tombstones(group: Group) -> list[StoredRecord]:
-    """Records that remove a group."""
-    if isinstance(group, ClassicGroup):
-        return [GroupRecord(group.group_id, None)]
-    return [*group.tombstones()]

@@ -12,15 +12,10 @@ from coordinator.clock import Now
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import extend_session
 from coordinator.group.classic.state import GroupState
-from coordinator.group.consumer import offsets as consumer
-from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.group import Group
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
-from coordinator.group.refused import Refused
-from coordinator.group.shard import Group, GroupEffects, GroupShard
-from coordinator.group.share.group import ShareGroup
-from coordinator.group.streams import offsets as streams
-from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.shard import GroupEffects, GroupShard
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
@@ -53,50 +48,19 @@ def check_commit(
     Errors: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND (v9+), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS;
     of consumer and streams groups STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
     """
-    group: Group | None = shard.groups.get(sender.group_id)
-    generation: int = sender.generation_id_or_member_epoch
-    member_id: str = sender.member_id
+    group = shard.groups.get(sender.group_id)
     if group is None:
-        if generation < 0:
+        if sender.generation_id_or_member_epoch < 0:
             return ErrorCode.NONE  # a simple group comes into being with its first offset
         if api_version >= FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
-    if isinstance(group, ClassicGroup):
-        return check_commit_of(group, generation, member_id, sender.group_instance_id)
-    try:
-        if isinstance(group, ConsumerGroup):
-            by_id = ((topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions)
-            consumer.check_commit(group, member_id, sender.group_instance_id, generation, api_version, by_id)
-        elif isinstance(group, StreamsGroup):
-            by_name = ((topic.name, each.partition_index) for topic in topics for each in topic.partitions)
-            streams.check_commit(group, member_id, generation, api_version, by_name)
-        else:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-    except Refused as refusal:
-        return refusal.code
-    return ErrorCode.NONE
+    return shard.kinds.of(group).check_commit(group, sender, topics, api_version)
 
 
 def is_current(shard: GroupShard, sender: Struct | SingleCommit, api_version: int) -> bool:
     """Whether the sender may commit whatever it names; of others it depends on that."""
     return check_commit(shard, sender, OF_NOBODY, api_version) is ErrorCode.NONE
-
-
-def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """Whether a classic group takes this commit."""
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return ErrorCode.NONE
-    if generation >= 0 or member_id or group_instance_id is not None:
-        code = group.check_member(member_id, group_instance_id)
-        if code is not ErrorCode.NONE:
-            return code
-        if generation != group.generation:
-            return ErrorCode.ILLEGAL_GENERATION
-    else:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    # The member knows the new generation but not yet its assignment: what it read belongs to the one before.
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
 
 
 def touch_member(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
@@ -216,11 +180,7 @@ def check_delete(group: Group | None) -> ErrorCode:
 
     A live group has to be one of consumers: of others nobody knows what they read.
     """
-    if group is None or isinstance(group, ShareGroup):
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-        return ErrorCode.NON_EMPTY_GROUP
-    return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
 
 
 def _as_long(number: int) -> int:

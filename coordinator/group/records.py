@@ -10,6 +10,7 @@ unknown types raise UnknownRecord.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
@@ -17,9 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from coordinator.group.consumer.records import ConsumerRecord
-from coordinator.group.share.records import ShareGroupRecord
-from coordinator.group.streams.records import StreamsRecord
+from coordinator.group.modern.record import ModernRecord
 from coordinator.shard import UnknownRecord
 from protocol.errors import ProtocolError
 from protocol.messages.coordinator import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
@@ -159,15 +158,16 @@ class GroupRecord(msgspec.Struct, frozen=True):
         return _GROUP_VALUE_PREFIX + GroupMetadataValue.encode(GROUP_METADATA_VERSION, value)
 
 
-StoredRecord: TypeAlias = OffsetRecord | GroupRecord | ConsumerRecord | StreamsRecord | ShareGroupRecord
-
-_MODERN: dict[int, type[ConsumerRecord] | type[StreamsRecord] | type[ShareGroupRecord]] = {
-    record_type: record for record in (ConsumerRecord, StreamsRecord, ShareGroupRecord) for record_type in record.kinds
-}
+StoredRecord: TypeAlias = OffsetRecord | GroupRecord | ModernRecord[object]
 
 
-def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
-    """The record of these bytes. Raises UnknownRecord; the log keeps such records, the coordinator goes on without."""
+def parse_record(
+    modern: Mapping[int, type[ModernRecord[object]]], key: bytes | None, value: bytes | None
+) -> StoredRecord:
+    """Parse a record of `__consumer_offsets`. `modern`: the classes of records of the newer groups, by record type.
+
+    Raises UnknownRecord. The log keeps such a record, and the coordinator ignores it.
+    """
     if key is None:
         raise UnknownRecord("a record without a key")
     try:
@@ -178,9 +178,9 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
             return _parse_offset(key, value)
         if record_type == GROUP_METADATA:
             return _parse_group(key, value)
-        modern = _MODERN.get(record_type)
-        if modern is not None:
-            return modern.parse(record_type, key, value)
+        record_class = modern.get(record_type)
+        if record_class is not None:
+            return record_class.parse(record_type, key, value)
     except (ProtocolError, LayoutError, UnicodeDecodeError) as error:
         raise UnknownRecord(f"key {key[:64]!r}: {error}") from error
     raise UnknownRecord(f"record type {record_type}")

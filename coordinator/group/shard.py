@@ -6,75 +6,154 @@ Refused: any change of what is stored but by `replay`, which serves records just
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.state import GroupState
 from coordinator.group.cluster import Cluster, NoTopics
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.records import ConsumerRecord
+from coordinator.group.group import Group
+from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.record import ModernRecord
 from coordinator.group.offsets import Offsets
 from coordinator.group.plain_commit import PlainCommit
-from coordinator.group.records import (
-    GroupMetadata,
-    GroupRecord,
-    OffsetRecord,
-    StoredRecord,
-    parse_record,
-)
+from coordinator.group.records import GroupMetadata, GroupRecord, OffsetRecord, StoredRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.skim import CommitSkim
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.records import StreamsRecord
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
-from protocol.messages.join_group import JOIN_GROUP
-from protocol.messages.sync_group import SYNC_GROUP
 from protocol.records.batch import NO_PRODUCER_ID
+from protocol.schema import Struct
+from protocol.shortcuts.single_commit import SingleCommit
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup | ShareGroup
 GroupEffects: TypeAlias = Effects[StoredRecord]
+G = TypeVar("G", bound=Group, covariant=True)
 
 
 class TimerKey(NamedTuple):
-    """A deadline, of a member's session or of
+    """A deadline of a group, or of one of its members. The group's kind names the kinds of deadlines it uses.
 
-    - a classic group: its join phase (`join`), its waiting for syncs (`sync`);
-    - a member of a consumer group: giving up partitions (`rebalance`), and where it speaks the classic protocol coming
-      back for what has changed (`join`) and for its assignment (`sync`);
-    - a consumer group: resolving its regular expressions (`regex`);
-    - a member of a streams group: giving up tasks (`rebalance`);
-    - a streams group: its first assignment (`delay`);
-    - a share group: having states begun at the share coordinator (`initialize`).
+    - `session`: the session of a member. All kinds of groups have it.
+    - `join`: the end of a classic group's join phase; or the time until which a consumer group's member of the classic
+      protocol has to join again.
+    - `sync`: the end of the wait for SyncGroup requests, of a classic group or of such a member.
+    - `rebalance`: the time until which a member has to give up partitions (consumer groups) or tasks (streams groups).
+    - `regex`: a consumer group's next resolution of its regular expressions.
+    - `delay`: a streams group's first assignment.
+    - `initialize`: a share group's request to the share coordinator, which initializes the states of partitions.
     """
 
-    kind: Literal["session", "join", "sync", "rebalance", "regex", "delay", "initialize"]
+    kind: str
     group_id: str
     member_id: str = ""
 
 
-#: Kinds of deadlines that a member of a consumer or streams group may have.
-MEMBER_DEADLINES: tuple[Literal["session", "rebalance", "join", "sync"], ...] = ("session", "rebalance", "join", "sync")
+def _nothing_parked(group: Group, now: Now, effects: GroupEffects) -> None:
+    """Do nothing: members of the newer protocols have no parked requests."""
 
 
-def is_unbacked(group: Group | None) -> bool:
-    """Whether no record says what kind of group it is: there is none, or one made for offsets that come before it."""
-    return group is None or (isinstance(group, ClassicGroup) and group.is_simple)
+def _may_fetch(group: Group, member_id: str | None, epoch: int) -> ErrorCode:
+    """Return NONE: anybody may fetch the offsets of the group."""
+    return ErrorCode.NONE
+
+
+@dataclass(frozen=True)
+class GroupKind(Generic[G]):
+    """A kind of group: its classes, its deadlines, and the functions by which shards serve its groups.
+
+    Attributes:
+        record_class: the class of the kind's records; None for classic groups, whose record has a layout of its own.
+        group_timers: kinds of deadlines that a group has.
+        member_timers: kinds of deadlines that a member has.
+        deadline: acts on a deadline of the group or of a member.
+        loaded: starts deadlines once a group is loaded.
+        commit: returns NONE, or why the sender of an OffsetCommit request may not commit for these topics.
+        fetch: returns NONE, or why the member of this id and epoch may not fetch offsets.
+        unloaded: answers parked requests when the shard is given up.
+    """
+
+    group_class: type[G]
+    record_class: type[ModernRecord[object]] | None
+    group_timers: tuple[str, ...]
+    member_timers: tuple[str, ...]
+    deadline: Callable[[GroupShard, G, TimerKey, Now, GroupEffects], None]
+    loaded: Callable[[GroupShard, G, Now, GroupEffects], None]
+    commit: Callable[[G, Struct | SingleCommit, Sequence[Struct], int], ErrorCode]
+    fetch: Callable[[G, str | None, int], ErrorCode] = _may_fetch
+    unloaded: Callable[[G, Now, GroupEffects], None] = _nothing_parked
+
+    def narrowed(self, group: Group) -> G:
+        """Return the group as one of this kind."""
+        assert isinstance(group, self.group_class)
+        return group
+
+    def on_deadline(self, shard: GroupShard, group: Group, key: TimerKey, now: Now, effects: GroupEffects) -> None:
+        """Act on a deadline of a group of this kind."""
+        self.deadline(shard, self.narrowed(group), key, now, effects)
+
+    def on_loaded(self, shard: GroupShard, group: Group, now: Now, effects: GroupEffects) -> None:
+        """Start the deadlines of a group of this kind."""
+        self.loaded(shard, self.narrowed(group), now, effects)
+
+    def on_unload(self, group: Group, now: Now, effects: GroupEffects) -> None:
+        """Answer the parked requests of a group of this kind."""
+        self.unloaded(self.narrowed(group), now, effects)
+
+    def check_commit(
+        self, group: Group, sender: Struct | SingleCommit, topics: Sequence[Struct], api_version: int
+    ) -> ErrorCode:
+        """Return NONE, or why the sender may not commit offsets to a group of this kind."""
+        return self.commit(self.narrowed(group), sender, topics, api_version)
+
+    def check_fetch(self, group: Group, member_id: str | None, epoch: int) -> ErrorCode:
+        """Return NONE, or why the member may not fetch offsets of a group of this kind."""
+        return self.fetch(self.narrowed(group), member_id, epoch)
+
+
+class GroupKinds:
+    """All kinds of groups, found by their groups and by their records."""
+
+    __slots__ = ("_by_group", "_group_classes", "parse")
+
+    def __init__(self, classic: GroupKind[ClassicGroup], modern: Iterable[GroupKind[ModernGroup]]) -> None:
+        modern = tuple(modern)
+        self._by_group: dict[type[Group], GroupKind[Group]] = {kind.group_class: kind for kind in (classic, *modern)}
+        records = [(kind.record_class, kind.group_class) for kind in modern if kind.record_class is not None]
+        self._group_classes: dict[type[ModernRecord[object]], type[ModernGroup]] = dict(records)
+        #: Parses the key and the value of a record. Raises UnknownRecord.
+        self.parse: Callable[[bytes | None, bytes | None], StoredRecord] = partial(
+            parse_record, {record_type: record for record, _ in records for record_type in record.kinds}
+        )
+
+    def of(self, group: Group) -> GroupKind[Group]:
+        """Return the kind of a group."""
+        return self._by_group[type(group)]
+
+    def group_class(self, record: ModernRecord[object]) -> type[ModernGroup]:
+        """Return the class of the group to which a record belongs."""
+        return self._group_classes[type(record)]
 
 
 class GroupShard:
     """Groups whose ids hash to one partition. `timers` may be shared with other shards: keys name the group."""
 
-    __slots__ = ("cluster", "groups", "offsets", "partition", "settings", "timers", "unknown_records")
+    __slots__ = ("cluster", "groups", "kinds", "offsets", "partition", "settings", "timers", "unknown_records")
 
     def __init__(
-        self, partition: int, settings: GroupSettings, timers: Timers[TimerKey], cluster: Cluster | None = None
+        self,
+        kinds: GroupKinds,
+        partition: int,
+        settings: GroupSettings,
+        timers: Timers[TimerKey],
+        cluster: Cluster | None = None,
     ) -> None:
+        self.kinds = kinds
         self.partition = partition
         self.cluster = cluster or NoTopics()
         self.settings = settings
@@ -109,8 +188,9 @@ class GroupShard:
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
-    #: The record of these bytes; raises UnknownRecord.
-    parse = staticmethod(parse_record)
+    def parse(self, key: bytes | None, value: bytes | None) -> StoredRecord:
+        """Parse a record of the log. Raises UnknownRecord; the log keeps such a record, and the shard ignores it."""
+        return self.kinds.parse(key, value)
 
     def skim(self, data: bytes) -> CommitSkim:
         """What takes in plain commits of a piece of the log."""
@@ -140,39 +220,33 @@ class GroupShard:
                 self._know(record.group_id)
             self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupRecord):
-            self.replay_group(record.group_id, record.metadata)
-        elif isinstance(record, ConsumerRecord):
-            self.replay_modern(record, ConsumerGroup)
-        elif isinstance(record, StreamsRecord):
-            self.replay_modern(record, StreamsGroup)
+            self._replay_classic(record.group_id, record.metadata)
         else:
-            self.replay_modern(record, ShareGroup)
+            self._replay_modern(record)
 
-    def replay_group(self, group_id: str, metadata: GroupMetadata | None) -> None:
-        """Take over a classic group's metadata, or remove the group."""
-        if metadata is None:
-            if not isinstance(self.groups.get(group_id), ShareGroup):
-                self._forget(group_id)
-            return
+    def _replay_classic(self, group_id: str, metadata: GroupMetadata | None) -> None:
         group = self.groups.get(group_id)
+        if metadata is None:
+            if group is not None and group.is_removed_with_classic:
+                self._remove(group)
+            return
         if not isinstance(group, ClassicGroup):
             group = self.groups[group_id] = ClassicGroup(group_id)
         group.replay(metadata)
 
-    def replay_modern(self, record: ModernRecord[Any], kind: type[ConsumerGroup | StreamsGroup | ShareGroup]) -> None:
-        """Keep or drop what a record says of a group of this kind, or the group with the record that it began with."""
-        group_id = record.group_id
-        group = self.groups.get(group_id)
-        if not isinstance(group, kind):
-            if record.content is None or not is_unbacked(group):
+    def _replay_modern(self, record: ModernRecord[object]) -> None:
+        group_class = self.kinds.group_class(record)
+        group = self.groups.get(record.group_id)
+        if not isinstance(group, group_class):
+            if record.content is None or not (group is None or group.is_simple):
                 return
-            group = self.groups[group_id] = kind(group_id)
-        group.replay(record)  # type: ignore[arg-type] # the kinds of the group and of its record go together
+            group = self.groups[record.group_id] = group_class(record.group_id)
+        group.replay(record)
         if record.content is None:
             if record.record_type == record.member_type:
-                self._forget_deadlines(group_id, record.item)
+                self._cancel_member_timers(group, record.item)
             elif record.record_type == record.group_type:
-                self._forget(group_id)
+                self._remove(group)
 
     def _know(self, group_id: str) -> None:
         """A group has an offset: its first makes it a simple group."""
@@ -183,47 +257,23 @@ class GroupShard:
         """A transaction's marker: its offsets take effect, or are forgotten."""
         self.offsets.replay_transaction_end(producer_id, committed)
 
-    def _forget(self, group_id: str) -> None:
-        group = self.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            del self.groups[group_id]
-            self.timers.cancel(TimerKey("join", group_id))
-            self.timers.cancel(TimerKey("sync", group_id))
-            for member_id in (*group.members, *group.pending_joins):
-                self.timers.cancel(TimerKey("session", group_id, member_id))
-        elif isinstance(group, ConsumerGroup):
-            del self.groups[group_id]
-            self.timers.cancel(TimerKey("regex", group_id))
-            for member_id in group.members:
-                self._forget_deadlines(group_id, member_id)
-        elif isinstance(group, ShareGroup):
-            del self.groups[group_id]
-            self.timers.cancel(TimerKey("initialize", group_id))
-            for member_id in group.members:
-                self._forget_deadlines(group_id, member_id)
-        elif isinstance(group, StreamsGroup):
-            del self.groups[group_id]
-            self.timers.cancel(TimerKey("delay", group_id))
-            for member_id in group.members:
-                self._forget_deadlines(group_id, member_id)
+    def _remove(self, group: Group) -> None:
+        """Remove a group with its deadlines."""
+        del self.groups[group.group_id]
+        for kind in self.kinds.of(group).group_timers:
+            self.timers.cancel(TimerKey(kind, group.group_id))
+        for member_id in group.ids_with_deadlines():
+            self._cancel_member_timers(group, member_id)
 
-    def _forget_deadlines(self, group_id: str, member_id: str) -> None:
-        for kind in MEMBER_DEADLINES:
-            self.timers.cancel(TimerKey(kind, group_id, member_id))
+    def _cancel_member_timers(self, group: Group, member_id: str) -> None:
+        for kind in self.kinds.of(group).member_timers:
+            self.timers.cancel(TimerKey(kind, group.group_id, member_id))
 
-    # -- coming and going -------------------------------------------------------------------------------------------
+    # -- unloading --------------------------------------------------------------------------------------------------
 
     def unload(self, now: Now, effects: GroupEffects) -> None:
-        """Give the shard up: parked requests are answered NOT_COORDINATOR, so that clients look elsewhere."""
-        code = ErrorCode.NOT_COORDINATOR
-        for group_id, group in list(self.groups.items()):
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    joined = group.park_join(member, None)
-                    effects.reply(joined, JOIN_GROUP.response(error_code=code, member_id=member.member_id))
-                    effects.reply(member.awaiting_sync, SYNC_GROUP.response(error_code=code))
-                    member.awaiting_sync = None
-                group.move_to(GroupState.DEAD, now.wall_ms)
-            self._forget(group_id)
-        self.groups.clear()
+        """Give the shard up: answer parked requests with NOT_COORDINATOR, and forget all groups and offsets."""
+        for group in list(self.groups.values()):
+            self.kinds.of(group).on_unload(group, now, effects)
+            self._remove(group)
         self.offsets = Offsets()

@@ -9,7 +9,6 @@ from coordinator.clock import Now
 from coordinator.group.offset_commit import check_commit, utf16_length
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard
-from coordinator.group.share.group import ShareGroup
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -32,8 +31,9 @@ def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
     """Whether the sender may commit: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    tells_nothing = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
-    if tells_nothing and not isinstance(shard.groups.get(request.group_id), ShareGroup):
+    is_anonymous = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
+    group = shard.groups.get(request.group_id)
+    if is_anonymous and (group is None or group.stores_offsets):
         return ErrorCode.NONE
     sender = OFFSET_COMMIT.request(
         group_id=request.group_id,

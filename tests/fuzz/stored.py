@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from coordinator.group.consumer.embedded import read_assignment, read_subscription
-from coordinator.group.records import parse_record as parse_group_record
+from coordinator.group.kinds import parse_record as parse_group_record
 from coordinator.shard import UnknownRecord
 from coordinator.share.records import parse_record as parse_share_record
 from coordinator.transaction.records import parse_record as parse_transaction_record

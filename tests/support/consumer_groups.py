@@ -10,6 +10,7 @@ from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, Str
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.heartbeat import heartbeat, stay
 from coordinator.group.deadlines import on_loaded
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
@@ -85,7 +86,7 @@ class ConsumerHarness(GroupHarness):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.shard = GroupShard(0, self.settings, self.timers, self.topics)
+        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
 
     def reloaded(self) -> ConsumerHarness:
         """A coordinator that starts with this one's log, at the same time."""

@@ -15,8 +15,9 @@ from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.expiry import expired_groups, expired_offsets
+from coordinator.group.kinds import GROUP_KINDS, parse_record
 from coordinator.group.offset_commit import check_commit, commit_offsets
-from coordinator.group.records import StoredRecord, parse_record
+from coordinator.group.records import StoredRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.shard import Producer
@@ -67,7 +68,7 @@ class GroupHarness:
 
     def __post_init__(self) -> None:
         self.timers: Timers[TimerKey] = Timers()
-        self.shard = GroupShard(0, self.settings, self.timers)
+        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers)
         self.notes: list[tuple[object, ...]] = []
         self._uuids = count(1)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from coordinator.group.cluster import ShareGroupConfig
 from coordinator.group.deadlines import on_deadline, on_loaded
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
@@ -41,7 +42,7 @@ class ShareHarness(GroupHarness):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.shard = GroupShard(0, self.settings, self.timers, self.topics)
+        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
 
     def reloaded(self) -> ShareHarness:
         """A coordinator that starts with this one's log, at the same time."""

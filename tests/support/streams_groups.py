@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.group.deadlines import on_loaded
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
@@ -130,7 +131,7 @@ class StreamsHarness(GroupHarness):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.shard = GroupShard(0, self.settings, self.timers, self.topics)
+        self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
         self.missing: Mapping[str, TopicInfo] = {}
 
     def reloaded(self) -> StreamsHarness:

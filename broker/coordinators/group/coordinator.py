@@ -21,6 +21,7 @@ from coordinator.effects import Effects
 from coordinator.group.admin import topic_deleted_records
 from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.expiry import expired_groups, expired_offsets
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import StoredRecord
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -96,7 +97,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         self.repeat(self._broker.config.get_int("offsets.retention.check.interval.ms"), self._expire)
 
     def new_shard(self, index: int) -> GroupShard:
-        return GroupShard(index, self.settings, self.timers, self.cluster)
+        return GroupShard(GROUP_KINDS, index, self.settings, self.timers, self.cluster)
 
     def on_loaded(self, shard: GroupShard, now: Now, effects: GroupEffects) -> None:
         on_loaded(shard, now, effects)

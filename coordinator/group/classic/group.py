@@ -8,18 +8,19 @@ only, as in Kafka: a coordinator that restarts has the last stable generation, a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from coordinator.effects import Waiter
 from coordinator.group.classic.member import NO_ASSIGNMENT, Member, MemberProtocol
 from coordinator.group.classic.state import LEGAL_FROM, GroupState, IllegalTransition
 from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from coordinator.group.records import GroupMetadata
+from coordinator.group.group import Group
+from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord
 from protocol.errors import ErrorCode
 from protocol.java_order import hash_order, java_hash
 
 
-class ClassicGroup:
+class ClassicGroup(Group):
     """A group of the classic protocol (JoinGroup, SyncGroup), or a *simple* one that only stores offsets.
 
     `state_timestamp_ms`: wall clock of the last change of state, None when a log from before v2 does not tell.
@@ -46,9 +47,11 @@ class ClassicGroup:
         "subscribed_topics",
     )
 
+    group_type = "classic"
+
     def __init__(self, group_id: str, now_ms: int | None = None) -> None:
         self.group_id = group_id
-        self.state = GroupState.EMPTY
+        self.state: GroupState = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.state_timestamp_ms = now_ms
         self.protocol_type: str | None = None
@@ -129,6 +132,30 @@ class ClassicGroup:
         """Whether the group only stores offsets: nobody has joined, or is about to."""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
 
+    @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    def retention_start(self) -> Callable[[CommittedOffset], int] | None:
+        """Return when an offset's retention starts, as `Group.retention_start`; expiry.py has the table of cases."""
+        if self.protocol_type is None:
+            return super().retention_start()
+        if self.state is GroupState.EMPTY:
+            became_empty_ms = self.state_timestamp_ms
+            return super().retention_start() if became_empty_ms is None else lambda _: became_empty_ms
+        knows_topics = self.uses_consumer_protocol and self.subscribed_topics is not None
+        return super().retention_start() if knows_topics and self.state is GroupState.STABLE else None
+
+    def check_offset_delete(self) -> ErrorCode:
+        """Return NONE or NON_EMPTY_GROUP: only members that are consumers say which topics they read."""
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def tombstones(self) -> list[GroupRecord]:
+        """Return the record that deletes the group."""
+        return [GroupRecord(self.group_id, None)]
+
     # -- members ----------------------------------------------------------------------------------------------------
 
     def add(self, member: Member, waiter: Waiter | None, protocol_type: str) -> None:
@@ -147,6 +174,9 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
         self._supported.update(protocol.name for protocol in member.protocols)
         self._awaiting_join_count += member.awaiting_join is not None
+
+    def ids_with_deadlines(self) -> Iterable[str]:
+        return [*self.members, *self.pending_joins]
 
     def remove(self, member_id: str) -> None:
         """Forget a member or a pending one; the leader's place goes to any other member."""

@@ -18,12 +18,11 @@ from coordinator.group.classic.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.group import Group
 from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
 from coordinator.group.refused import Refused
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.share.group import ShareGroup
-from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 
@@ -46,7 +45,7 @@ def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -
             classic_members.join(shard, group, join, now, effects)
         except Refused as refusal:
             effects.reply(join.waiter, join_error(refusal.code, UNKNOWN_MEMBER_ID))
-    elif isinstance(group, ShareGroup | StreamsGroup) and not group.may_become_classic:
+    elif group is not None and not group.may_become_classic:
         effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
     elif join.member_id != UNKNOWN_MEMBER_ID:
         effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_MEMBER_ID, join.member_id))
@@ -56,7 +55,7 @@ def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -
 
 def create_and_join(
     shard: GroupShard,
-    replaced: ConsumerGroup | StreamsGroup | ShareGroup | None,
+    replaced: Group | None,
     join: Join,
     now: Now,
     effects: GroupEffects,

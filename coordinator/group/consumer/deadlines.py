@@ -27,7 +27,7 @@ def on_deadline(shard: GroupShard, group: ConsumerGroup, key: TimerKey, now: Now
             fence(shard, group, key, "it has not given its partitions up within its rebalance timeout", now, effects)
 
 
-def on_loaded(shard: GroupShard, group: ConsumerGroup, now: Now) -> None:
+def on_loaded(shard: GroupShard, group: ConsumerGroup, now: Now, effects: GroupEffects) -> None:
     """Start the deadlines of all members that the log has, and the time until its expressions are looked at anew."""
     group.resolved_tick_ms = now.tick_ms
     draft = Draft(shard, group, now)

@@ -17,7 +17,8 @@ from coordinator.group.assignors.spec import Target
 from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.member import NOTHING, ConsumerMember
 from coordinator.group.consumer.records import ConsumerRecord, Current, ResolvedRegex
-from coordinator.group.modern.record import GroupEpoch, TargetEpoch
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.record import GroupEpoch, ModernRecord, TargetEpoch
 from protocol.java_order import hash_order, java_hash
 
 #: Where a new group begins; its first members bump it.
@@ -65,7 +66,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return all(count == 1 for count in self.by_regex.values())
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup):
     """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
 
     `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
@@ -91,7 +92,7 @@ class ConsumerGroup:
         "targets",
     )
 
-    group_type = protocol_type = "consumer"
+    group_type = "consumer"
 
     def __init__(self, group_id: str, records: Iterable[ConsumerRecord] = ()) -> None:
         self.group_id = group_id
@@ -113,10 +114,6 @@ class ConsumerGroup:
             self.replay(record)
 
     # -- what it is in ----------------------------------------------------------------------------------------------
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -208,7 +205,7 @@ class ConsumerGroup:
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
-    def replay(self, record: ConsumerRecord) -> None:
+    def replay(self, record: ModernRecord[object]) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
         content, item = record.content, record.item
         if record.record_type == stored.PARTITION_METADATA:

@@ -18,7 +18,7 @@ from protocol.schema import Message, Struct, StructType
 _PREFIX = Layout(">h")
 _VALUE_VERSION = 0
 
-C = TypeVar("C")
+C = TypeVar("C", covariant=True)
 
 
 class Kind(NamedTuple):

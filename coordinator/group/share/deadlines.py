@@ -18,7 +18,7 @@ def on_deadline(shard: GroupShard, group: ShareGroup, key: TimerKey, now: Now, e
         fence(shard, group, key, now, effects)
 
 
-def on_loaded(shard: GroupShard, group: ShareGroup, now: Now) -> None:
+def on_loaded(shard: GroupShard, group: ShareGroup, now: Now, effects: GroupEffects) -> None:
     """Start the sessions of all members that the log has, and go on with what was on the way."""
     draft = Draft(shard, group, now)
     for member_id in group.members:

@@ -13,7 +13,8 @@ from enum import Enum
 from msgspec.structs import replace
 
 from coordinator.group.assignors.spec import Target
-from coordinator.group.modern.record import GroupEpoch, TargetEpoch
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.record import GroupEpoch, ModernRecord, TargetEpoch
 from coordinator.group.share import records as stored
 from coordinator.group.share.member import NOTHING, ShareMember
 from coordinator.group.share.records import Current, ShareGroupRecord, States
@@ -29,7 +30,7 @@ class ShareGroupState(Enum):
     STABLE = "Stable"
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup):
     """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
 
     `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
@@ -52,9 +53,10 @@ class ShareGroup:
         "targets",
     )
 
-    group_type = protocol_type = "share"
-    #: A share group stays one until it is deleted.
-    may_become_classic = False
+    group_type = "share"
+    stores_offsets = False
+    expires = False
+    is_removed_with_classic = False
 
     def __init__(self, group_id: str, records: Iterable[ShareGroupRecord] = ()) -> None:
         self.group_id = group_id
@@ -74,8 +76,8 @@ class ShareGroup:
             self.replay(record)
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
+    def may_become_classic(self) -> bool:
+        return False
 
     @property
     def state(self) -> ShareGroupState:
@@ -104,7 +106,7 @@ class ShareGroup:
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
-    def replay(self, record: ShareGroupRecord) -> None:
+    def replay(self, record: ModernRecord[object]) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
         self.revision += 1
         content, member_id = record.content, record.item

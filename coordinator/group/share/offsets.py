@@ -4,7 +4,7 @@ before, or after, what the share coordinator is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from coordinator.group.records import StoredRecord
 from coordinator.group.refused import Refused
@@ -14,6 +14,8 @@ from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.records import TopicStates, group_record, states_record
 from coordinator.group.share.states import to_delete, with_initializing, without
 from protocol.errors import ErrorCode
+from protocol.schema import Struct
+from protocol.shortcuts.single_commit import SingleCommit
 
 
 def alter(shard: GroupShard, group_id: str, topics: Mapping[bytes, TopicStates], effects: GroupEffects) -> None:
@@ -42,6 +44,13 @@ def begin_delete(shard: GroupShard, group_id: str, topic_ids: Collection[bytes],
 def finish_delete(group: ShareGroup, topic_ids: Collection[bytes], effects: GroupEffects) -> None:
     """They are gone."""
     effects.write([states_record(group.group_id, without(group.states, topic_ids))])
+
+
+def check_commit(
+    group: ShareGroup, sender: Struct | SingleCommit, topics: Sequence[Struct], api_version: int
+) -> ErrorCode:
+    """Return GROUP_ID_NOT_FOUND: members of share groups acknowledge records, and commit no offsets."""
+    return ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def check_empty(group: ShareGroup) -> None:

@@ -23,7 +23,7 @@ def on_deadline(shard: GroupShard, group: StreamsGroup, key: TimerKey, now: Now,
             fence(shard, group, key, "it has not given its tasks up within its rebalance timeout", now, effects)
 
 
-def on_loaded(shard: GroupShard, group: StreamsGroup, now: Now) -> None:
+def on_loaded(shard: GroupShard, group: StreamsGroup, now: Now, effects: GroupEffects) -> None:
     """Start the deadlines of all members that the log has."""
     draft = Draft(shard, group, now)
     for member in group.members.values():

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from coordinator.group.modern.record import TargetEpoch
+from coordinator.group.modern.group import ModernGroup
+from coordinator.group.modern.record import ModernRecord, TargetEpoch
 from coordinator.group.streams import records as stored
 from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.member import StreamsMember
@@ -57,7 +58,7 @@ class Soft(msgspec.Struct):
     endpoints: dict[str, Struct] = field(default_factory=dict)
 
 
-class StreamsGroup:
+class StreamsGroup(ModernGroup):
     """The group. `targets` are those of `target_epoch`; a member without one has nothing to get."""
 
     __slots__ = (
@@ -77,7 +78,7 @@ class StreamsGroup:
         "validated_topology_epoch",
     )
 
-    group_type = protocol_type = "streams"
+    group_type = "streams"
 
     def __init__(self, group_id: str, records: Iterable[StreamsRecord] = ()) -> None:
         self.group_id = group_id
@@ -99,15 +100,6 @@ class StreamsGroup:
             self.replay(record)
 
     # -- what it is in ----------------------------------------------------------------------------------------------
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
-    def may_become_classic(self) -> bool:
-        """Whether a classic member may take the id over."""
-        return self.is_empty
 
     @property
     def state(self) -> StreamsGroupState:
@@ -146,7 +138,7 @@ class StreamsGroup:
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
-    def replay(self, record: StreamsRecord) -> None:
+    def replay(self, record: ModernRecord[object]) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
         content, member_id = record.content, record.item
         if record.record_type == stored.MEMBER:

@@ -12,6 +12,7 @@ import pytest
 
 from broker.coordinators.group.coordinator import OFFSETS_TOPIC
 from broker.coordinators.shard_log import ShardLog
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -36,7 +37,7 @@ LIMIT = 10 * COMMITS
 def opened(broker: DataBroker, partition: int = 0) -> ShardLog[GroupShard, StoredRecord]:
     found = broker.partitions.get(OFFSETS_TOPIC, partition)
     assert found is not None
-    return ShardLog(found, GroupShard(partition, GroupSettings(), Timers()), broker.clock, 0, "group")
+    return ShardLog(found, GroupShard(GROUP_KINDS, partition, GroupSettings(), Timers()), broker.clock, 0, "group")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from coordinator.group.admin import delete_group
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.state import GroupState
-from coordinator.group.records import parse_record
+from coordinator.group.kinds import GROUP_KINDS, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard, TimerKey
 from coordinator.timers import Timers
@@ -168,7 +168,7 @@ class Groups(RuleBasedStateMachine):
     @invariant()
     def what_is_stored_comes_back(self):
         """State after live traffic == state after replaying its records."""
-        again = GroupShard(0, self.h.settings, Timers())
+        again = GroupShard(GROUP_KINDS, 0, self.h.settings, Timers())
         for offset, (key, value) in enumerate(self.h.log):
             again.replay(parse_record(key, value), offset)
         assert set(again.groups) == set(self.h.shard.groups)

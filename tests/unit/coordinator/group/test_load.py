@@ -9,7 +9,8 @@ import pytest
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
-from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord, parse_record
+from coordinator.group.kinds import GROUP_KINDS, parse_record
+from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.group import ShareGroup
@@ -26,7 +27,7 @@ DECODED = (DIRECTORY / "__consumer_offsets-0.decoded.txt").read_text().splitline
 
 
 def new_shard() -> GroupShard:
-    return GroupShard(0, GroupSettings(), Timers())
+    return GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
 
 
 def loaded(data=LOG, from_offset=0) -> GroupShard:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets
 from coordinator.group.offsets import Place
 from coordinator.group.records import CommittedOffset, OffsetRecord
@@ -19,7 +20,7 @@ TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 
 @pytest.fixture
 def shard() -> GroupShard:
-    return GroupShard(0, GroupSettings(), Timers())
+    return GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
 
 
 def put(shard, offset, *, at, producer_id=-1, topic="t", partition=0, topic_id=bytes(16)):
@@ -129,7 +130,7 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=30))
 def test_each_partition_has_its_latest_record_that_counts(steps):
     """A model that keeps of every record where it stands, whether or not there are transactions."""
-    shard = GroupShard(0, GroupSettings(), Timers())
+    shard = GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
     stands, pending = {}, {}
     for at, (kind, *what) in enumerate(steps):
         if kind == "put":

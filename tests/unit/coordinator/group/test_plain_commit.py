@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.plain_commit import MOST_RECORDS, PlainCommit, TopicCommit
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
@@ -38,7 +39,7 @@ def test_packed_records_are_what_a_builder_makes(commit: PlainCommit) -> None:
 
 
 def shard_with(groups: list[str]) -> GroupShard:
-    shard = GroupShard(0, GroupSettings(), Timers())
+    shard = GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
     for group_id in groups:
         pending = OffsetRecord(group_id, "open", 0, CommittedOffset(1, -1, "", 5))
         shard.replay(pending, 3, producer_id=7)

@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.group.records import (
-    CommittedOffset,
-    GroupMetadata,
-    GroupRecord,
-    MemberMetadata,
-    OffsetRecord,
-    parse_record,
-)
+from coordinator.group.kinds import parse_record
+from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata, OffsetRecord
 from coordinator.shard import UnknownRecord
 from protocol.errors import ProtocolError
 from protocol.messages.coordinator import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord, StoredRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
@@ -35,7 +36,7 @@ class OpeningShard(GroupShard):
 
 def loaded(kind: type[GroupShard], data: bytes, piece_bytes: int = 1 << 20) -> dict[str, Any]:
     """All that is known after a log was read in such pieces, in its order."""
-    shard, told, problem = kind(0, GroupSettings(), Timers()), [], ""
+    shard, told, problem = kind(GROUP_KINDS, 0, GroupSettings(), Timers()), [], ""
     position = offset = 0
     while not problem:
         end, piece = 0, data[position : position + piece_bytes]
@@ -84,7 +85,7 @@ def batch(
 def opened(data: bytes, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many records are opened when this is loaded."""
     parse, calls = GroupShard.parse, []
-    monkeypatch.setattr(GroupShard, "parse", staticmethod(lambda key, value: (calls.append(key), parse(key, value))[1]))
+    monkeypatch.setattr(GroupShard, "parse", lambda shard, key, value: (calls.append(key), parse(shard, key, value))[1])
     loaded(GroupShard, data)
     monkeypatch.undo()
     return len(calls)
@@ -142,7 +143,7 @@ def test_piece_is_taken_in_from_where_it_is_to_begin():
 
 
 def test_what_was_skimmed_is_replayed_before_there_is_much_of_it():
-    shard = GroupShard(0, GroupSettings(), Timers())
+    shard = GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
     log = b"".join(batch(at * 100, commits("g", "t", range(at * 100, at * 100 + 100))) for at in range(10))
     known = [len(shard.offsets.of_group("g").get("t", ())) for _ in replay_batches(shard, log, 0)]
     assert known == [0] * 5 + [600] * 4 + [600]

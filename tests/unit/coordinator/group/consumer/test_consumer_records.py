@@ -19,7 +19,7 @@ from coordinator.group.consumer.records import (
     member_record,
     regex_record,
 )
-from coordinator.group.records import parse_record
+from coordinator.group.kinds import parse_record
 from coordinator.shard import UnknownRecord
 from protocol.messages.coordinator import consumer_group as messages
 from protocol.records.record import Record, iter_records

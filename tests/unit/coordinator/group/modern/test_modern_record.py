@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.group.consumer.records import ConsumerRecord
-from coordinator.group.records import parse_record
+from coordinator.group.kinds import parse_record
 from coordinator.group.share.records import ShareGroupRecord
 from coordinator.group.streams.records import StreamsRecord
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator.group.admin import delete_group
 from coordinator.group.cluster import ShareGroupConfig
-from coordinator.group.records import parse_record
+from coordinator.group.kinds import parse_record
 from coordinator.group.refused import Refused
 from coordinator.group.settings import GroupSettings, ShareSettings
 from coordinator.group.shard import TimerKey

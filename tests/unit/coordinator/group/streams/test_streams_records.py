@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group.records import parse_record
+from coordinator.group.kinds import parse_record
 from coordinator.group.streams import records as stored
 from coordinator.group.streams.group import StreamsGroup, StreamsGroupState
 from coordinator.group.streams.member import Endpoint, MemberState, StreamsMember
