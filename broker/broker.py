@@ -1,7 +1,7 @@
-"""Broker: what each process of a broker has, and how it comes up and goes down.
+"""Broker: what each process of a broker has, and how it starts and stops.
 
-What handlers reach through `ctx.broker` are its attributes. The process that was started is an `Owner`, and has all of
-them; the others, where there are several, are `Worker`s (broker/workers).
+The process that a user starts is a `MainProcess`, and has all attributes; with num.workers above 1 the others are
+`Worker`s (broker/workers).
 
 Up: ports bound (so that a port that is taken stops the start before any file is touched), the node's data opened, the
 rooms that stand on it made, clients let in. Down: nobody new, last answers, everything on disk, directories marked
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.startup.node import Node
     from broker.workers.remote import RemoteTransactionCoordinator
-    from broker.workers.supervisor import Crew
+    from broker.workers.supervisor import WorkerSupervisor
     from controller.controller import Controller
     from controller.metadata_retention import MetadataRetention
     from controller.quorum import MetadataQuorum
@@ -96,7 +96,7 @@ class Broker(ABC):
     `start` sets the attributes that stand on the node's data: those that are declared here.
     """
 
-    number = 0  # among the workers: 0 is the owner
+    number = 0  # among the workers: 0 is the main process
     logs: LogManager
     directory_ids: Mapping[str, bytes]
     missing: Missing
@@ -116,7 +116,7 @@ class Broker(ABC):
     share_states: ShareCoordinator
     share_partitions: SharePartitions
 
-    # Of the owner alone: what workers serve has no need of them.
+    # Of the main process alone: what workers serve does not need them.
     delegation_tokens: DelegationTokens
     client_metrics: ClientMetrics
     metadata_retention: MetadataRetention
@@ -154,7 +154,7 @@ class Broker(ABC):
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
         #: The other workers, and the ports of all by listener, where there are several.
-        self.crew: Crew | None = None
+        self.supervisor: WorkerSupervisor | None = None
         self.ports: Mapping[str, tuple[int, ...]] = {}
         #: The transaction coordinator, where another process has it: then there are no `transactions` here.
         self.remote_transactions: RemoteTransactionCoordinator | None = None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from broker.broker import Broker, CannotStart, StartInterrupted
-from broker.main_process import Owner
+from broker.main_process import MainProcess
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
 from broker.process.service_manager import ServiceManager
@@ -155,11 +155,11 @@ class _Run:
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
 
-    def _new_broker(self) -> Owner:
+    def _new_broker(self) -> MainProcess:
         control = self._control
         if control is None:
-            return Owner(self._config, self._loop, on_fatal=self._on_fatal)
-        return Owner(
+            return MainProcess(self._config, self._loop, on_fatal=self._on_fatal)
+        return MainProcess(
             self._config,
             self._loop,
             clock=control.clock,

@@ -1,6 +1,6 @@
-"""Owner: the process of a broker that was started. It decides: metadata, coordinators; the console is its business.
+"""The process that a user starts: it has the controller and the coordinators, and runs the web console.
 
-Where there are several workers it is the one with number 0, and has the crew of the others.
+With several workers it is number 0, and supervises the others.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from broker.console.process import Console
 
 
-class Owner(Broker):
+class MainProcess(Broker):
     """The process with number 0. `on_fatal(reason)` is called when nothing is left that could be served."""
 
     def __init__(
@@ -62,15 +62,15 @@ class Owner(Broker):
     @property
     def addresses(self) -> list[str]:
         """Where it listens, for people."""
-        others = self.crew.listeners if self.crew is not None else ()
+        others = self.supervisor.listeners if self.supervisor is not None else ()
         return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
 
     # -- up ------------------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Have a start that waits for other workers raise StartInterrupted; nothing where none is waited for."""
-        if self.crew is not None:
-            self.crew.interrupt()
+        if self.supervisor is not None:
+            self.supervisor.interrupt()
 
     def _bind(self) -> list[Listener]:
         """Take the ports, of all workers."""
@@ -85,11 +85,11 @@ class Owner(Broker):
                 for listener in chain(listeners, *others):
                     listener.close()
                 raise
-            from broker.workers.supervisor import Crew  # with one worker nothing of it is needed
+            from broker.workers.supervisor import WorkerSupervisor  # with one worker nothing of it is needed
 
             alike = zip(listeners, *others, strict=True)
             self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
-            self.crew = Crew(self, others)
+            self.supervisor = WorkerSupervisor(self, others)
         return listeners
 
     def _open_node(self) -> Node:
@@ -148,9 +148,9 @@ class Owner(Broker):
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")
         self._start_data()
-        if self.crew is not None:
+        if self.supervisor is not None:
             assert self._node is not None
-            await self.crew.start(self._node.deleted_topics)
+            await self.supervisor.start(self._node.deleted_topics)
         self.share_states.start()
         self.groups.start()
         self.transactions.start()
@@ -158,13 +158,13 @@ class Owner(Broker):
         await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
-        if self.crew is not None:
-            self.crew.queue(self.server.backlog)
+        if self.supervisor is not None:
+            self.supervisor.queue(self.server.backlog)
         self.lazy_imports.start()
         self.server.open(listeners)
         self.opening.start()
-        if self.crew is not None:
-            self.crew.open()
+        if self.supervisor is not None:
+            self.supervisor.open()
         if self.console is not None:
             self.console.start(self)
 
@@ -176,9 +176,9 @@ class Owner(Broker):
         return synced
 
     async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
-        if self.crew is not None:
-            self.crew.close()
-        await super()._abandon(listeners, mark_clean=mark_clean and self.crew is None)
+        if self.supervisor is not None:
+            self.supervisor.close()
+        await super()._abandon(listeners, mark_clean=mark_clean and self.supervisor is None)
 
     # -- down ----------------------------------------------------------------------------------------------------------
 
@@ -187,15 +187,15 @@ class Owner(Broker):
         if self.console is not None:
             self.console.end()
         self._let_nobody_in()
-        crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
+        workers = self.loop.create_task(self.supervisor.stop()) if self.supervisor is not None else None
         self.transactions.stop()
         self.groups.stop()
         self.share_states.stop()
         await self._give_last_answers()
         are_clean = True
-        if self.crew is not None and crew is not None:
-            are_clean = await crew
-            self.crew.close()
+        if self.supervisor is not None and workers is not None:
+            are_clean = await workers
+            self.supervisor.close()
         await self._close(mark_clean=are_clean)
 
     def _close_pools(self) -> None:
@@ -212,8 +212,8 @@ class Owner(Broker):
             self.share_states.partition_lost(partition)
             self.transactions.partition_lost(partition)
         self._report_failure(directory)
-        if self.crew is not None:
-            self.crew.tell_failure(directory)
+        if self.supervisor is not None:
+            self.supervisor.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
 

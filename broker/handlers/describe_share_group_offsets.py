@@ -112,8 +112,8 @@ def describe_partition(
 def end_offset(ctx: RequestContext, name: str, index: int) -> Deferred[int]:
     """The high watermark of a partition, which another worker may have."""
     broker = ctx.broker
-    if broker.crew is not None and broker.partitions.is_elsewhere(name, index):
-        return broker.crew.end_offset(name, index)
+    if broker.supervisor is not None and broker.partitions.is_elsewhere(name, index):
+        return broker.supervisor.end_offset(name, index)
     found: Deferred[int] = Deferred()
     partition = broker.partitions.get(name, index)
     try:

@@ -10,10 +10,10 @@ from config.listeners import WILDCARDS
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.main_process import Owner
+    from broker.main_process import MainProcess
 
 
-def announcement(broker: Owner) -> str:
+def announcement(broker: MainProcess) -> str:
     """A line such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners":
     {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at. "metrics" and
     "console" are where these are, if they are.

@@ -1,4 +1,4 @@
-"""A member of the crew: one worker, restarted when it dies, and what it asks of the owner."""
+"""One worker as the main process sees it: restarted when it dies, served when it asks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LONGEST_STOP_S = 120.0
 SOUND_AFTER_S = 60.0
 
 
-class Member:
+class WorkerHandle:
     """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
 
     def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener]) -> None:

@@ -1,4 +1,4 @@
-"""The process of a worker: `python -I .../broker/cores/process.py PARENT_PID HANDLE PATH...` (`command`).
+"""The process of a worker: `python -I .../broker/workers/process.py PARENT_PID HANDLE PATH...` (`command`).
 
 HANDLE is its end of the link, on which the owner says what to begin with; PATH... is the owner's own sys.path, so that
 both run the same code. It ignores the signals that people send to groups of processes, as the owner says when to stop,

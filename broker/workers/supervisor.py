@@ -1,4 +1,4 @@
-"""The crew: the other workers, as the owner sees them (docs/decisions/more-than-one-core.md).
+"""Supervises the other workers, in the main process (docs/decisions/more-than-one-core.md).
 
 All of it belongs to the event loop's thread.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from broker.broker import StartInterrupted
 from broker.coordinators.transaction.markers import Marker
 from broker.process.placement import worker_of
-from broker.workers.handle import Member
+from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
     DirectoryFailed,
@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 _SOON_MS = 1_000
 
 
-class Crew:
+class WorkerSupervisor:
     """Workers 1 to num.workers - 1.
 
     Args:
-        listeners: bound for each of them; closed with the crew.
+        listeners: bound for each of them; `close` closes them.
     """
 
     def __init__(self, broker: Broker, listeners: Sequence[Sequence[Listener]]) -> None:
@@ -59,17 +59,17 @@ class Crew:
         self.known_ends: dict[TopicPartition, int] = {}
         #: By worker: the last of its answers, or the one that is still to come.
         self._learning: dict[int, Deferred[dict[TopicPartition, int]]] = {}
-        self._members = [Member(broker, number, each) for number, each in enumerate(listeners, 1)]
+        self._workers = [WorkerHandle(broker, number, each) for number, each in enumerate(listeners, 1)]
 
     @property
     def serving(self) -> int:
         """How many of them let clients in."""
-        return sum(each.is_serving for each in self._members)
+        return sum(each.is_serving for each in self._workers)
 
     @property
     def restarts(self) -> int:
         """How often one of them has died and was started again."""
-        return sum(each.restarts for each in self._members)
+        return sum(each.restarts for each in self._workers)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -87,12 +87,12 @@ class Crew:
         controller.followers = self
         self._broker.metadata.on_topic_deleted(self._on_topic_deleted)
         logs.subscribe(self._tell_log_levels)
-        await asyncio.gather(*(each.start(deleted_topics) for each in self._members))
+        await asyncio.gather(*(each.start(deleted_topics) for each in self._workers))
 
     def interrupt(self) -> None:
         """Have a start, under way or to come, raise StartInterrupted."""
         self._interrupted = True
-        for each in self._members:
+        for each in self._workers:
             each.interrupt()
 
     def queue(self, backlog: int) -> None:
@@ -102,17 +102,17 @@ class Crew:
 
     def open(self) -> None:
         """Have them let clients in."""
-        for each in self._members:
+        for each in self._workers:
             each.open()
 
     async def stop(self) -> bool:
         """Have them go down in good order; whether all did, with all of their logs on the disk."""
-        return all(await asyncio.gather(*(each.stop() for each in self._members)))
+        return all(await asyncio.gather(*(each.stop() for each in self._workers)))
 
     def close(self) -> None:
         """End those that are still there, at once, and close their listeners."""
         logs.unsubscribe(self._tell_log_levels)
-        for each in self._members:
+        for each in self._workers:
             each.kill()
         for listener in self.listeners:
             listener.close()
@@ -123,26 +123,26 @@ class Crew:
         """Tell them of a batch of the metadata log. Never raises: what is in the log goes on, with or without them."""
         try:
             message = Records(self._broker.controller.last_offset, tuple(map(encode_record, records)))
-            for each in self._members:
+            for each in self._workers:
                 each.follow(message)
         except Exception:
             log.exception("Workers cannot be told what has changed: they are ended, and begin anew with all of it")
-            for each in self._members:
+            for each in self._workers:
                 each.begin_anew()
 
     def when_caught_up(self) -> Deferred[None]:
         """Resolves once all have carried out what they were told, or have ended: then they begin with all of it."""
-        return settled([each.when_caught_up() for each in self._members])
+        return settled([each.when_caught_up() for each in self._workers])
 
     def _on_topic_deleted(self, topic: TopicImage) -> None:
-        for each in self._members:
+        for each in self._workers:
             each.note_deleted(topic.topic_id)
 
     # -- logging -------------------------------------------------------------------------------------------------------
 
     def _tell_log_levels(self) -> None:
         message = LogLevels(logs.own_levels())
-        for each in self._members:
+        for each in self._workers:
             each.tell(message)
 
     # -- partitions ----------------------------------------------------------------------------------------------------
@@ -150,12 +150,12 @@ class Crew:
     def mark(self, marker: Marker, topic: str, partition: int) -> Deferred[ErrorCode]:
         """Have a marker written. As `append_marker`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
         worker = worker_of(topic, partition, self._broker.config.num_workers)
-        return self._members[worker - 1].mark(Mark(marker, topic, partition))
+        return self._workers[worker - 1].mark(Mark(marker, topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """The high watermark of a partition that one of them has. Fails where it does not answer soon, or is away."""
         worker = worker_of(topic, partition, self._broker.config.num_workers)
-        asked: Deferred[int] = self._members[worker - 1].ask(EndOffset(topic, partition))
+        asked: Deferred[int] = self._workers[worker - 1].ask(EndOffset(topic, partition))
         found: Deferred[int] = Deferred()
 
         def pass_on(done: Deferred[int]) -> None:
@@ -191,7 +191,7 @@ class Crew:
         for worker, some in by_worker.items():
             # One that has not answered the last time is not asked again: what is not heard would pile up.
             if worker and (worker not in self._learning or self._learning[worker].done):
-                self._learning[worker] = self._members[worker - 1].ask(KnownEnds(tuple(some)))
+                self._learning[worker] = self._workers[worker - 1].ask(KnownEnds(tuple(some)))
         asked = [self._learning[worker] for worker in by_worker if worker]
         for each in asked:
             each.add_done_callback(note)
@@ -203,11 +203,11 @@ class Crew:
     def forget_shares(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None) -> None:
         """The states of share-partitions are not what they were."""
         message = ForgetShares(group_id, topic_id, None if partitions is None else frozenset(partitions))
-        for each in self._members:
+        for each in self._workers:
             each.tell(message)
 
     def tell_failure(self, directory: LogDirectory) -> None:
         """A log directory does not work."""
         message = DirectoryFailed(directory.path, directory.failure or "")
-        for each in self._members:
+        for each in self._workers:
             each.tell(message)

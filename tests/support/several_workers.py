@@ -52,7 +52,7 @@ class WorkersBroker(OurBroker):
     def worker_ids(self) -> list[int]:
         """The processes of the other workers."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [int(each) for each in children if "cores/process.py" in _command_line(each)]
+        return [int(each) for each in children if "workers/process.py" in _command_line(each)]
 
     def forget_clients(self) -> None:
         """Close all connections; the next ones are new."""

@@ -34,7 +34,7 @@ class ShareBroker(TxnBroker):
     """`member(name)` gives a client of a connection of its own; all are of group "g" and topic "t"."""
 
     connection = FakeConnection()
-    crew = None
+    supervisor = None
 
     def start_coordinators(self) -> None:
         self.share_states = ShareCoordinator(self)  # type: ignore[arg-type]

@@ -166,8 +166,8 @@ class SharePartitions:
 
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
         """Its state has been changed by others, or is gone: it is read anew when it is used again."""
-        if self._broker.crew is not None:
-            self._broker.crew.forget_shares(group_id, topic_id, partitions)
+        if self._broker.supervisor is not None:
+            self._broker.supervisor.forget_shares(group_id, topic_id, partitions)
         for key in [*self._live, *self._starts]:
             if (key.group_id, key.topic_id) == (group_id, topic_id) and (
                 partitions is None or key.partition in partitions

@@ -84,8 +84,8 @@ class Ending:
         for place in list(self._missing):
             try:
                 if self._broker.partitions.is_elsewhere(*place):
-                    assert self._broker.crew is not None
-                    answer: ErrorCode | Deferred[ErrorCode] = self._broker.crew.mark(self._marker, *place)
+                    assert self._broker.supervisor is not None
+                    answer: ErrorCode | Deferred[ErrorCode] = self._broker.supervisor.mark(self._marker, *place)
                 else:
                     answer = append_marker(self._broker, self._marker, *place)
             except Exception:  # the others, and the next attempt, are not to wait for ever

@@ -99,9 +99,9 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
     yield table.WORKER_PROCESSES, (), len(broker.workers.process_ids)
     if broker.number == MAIN:
-        crew = broker.crew
-        yield table.WORKERS_SERVING, (), 1 if crew is None else 1 + crew.serving
-        yield table.WORKER_RESTARTS, (), 0 if crew is None else crew.restarts
+        supervisor = broker.supervisor
+        yield table.WORKERS_SERVING, (), 1 if supervisor is None else 1 + supervisor.serving
+        yield table.WORKER_RESTARTS, (), 0 if supervisor is None else supervisor.restarts
     yield table.BACKGROUND_TASKS, (), broker.background.queued_count
     yield table.FLUSHES, (), broker.background.flush_times.timings()
     yield table.BROKER_STATE, (), broker.state
@@ -242,7 +242,7 @@ def groups(broker: Broker) -> Iterator[Sample]:
 def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
     """Of a log that is open, here or, as far as that is known, at another worker."""
     own = _own_high_watermark(broker, topic, index)
-    return own if own is not None or broker.crew is None else broker.crew.known_ends.get((topic, index))
+    return own if own is not None or broker.supervisor is None else broker.supervisor.known_ends.get((topic, index))
 
 
 def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
@@ -252,7 +252,7 @@ def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
 
 def learn_ends(broker: Broker) -> Deferred[None]:
     """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
-    if broker.crew is None:
+    if broker.supervisor is None:
         return Deferred.resolved(None)
     offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
     committed = {
@@ -265,7 +265,7 @@ def learn_ends(broker: Broker) -> Deferred[None]:
     found = broker.queries.found if broker.queries is not None else None
     for query in () if found is None else found.queries:
         committed.update(query.progress.positions)
-    return broker.crew.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
+    return broker.supervisor.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
 
 
 def transactions(broker: Broker) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.broker import StartInterrupted
-from broker.workers.handle import Member
+from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
     EndOffset,
@@ -59,16 +59,16 @@ def link() -> WorkersLink:
 
 
 @pytest.fixture
-def member(link: WorkersLink) -> Member:
+def member(link: WorkersLink) -> WorkerHandle:
     loop: Any = FakeLoop()
     loop.time = lambda: 0.0
     broker: Any = SimpleNamespace(loop=loop, transactions=Transactions())
-    made = Member(broker, 1, [])
+    made = WorkerHandle(broker, 1, [])
     made._link = link  # type: ignore[assignment]
     return made
 
 
-def test_one_that_opens_its_logs_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+def test_one_that_opens_its_logs_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
     """It hears all that was recorded meanwhile before it lets clients in; from then on it is."""
     member.open()
     link.told.clear()
@@ -84,7 +84,7 @@ def test_one_that_opens_its_logs_is_not_waited_for(member: Member, link: Workers
     assert caught_up.done
 
 
-def test_one_that_opens_its_logs_is_asked_nothing(member: Member, link: WorkersLink) -> None:
+def test_one_that_opens_its_logs_is_asked_nothing(member: WorkerHandle, link: WorkersLink) -> None:
     """It would answer once they are open, however long that takes."""
     with pytest.raises(LinkEnded):
         member.ask(EndOffset("t", 0)).result()
@@ -94,7 +94,7 @@ def test_one_that_opens_its_logs_is_asked_nothing(member: Member, link: WorkersL
     assert len(link.asked) == 1
 
 
-def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+def test_one_that_has_ended_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
     """It begins anew with all of it."""
     member._serve(Ready())
     member.follow(Records(1, ()))
@@ -106,7 +106,7 @@ def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink)
     assert len(link.asked) == 1
 
 
-def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: WorkersLink) -> None:
+def test_what_failed_in_a_stop_fails_for_the_owner(member: WorkerHandle, link: WorkersLink) -> None:
     """Then it does not mark those directories as left cleanly; the stop itself was in good order."""
     failed: list[tuple[str, str]] = []
 
@@ -125,7 +125,7 @@ def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: Workers
     assert failed == [("/logs", "Input/output error")]
 
 
-def test_one_that_opens_its_logs_is_ended_by_a_stop(member: Member, link: WorkersLink) -> None:
+def test_one_that_opens_its_logs_is_ended_by_a_stop(member: WorkerHandle, link: WorkersLink) -> None:
     """It would hear of it once they are open, however long that takes."""
     process = member._process = Popen(["sleep", "60"])
     assert not asyncio.run(member.stop())
@@ -134,7 +134,7 @@ def test_one_that_opens_its_logs_is_ended_by_a_stop(member: Member, link: Worker
 
 
 def test_a_stop_is_waited_for_so_long(
-    member: Member, link: WorkersLink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    member: WorkerHandle, link: WorkersLink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("broker.workers.handle.LONGEST_STOP_S", 0.01)
     member._serve(Ready())
@@ -148,7 +148,7 @@ def test_a_stop_is_waited_for_so_long(
     assert "Worker 1 has not gone down in good order: TimeoutError()" in caplog.text
 
 
-def test_a_start_can_be_interrupted(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_can_be_interrupted(member: WorkerHandle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once; one that is up is not."""
     monkeypatch.setattr(member, "_begin", lambda: None)
 
@@ -171,7 +171,7 @@ def test_a_start_can_be_interrupted(member: Member, monkeypatch: pytest.MonkeyPa
     asyncio.run(life())
 
 
-def test_deleted_topics_are_remembered_until_they_are_gone(member: Member, link: WorkersLink) -> None:
+def test_deleted_topics_are_remembered_until_they_are_gone(member: WorkerHandle, link: WorkersLink) -> None:
     """One that was away finds their files when it begins anew; what it has carried out it does not need to hear."""
     member._deleted_topics.add(b"before the start")
     member.follow(Records(1, ()))
@@ -193,7 +193,7 @@ def test_deleted_topics_are_remembered_until_they_are_gone(member: Member, link:
     assert member._deleted_topics == set()
 
 
-def test_a_process_that_is_waited_for_is_ended_too(member: Member) -> None:
+def test_a_process_that_is_waited_for_is_ended_too(member: WorkerHandle) -> None:
     """Its link has ended; it may take its time with the rest, and holds locks and ports."""
 
     async def life() -> None:
@@ -207,7 +207,7 @@ def test_a_process_that_is_waited_for_is_ended_too(member: Member) -> None:
 
 
 def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
-    member: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    member: WorkerHandle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The kernel ends it once the disk lets it go."""
     monkeypatch.setattr("broker.workers.handle.LAST_WORDS_S", 0.01)
@@ -220,7 +220,7 @@ def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
     process.wait()
 
 
-def test_one_that_is_back_is_told_of_to_the_transactions(member: Member) -> None:
+def test_one_that_is_back_is_told_of_to_the_transactions(member: WorkerHandle) -> None:
     """Their markers are waiting for it; at a broker's start there are none."""
     member._serve(Ready())
     assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]

@@ -10,10 +10,10 @@ import pytest
 
 from broker.broker import StartInterrupted
 from broker.process.placement import worker_of
-from broker.workers.handle import Member
+from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import LogLevels, Records
-from broker.workers.supervisor import Crew
+from broker.workers.supervisor import WorkerSupervisor
 from metadata.create_topics import NewTopic
 from runtime import logs
 from runtime.deferred import Deferred
@@ -24,12 +24,12 @@ from tests.support.fake_loop import FakeLoop
 
 def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the owner opened its own logs: no process is started."""
-    monkeypatch.setattr("broker.workers.handle.Member.start", lambda self: pytest.fail("is started"))
+    monkeypatch.setattr("broker.workers.handle.WorkerHandle.start", lambda self: pytest.fail("is started"))
     broker: Any = SimpleNamespace()
-    crew = Crew(broker, [[], []])
-    crew.interrupt()
+    supervisor = WorkerSupervisor(broker, [[], []])
+    supervisor.interrupt()
     with pytest.raises(StartInterrupted):
-        asyncio.run(crew.start(set()))
+        asyncio.run(supervisor.start(set()))
 
 
 def test_records_that_cannot_be_told_are_in_force_all_the_same(
@@ -37,18 +37,18 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
 ) -> None:
     """They are in the log. No worker may lack them alone: all begin anew."""
     owner = ControllerHarness({"num.workers": "3"})
-    crew = Crew(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), [[], []])  # type: ignore[arg-type]
-    owner.controller.followers = crew
-    told: list[Member] = []
-    ended: list[Member] = []
+    supervisor = WorkerSupervisor(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), [[], []])  # type: ignore[arg-type]
+    owner.controller.followers = supervisor
+    told: list[WorkerHandle] = []
+    ended: list[WorkerHandle] = []
 
-    def follow(member: Member, message: Records) -> None:
+    def follow(member: WorkerHandle, message: Records) -> None:
         told.append(member)
         if len(told) == 2:
             raise MemoryError
 
-    monkeypatch.setattr(Member, "follow", follow)
-    monkeypatch.setattr(Member, "begin_anew", lambda member: ended.append(member))
+    monkeypatch.setattr(WorkerHandle, "follow", follow)
+    monkeypatch.setattr(WorkerHandle, "begin_anew", lambda member: ended.append(member))
     owner.with_topics(NewTopic("t", 1, 1))
     assert owner.controller.image.topic("t") is not None
     assert ended == told
@@ -59,21 +59,21 @@ def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.Monke
     """Whoever starts a broker after it in this process is not to keep it."""
     told: list[object] = []
 
-    async def start(member: Member, deleted_topics: set[bytes]) -> None:
+    async def start(member: WorkerHandle, deleted_topics: set[bytes]) -> None:
         """Its process is not needed here."""
 
-    monkeypatch.setattr(Member, "start", start)
-    monkeypatch.setattr(Member, "tell", lambda member, message: told.append(message))
+    monkeypatch.setattr(WorkerHandle, "start", start)
+    monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: told.append(message))
     owner = ControllerHarness({"num.workers": "2"})
     broker: Any = SimpleNamespace(
         config=owner.config, controller=owner.controller, metadata=owner.metadata, logs=SimpleNamespace(directories=[])
     )
-    crew = Crew(broker, [[]])
-    asyncio.run(crew.start(set()))
+    supervisor = WorkerSupervisor(broker, [[]])
+    asyncio.run(supervisor.start(set()))
     logs.set_level("broker.workers.supervisor", None)
     assert told == [LogLevels(logs.own_levels())]
-    crew.close()
-    crew.close()
+    supervisor.close()
+    supervisor.close()
     logs.set_level("broker.workers.supervisor", None)
     assert len(told) == 1
 
@@ -82,19 +82,19 @@ def test_a_worker_that_does_not_answer_is_waited_for_a_second(monkeypatch: pytes
     """By who asks for an offset, and by each scrape: of those only the first asks."""
     asked: list[Deferred[Any]] = []
 
-    def ask(member: Member, message: object) -> Deferred[Any]:
+    def ask(member: WorkerHandle, message: object) -> Deferred[Any]:
         asked.append(Deferred())
         return asked[-1]
 
-    monkeypatch.setattr(Member, "ask", ask)
+    monkeypatch.setattr(WorkerHandle, "ask", ask)
     loop = FakeLoop()
     config = SimpleNamespace(num_workers=2)
-    crew = Crew(SimpleNamespace(timers=Timers(loop, loop.clock), config=config), [[]])  # type: ignore[arg-type]
+    supervisor = WorkerSupervisor(SimpleNamespace(timers=Timers(loop, loop.clock), config=config), [[]])  # type: ignore[arg-type]
     place = next(("t", index) for index in range(100) if worker_of("t", index, 2) == 1)
-    ends = [crew.end_offset(*place) for _ in range(2)]
+    ends = [supervisor.end_offset(*place) for _ in range(2)]
     asked[1].resolve(5)
     assert ends[1].result() == 5
-    learnt = [crew.learn_ends([place]) for _ in range(2)]
+    learnt = [supervisor.learn_ends([place]) for _ in range(2)]
     assert len(asked) == 3
     loop.advance(1_000)
     assert all(each.done for each in learnt)
@@ -102,6 +102,6 @@ def test_a_worker_that_does_not_answer_is_waited_for_a_second(monkeypatch: pytes
         ends[0].result()
     for late in (asked[0], asked[2]):
         late.resolve({place: 7})
-    crew.learn_ends([place])
+    supervisor.learn_ends([place])
     asked[-1].resolve({place: 8})
-    assert crew.known_ends == {place: 8}
+    assert supervisor.known_ends == {place: 8}

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from broker.access.authentication import tls_listener
 from broker.access.authentication.tls_listener import TlsListener
-from broker.main_process import Owner
+from broker.main_process import MainProcess
 from config import load
 from runtime.deferred import Deferred
 from runtime.timers import Timers
@@ -149,7 +149,7 @@ def test_handshakes_have_threads_of_their_own(watched: Watched, monkeypatch: pyt
     assert watched.broker.handshakes in made[0]
 
     loop = asyncio.new_event_loop()
-    broker = Owner(load(), loop)
+    broker = MainProcess(load(), loop)
     for _ in range(10):
         broker.handshakes(lambda: None)
     assert broker.server._queued_requests == 0

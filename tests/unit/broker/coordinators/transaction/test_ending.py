@@ -170,11 +170,11 @@ def test_marker_comes_soon_after_its_worker_is_back(tmp_path: Path):
     broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
     away = True
 
-    class Crew:
+    class WorkerSupervisor:
         def mark(self, *_: Any) -> Deferred[ErrorCode]:
             return Deferred.resolved(ErrorCode.NOT_LEADER_OR_FOLLOWER if away else ErrorCode.NONE)
 
-    broker.crew = Crew()  # type: ignore[attr-defined]
+    broker.supervisor = WorkerSupervisor()  # type: ignore[attr-defined]
     try:
         broker.controller.create_topics([NewTopic("t", 2, 1)])
         broker.settle()

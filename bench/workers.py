@@ -1,4 +1,4 @@
-"""One worker beside several: `python -m bench cores [--workers 2] [--loads small large ...]`.
+"""One worker beside several: `python -m bench workers [--workers 2] [--loads small large ...]`.
 
 The loads are those of `compare`, here by as many generators as there are workers, each with the clients of one worker's
 partitions: so would clients divide themselves. Where there are more cores than workers, the brokers have the first ones
