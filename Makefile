@@ -1,12 +1,12 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint docs dist fuzz soak bench bench-check demo lock audit clean
+.PHONY: help setup run test test-quick test-all test-times prove lint docs dist fuzz soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
-# A worker for each core, two at least and four at most, as some tests have a Spark or an Apache Kafka of their own; a file of tests
-# at a time: a file's brokers are started once. Slow folders come first, as they are collected.
+# A worker for each core, two at least and four at most, as some tests start a Spark or an Apache Kafka. A worker takes a file at a time,
+# so a file's brokers are started once. The slowest files come first (tests/seconds.tsv).
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Compiled where there is a C compiler (setup.py), each with its types in a .pxd beside it
@@ -40,8 +40,14 @@ test: $(VENV)/.develop lint ## lint, and every test at the sizes of continuous i
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)
 
-test-all: $(VENV)/.develop ## every test at full size: takes long
+test-all: $(VENV)/.develop ## every test at full size, against Apache Kafka too: takes long
 	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
+
+test-times: $(VENV)/.develop ## measure how long each test file takes: renews tests/seconds.tsv, which orders the files
+	PYBROKER_TEST_TIMES=1 $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
+
+prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka: renews tests/conformance/proven.tsv
+	PYBROKER_TEST_KAFKA=prove $(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
 
 lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Dockerfile
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""No clock for properties; of modules that are compiled, the source and not its twin."""
+"""Set up a test run: its order, what runs against Apache Kafka, properties without deadlines, modules as source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 from zlib import crc32
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.proofs import EACH_TIME, Proofs
+from tests.support.run_order import SlowestFirst
 
 # How long an example takes, or the making of one, is for a busy machine to say
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,3 +23,10 @@ if "PYBROKER_TEST_COMPILED" not in os.environ:
         _name = ".".join(_source.with_suffix("").parts)
         _sum = crc32((Path(__file__).parents[1] / _source).read_bytes())
         sys.modules[f"{_name}_{_sum:08x}"] = None  # type: ignore[assignment]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the plugins that choose and order the tests."""
+    config.addinivalue_line("markers", f"{EACH_TIME}: the test runs against Apache Kafka in every run")
+    config.pluginmanager.register(Proofs(), "proofs")
+    config.pluginmanager.register(SlowestFirst(), "slowest-first")

@@ -37,6 +37,7 @@ def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
     return replace(pipeline, sources={"access": source}, streams=streams)
 
 
+@pytest.mark.kafka_each_time
 def test_rows_are_archived_once_and_counted_in_windows(
     spark: SparkSession, reference: RunningBroker, example: Pipeline, name: str, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def write(broker: RunningBroker, first: int) -> None:
             client.produce("events", batch(b"%d" % number, **header))
 
 
+@pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
 def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
     """Refused while it runs; in order after it was killed, as far as the page cache goes, and after it has stopped."""
@@ -75,6 +76,7 @@ def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
         broker.kill()
 
 
+@pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
 def test_broker_starts_on_what_was_repaired(kind: str, tmp_path: Path) -> None:
     """What a repair has left is served up to where the damage was."""

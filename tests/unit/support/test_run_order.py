@@ -1,0 +1,35 @@
+"""The order of test files, and the list of seconds that it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support import run_order
+from tests.support.proofs import ROOT
+from tests.support.run_order import SlowestFirst, read_seconds, write_seconds
+
+
+def item(nodeid: str) -> Any:
+    return SimpleNamespace(nodeid=nodeid)
+
+
+def test_slowest_files_run_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_order, "read_seconds", lambda: {"b.py": 2.0, "c.py": 9.0})
+    items = [item(each) for each in ("a.py::1", "b.py::1", "b.py::2", "c.py::1", "d.py::1")]
+    SlowestFirst().pytest_collection_modifyitems(items)
+    assert [each.nodeid for each in items] == ["c.py::1", "b.py::1", "b.py::2", "a.py::1", "d.py::1"]
+
+
+def test_seconds_are_read_as_written(tmp_path: Path) -> None:
+    write_seconds({"short.py": 0.4, "a.py": 3.2, "b.py": 70.0}, tmp_path / "seconds.tsv")
+    assert read_seconds(tmp_path / "seconds.tsv") == {"b.py": 70.0, "a.py": 3.0}
+    assert read_seconds(tmp_path / "none.tsv") == {}
+
+
+def test_measured_files_exist() -> None:
+    """A file that was renamed would lose its place in the order."""
+    assert [file for file in read_seconds() if not (ROOT / file).exists()] == []
