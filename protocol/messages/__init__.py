@@ -1,4 +1,4 @@
-"""One module per API key, named as it is in snake case, with the Api under that name in capitals: fetch.FETCH.
+"""One module per API key, named after the key in snake case. It defines the Api in capitals: `fetch.FETCH`.
 
-Stored records are in packages of their own: cluster_metadata, coordinator, data.
+Stored records are in the packages `cluster_metadata`, `coordinator` and `data`.
 """

@@ -1,6 +1,6 @@
 """AddRaftVoter (key 80): add a voter to the metadata quorum (KIP-853).
 
-Versions: v1 may answer before the change is committed (KIP-1186).
+Versions: v1 may respond before the change is committed (KIP-1186).
 """
 
 from protocol.primitives import boolean, int16, int32, string, uint16, uuid

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): broker to controller: a block of producer ids (KIP-730)."""
+"""AllocateProducerIds (key 67): a broker gets a block of producer ids from the controller (KIP-730)."""
 
 from protocol.primitives import int16, int32, int64
 from protocol.schema import Api, Field

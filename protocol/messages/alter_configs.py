@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replace whole configurations (KIP-133); IncrementalAlterConfigs is the better one.
+"""AlterConfigs (key 33): replace whole configurations (KIP-133). IncrementalAlterConfigs is preferable.
 
 Versions: v2 flexible.
 """

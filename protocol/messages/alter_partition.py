@@ -1,4 +1,4 @@
-"""AlterPartition (key 56): leader to controller: change in-sync replicas (KIP-497).
+"""AlterPartition (key 56): a leader asks the controller to change the in-sync replicas (KIP-497).
 
 Versions: v1 recovery state (KIP-704); v2 topic ids (KIP-841); v3 broker epochs of replicas (KIP-903).
 """

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73): broker to controller: the log directories of replicas (KIP-858)."""
+"""AssignReplicasToDirs (key 73): a broker reports the log directories of its replicas to the controller (KIP-858)."""
 
 from protocol.primitives import int16, int32, int64, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (key 53): new leader to the voters of the metadata quorum (KIP-595).
+"""BeginQuorumEpoch (key 53): a new leader informs the voters of the metadata quorum (KIP-595).
 
 Versions: v1 flexible, endpoints and voter key (KIP-853).
 """

@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (key 63): broker to controller: I am alive (KIP-631).
+"""BrokerHeartbeat (key 63): a broker reports to the controller that it is alive (KIP-631).
 
 Versions: v1 offline directories (KIP-858); v2 cordoned directories (KIP-1066).
 """

@@ -1,7 +1,7 @@
-"""BrokerRegistration (key 62): broker to controller: I am here (KIP-631).
+"""BrokerRegistration (key 62): a broker registers with the controller (KIP-631).
 
-Versions: v1 migration from ZooKeeper (KIP-866); v2 log directories (KIP-858); v3 previous epoch (KIP-966); v4
-features from version 0 on (KAFKA-17011).
+Versions: v1 migration from ZooKeeper (KIP-866); v2 log directories (KIP-858); v3 previous epoch (KIP-966); v4 features
+from version 0 on (KAFKA-17011).
 """
 
 from protocol.primitives import boolean, int16, int32, int64, string, uint16, uuid

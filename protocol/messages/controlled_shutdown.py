@@ -1,4 +1,4 @@
-"""ControlledShutdown (key 7): broker to ZooKeeper controller: move leaders away. Gone since 4.0.
+"""ControlledShutdown (key 7): a broker asks the ZooKeeper controller to move its leaders. Removed in 4.0.
 
 Versions: v0 has a request header without client id; v2 broker epoch (KIP-380); v3 flexible.
 """

@@ -1,4 +1,4 @@
-"""ControllerRegistration (key 70): controller to active controller: I am here (KIP-919)."""
+"""ControllerRegistration (key 70): a controller registers with the active controller (KIP-919)."""
 
 from protocol.primitives import boolean, int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

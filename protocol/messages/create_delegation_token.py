@@ -1,4 +1,4 @@
-"""CreateDelegationToken (key 38): make a delegation token (KIP-48).
+"""CreateDelegationToken (key 38): create a delegation token (KIP-48).
 
 Versions: v2 flexible; v3 owner and requester (KIP-373).
 """

@@ -1,7 +1,7 @@
 """CreateTopics (key 19): create topics.
 
 Versions: v1 validate only, error messages; v2 throttle time; v4 defaults for partitions and replication factor
-(KIP-464); v5 flexible, configs in answers (KIP-525); v6 quota errors (KIP-599); v7 topic ids (KIP-516).
+(KIP-464); v5 flexible, configs in responses (KIP-525); v6 quota errors (KIP-599); v7 topic ids (KIP-516).
 """
 
 from protocol.primitives import boolean, int8, int16, int32, string, uuid

@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21): move the log start offset of partitions (KIP-107).
+"""DeleteRecords (key 21): raise the log start offset of partitions (KIP-107).
 
 Versions: v2 flexible.
 """

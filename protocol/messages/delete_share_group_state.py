@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86): group coordinator to share coordinator (KIP-932)."""
+"""DeleteShareGroupState (key 86): from the group coordinator to the share coordinator (KIP-932)."""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

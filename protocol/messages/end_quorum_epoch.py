@@ -1,4 +1,4 @@
-"""EndQuorumEpoch (key 54): resigning leader to the voters of the metadata quorum (KIP-595).
+"""EndQuorumEpoch (key 54): a resigning leader informs the voters of the metadata quorum (KIP-595).
 
 Versions: v1 flexible, candidates with directory ids, endpoints (KIP-853).
 """

@@ -1,6 +1,6 @@
 """EndTxn (key 26): commit or abort a transaction (KIP-98).
 
-Versions: v2 PRODUCER_FENCED (KIP-588); v3 flexible; v4 TRANSACTION_ABORTABLE; v5 raises the epoch with each
+Versions: v2 PRODUCER_FENCED (KIP-588); v3 flexible; v4 TRANSACTION_ABORTABLE; v5 the epoch increases with each
 transaction (KIP-890).
 """
 

@@ -1,4 +1,4 @@
-"""Envelope (key 58): broker to controller: a request forwarded for a client (KIP-590)."""
+"""Envelope (key 58): a broker forwards a client's request to the controller (KIP-590)."""
 
 from protocol.primitives import bytestring, int16
 from protocol.schema import Api, Field

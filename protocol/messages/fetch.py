@@ -1,10 +1,10 @@
 """Fetch (key 1): read records from partitions.
 
-Versions: v1 throttle time; v2 messages v1; v3 max bytes of the whole answer (KIP-74); v4 isolation level, record
-batches v2 (KIP-98); v5 log start offset (KIP-107); v7 fetch sessions (KIP-227); v9 current leader epoch (KIP-320);
-v10 zstd (KIP-110); v11 rack and preferred read replica (KIP-392); v12 flexible, diverging epoch (KIP-595); v13
-topic ids (KIP-516); v14 OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405); v15 replica state (KIP-903); v16 new leader in
-the answer (KIP-951); v17 directory id (KIP-853); v18 the follower's high watermark (KIP-1166).
+Versions: v1 throttle time; v2 messages v1; v3 max bytes of the whole response (KIP-74); v4 isolation level, record
+batches v2 (KIP-98); v5 log start offset (KIP-107); v7 fetch sessions (KIP-227); v9 current leader epoch (KIP-320); v10
+zstd (KIP-110); v11 rack and preferred read replica (KIP-392); v12 flexible, diverging epoch (KIP-595); v13 topic ids
+(KIP-516); v14 OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405); v15 replica state (KIP-903); v16 new leader in the response
+(KIP-951); v17 directory id (KIP-853); v18 the follower's high watermark (KIP-1166).
 """
 
 from protocol.primitives import int8, int16, int32, int64, records, string, uuid

@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10): which broker coordinates a group, transactional id or share partition.
+"""FindCoordinator (key 10): find the broker that coordinates a group, transactional id or share partition.
 
 Versions: v1 key type, throttle time and error message (KIP-98); v3 flexible; v4 many keys (KIP-699); v5
 TRANSACTION_ABORTABLE (KIP-890); v6 share groups (KIP-932).

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71): which metrics a client is to push (KIP-714)."""
+"""GetTelemetrySubscriptions (key 71): get the metrics that a client should push (KIP-714)."""
 
 from protocol.primitives import boolean, int8, int16, int32, string, uuid
 from protocol.schema import Api, Array, Field

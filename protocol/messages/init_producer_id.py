@@ -1,6 +1,6 @@
-"""InitProducerId (key 22): give a producer id, or fence the previous owner of a transactional id (KIP-98).
+"""InitProducerId (key 22): get a producer id, or fence the previous owner of a transactional id (KIP-98).
 
-Versions: v2 flexible; v3 resume from a known id and epoch (KIP-360); v4 PRODUCER_FENCED (KIP-588); v5
+Versions: v2 flexible; v3 resume with a known id and epoch (KIP-360); v4 PRODUCER_FENCED (KIP-588); v5
 TRANSACTION_ABORTABLE (KIP-890); v6 two-phase commit (KIP-939), not stable yet.
 """
 

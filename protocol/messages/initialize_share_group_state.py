@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (key 83): group coordinator to share coordinator (KIP-932)."""
+"""InitializeShareGroupState (key 83): from the group coordinator to the share coordinator (KIP-932)."""
 
 from protocol.primitives import int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,8 +1,8 @@
 """JoinGroup (key 11): become a member of a classic group.
 
 Versions: v1 rebalance timeout (KIP-62); v2 throttle time; v4 MEMBER_ID_REQUIRED first (KIP-394); v5 static members
-(KIP-345); v6 flexible; v7 protocol type in answers (KIP-559); v8 reason (KIP-800); v9 the leader may skip assigning
-(KIP-814).
+(KIP-345); v6 flexible; v7 protocol type in responses (KIP-559); v8 reason (KIP-800); v9 the leader may skip the
+assignment (KIP-814).
 """
 
 from protocol.primitives import boolean, bytestring, int16, int32, string

@@ -1,6 +1,6 @@
-"""LeaderAndIsr (key 4): ZooKeeper controller to broker: lead or follow partitions. Gone since 4.0.
+"""LeaderAndIsr (key 4): the ZooKeeper controller makes a broker lead or follow partitions. Removed in 4.0.
 
-Versions: v1 is new; v2 broker epoch (KIP-380), grouped by topic; v3 adding and removing replicas (KIP-455); v4
+Versions: v1 new replicas; v2 broker epoch (KIP-380), grouped by topic; v3 adding and removing replicas (KIP-455); v4
 flexible; v5 topic ids (KIP-516); v6 recovery state (KIP-704); v7 KRaft controller (KIP-866).
 """
 

@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74): resources that have configurations.
+"""ListConfigResources (key 74): list resources that have configurations.
 
 Versions: v0 client metrics subscriptions (KIP-714); v1 all types (KIP-1142).
 """

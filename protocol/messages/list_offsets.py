@@ -1,8 +1,8 @@
-"""ListOffsets (key 2): offsets by timestamp, and the first and last ones.
+"""ListOffsets (key 2): find offsets by timestamp, and the first and last offsets.
 
 Versions: v0 lists segment starts; v1 one offset with its timestamp (KIP-79); v2 isolation level, throttle time
-(KIP-98); v4 leader epoch (KIP-320); v5 OFFSET_NOT_AVAILABLE (KIP-207); v6 flexible; v7 offset of the max timestamp
-(-3, KIP-734); v8 local log start (-4, KIP-405); v9 last tiered offset (-5, KIP-1005); v10 timeout for remote reads
+(KIP-98); v4 leader epoch (KIP-320); v5 OFFSET_NOT_AVAILABLE (KIP-207); v6 flexible; v7 offset of the max timestamp (-3,
+KIP-734); v8 local log start (-4, KIP-405); v9 last tiered offset (-5, KIP-1005); v10 timeout for remote reads
 (KIP-1075); v11 earliest offset pending upload (-6, KIP-1023).
 """
 

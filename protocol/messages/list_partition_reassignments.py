@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): reassignments under way (KIP-455)."""
+"""ListPartitionReassignments (key 46): list reassignments in progress (KIP-455)."""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""ListTransactions (key 66): transactional ids of this coordinator (KIP-664).
+"""ListTransactions (key 66): list the transactional ids of this coordinator (KIP-664).
 
 Versions: v1 by duration (KIP-994); v2 by pattern (KIP-1152).
 """

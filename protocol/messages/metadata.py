@@ -1,9 +1,9 @@
-"""Metadata (key 3): brokers, topics and who leads their partitions.
+"""Metadata (key 3): get brokers, topics and the leaders of partitions.
 
-Versions: v1 racks, controller id, null = all topics; v2 cluster id (KIP-78); v3 throttle time; v4 auto-creation may
-be declined (KIP-204); v5 offline replicas (KIP-112); v7 leader epochs (KIP-320); v8 authorised operations
-(KIP-430), of the cluster up to v10 (KIP-700); v9 flexible; v10 topic ids in answers, v12 in requests (KIP-516); v13
-top-level error, REBOOTSTRAP_REQUIRED (KIP-1102).
+Versions: v1 racks, controller id, null = all topics; v2 cluster id (KIP-78); v3 throttle time; v4 auto-creation may be
+declined (KIP-204); v5 offline replicas (KIP-112); v7 leader epochs (KIP-320); v8 authorised operations (KIP-430), of
+the cluster up to v10 (KIP-700); v9 flexible; v10 topic ids in responses, v12 in requests (KIP-516); v13 top-level
+error, REBOOTSTRAP_REQUIRED (KIP-1102).
 """
 
 from protocol.primitives import boolean, int16, int32, string, uuid

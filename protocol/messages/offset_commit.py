@@ -1,8 +1,8 @@
 """OffsetCommit (key 8): store a group's offsets.
 
-Versions: v0 no membership; v1 generation, member and commit timestamp; v2 retention time, gone in v5 (KIP-211); v3
-throttle time; v6 leader epoch (KIP-320); v7 static members (KIP-345); v8 flexible; v9 member epochs of consumer
-groups (KIP-848); v10 topic ids (KIP-848).
+Versions: v0 no membership; v1 generation, member and commit timestamp; v2 retention time, removed in v5 (KIP-211); v3
+throttle time; v6 leader epoch (KIP-320); v7 static members (KIP-345); v8 flexible; v9 member epochs of consumer groups
+(KIP-848); v10 topic ids (KIP-848).
 """
 
 from protocol.primitives import int16, int32, int64, string, uuid

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (key 23): where an epoch ends (KIP-101).
+"""OffsetForLeaderEpoch (key 23): find the end offset of a leader epoch (KIP-101).
 
-Versions: v1 leader epoch in answers; v2 current leader epoch (KIP-320); v3 replica id; v4 flexible.
+Versions: v1 leader epoch in responses; v2 current leader epoch (KIP-320); v3 replica id; v4 flexible.
 """
 
 from protocol.primitives import int16, int32, int64, string

@@ -1,9 +1,9 @@
 """Produce (key 0): append records to partitions.
 
-Versions: v1 throttle time; v2 append time; v3 transactional id and record batches v2 (KIP-98); v4
-KAFKA_STORAGE_ERROR; v5 log start offset; v7 zstd (KIP-110); v8 errors per record (KIP-467); v9 flexible; v10 new
-leader in the answer (KIP-951); v11 TRANSACTION_ABORTABLE (KIP-890); v12 partitions join the transaction by being
-written to (KIP-890); v13 topic ids (KIP-516). v0-v2 carry message sets v0 and v1.
+Versions: v1 throttle time; v2 append time; v3 transactional id and record batches v2 (KIP-98); v4 KAFKA_STORAGE_ERROR;
+v5 log start offset; v7 zstd (KIP-110); v8 errors per record (KIP-467); v9 flexible; v10 new leader in the response
+(KIP-951); v11 TRANSACTION_ABORTABLE (KIP-890); v12 a write adds a partition to the transaction (KIP-890); v13 topic ids
+(KIP-516). v0-v2 carry message sets v0 and v1.
 """
 
 from protocol.primitives import int16, int32, int64, records, string, uuid

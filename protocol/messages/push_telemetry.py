@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72): metrics of a client (KIP-714)."""
+"""PushTelemetry (key 72): push metrics of a client (KIP-714)."""
 
 from protocol.primitives import boolean, bytestring, int8, int16, int32, uuid
 from protocol.schema import Api, Field

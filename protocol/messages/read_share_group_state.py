@@ -1,4 +1,4 @@
-"""ReadShareGroupState (key 84): leader to share coordinator (KIP-932)."""
+"""ReadShareGroupState (key 84): from a partition leader to the share coordinator (KIP-932)."""
 
 from protocol.primitives import int8, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

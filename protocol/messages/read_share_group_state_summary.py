@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87): group coordinator to share coordinator (KIP-932).
+"""ReadShareGroupStateSummary (key 87): from the group coordinator to the share coordinator (KIP-932).
 
 Versions: v1 count of delivered records (KIP-1226).
 """

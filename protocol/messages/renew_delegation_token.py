@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): prolong a delegation token (KIP-48).
+"""RenewDelegationToken (key 39): extend the lifetime of a delegation token (KIP-48).
 
 Versions: v2 flexible.
 """

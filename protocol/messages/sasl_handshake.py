@@ -1,7 +1,7 @@
 """SaslHandshake (key 17): choose a SASL mechanism.
 
-Versions: v0 raw SASL tokens follow; v1 SaslAuthenticate requests follow (KIP-152). Cannot be raised easily: old
-clients negotiate it wrongly.
+Versions: v0 is followed by raw SASL tokens; v1 by SaslAuthenticate requests (KIP-152). A higher version cannot be added
+easily, because old clients negotiate it wrongly.
 """
 
 from protocol.primitives import int16, string

@@ -1,6 +1,6 @@
 """ShareAcknowledge (key 79): acknowledge records of share partitions (KIP-932).
 
-Versions: v0 (early access) is gone; v2 renewal of locks (KIP-1222).
+Versions: v0 (early access) was removed; v2 renewal of locks (KIP-1222).
 """
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uuid

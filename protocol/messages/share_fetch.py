@@ -1,6 +1,6 @@
 """ShareFetch (key 78): acquire and acknowledge records of share partitions (KIP-932).
 
-Versions: v0 (early access) is gone; v1 limits by records and batch size, lock timeout; v2 acquire modes (KIP-1206),
+Versions: v0 (early access) was removed; v1 limits by records and batch size, lock timeout; v2 acquire modes (KIP-1206),
 renewal of locks (KIP-1222).
 """
 

@@ -1,6 +1,6 @@
 """ShareGroupDescribe (key 77): state and members of share groups (KIP-932).
 
-Versions: v0 (early access) is gone.
+Versions: v0 (early access) was removed.
 """
 
 from protocol.primitives import boolean, int16, int32, string, uuid

@@ -1,6 +1,6 @@
 """ShareGroupHeartbeat (key 76): join, stay in and leave a share group (KIP-932).
 
-Versions: v0 (early access) is gone.
+Versions: v0 (early access) was removed.
 """
 
 from protocol.primitives import int16, int32, string, uuid

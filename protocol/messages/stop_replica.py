@@ -1,6 +1,6 @@
-"""StopReplica (key 5): ZooKeeper controller to broker: stop or delete replicas. Gone since 4.0.
+"""StopReplica (key 5): the ZooKeeper controller stops or deletes replicas of a broker. Removed in 4.0.
 
-Versions: v1 broker epoch (KIP-380), grouped by topic; v2 flexible; v3 leader epoch a partition (KIP-570); v4 KRaft
+Versions: v1 broker epoch (KIP-380), grouped by topic; v2 flexible; v3 leader epoch per partition (KIP-570); v4 KRaft
 controller (KIP-866).
 """
 

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader hands out assignments, all members get theirs.
+"""SyncGroup (key 14): the leader sends the assignments, and every member gets its own.
 
 Versions: v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and name (KIP-559).
 """

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64): forget a broker (KIP-631)."""
+"""UnregisterBroker (key 64): remove the registration of a broker (KIP-631)."""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Field

@@ -1,6 +1,6 @@
 """UpdateFeatures (key 57): raise and lower finalized feature levels (KIP-584).
 
-Versions: v1 kinds of upgrade, validate only (KIP-778); v2 no results a feature (KIP-1022).
+Versions: v1 kinds of upgrade, validate only (KIP-778); v2 no results per feature (KIP-1022).
 """
 
 from protocol.primitives import boolean, int8, int16, int32, string

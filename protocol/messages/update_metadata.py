@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): ZooKeeper controller to broker: state of the cluster. Gone since 4.0.
+"""UpdateMetadata (key 6): the ZooKeeper controller sends the state of the cluster to a broker. Removed in 4.0.
 
 Versions: v1 many endpoints; v2 rack; v3 listener names (KIP-103); v4 offline replicas (KIP-112); v5 broker epoch,
 grouped by topic (KIP-380); v6 flexible; v7 topic ids (KIP-516); v8 KRaft controller (KIP-866).

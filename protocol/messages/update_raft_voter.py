@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (key 82): a voter's endpoints and versions (KIP-853)."""
+"""UpdateRaftVoter (key 82): update the endpoints and versions of a voter (KIP-853)."""
 
 from protocol.primitives import int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""Vote (key 52): candidate to voters of the metadata quorum (KIP-595).
+"""Vote (key 52): a candidate asks the voters of the metadata quorum for their vote (KIP-595).
 
 Versions: v1 voter and directory ids (KIP-853); v2 pre-vote (KIP-996).
 """

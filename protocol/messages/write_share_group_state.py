@@ -1,4 +1,4 @@
-"""WriteShareGroupState (key 85): leader to share coordinator (KIP-932).
+"""WriteShareGroupState (key 85): from a partition leader to the share coordinator (KIP-932).
 
 Versions: v1 count of delivered records (KIP-1226).
 """

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27): transaction coordinator to leaders: write commit and abort markers (KIP-98).
+"""WriteTxnMarkers (key 27): the transaction coordinator makes leaders write commit and abort markers (KIP-98).
 
 Versions: v1 flexible; v2 transaction version (KIP-1228).
 """

@@ -1,3 +1,3 @@
-"""What holds bytes of records: what is read, and what is written."""
+"""The type of buffers that records are read from and written to."""
 
 Buffer = bytes | bytearray | memoryview

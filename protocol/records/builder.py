@@ -1,4 +1,4 @@
-"""Building record batches v2 from records, as a producer and the broker's own topics do.
+"""Build record batches v2 from records, as producers and the broker's own topics need them.
 
 The cleaner keeps records as bytes instead (storage/cleaner/records.py).
 """
@@ -27,9 +27,9 @@ _NEW_TUPLE = tuple.__new__
 class BatchBuilder:
     """Collects records and builds the bytes of one batch.
 
-    `base_offset`, `leader_epoch`, `producer_id`, `producer_epoch`, `base_sequence` go into the header as they are.
-    `log_append_time_ms`: the batch says LogAppendTime and all records have this time. `level`
-    is the codec's, None for Kafka's default.
+    `base_offset`, `leader_epoch`, `producer_id`, `producer_epoch` and `base_sequence` are header fields. With
+    `log_append_time_ms` the batch has the type LogAppendTime and all records have this time. `level` is the compression
+    level, None for Kafka's default.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class BatchBuilder:
         self.control = control
         self.leader_epoch = leader_epoch
         self.log_append_time_ms = log_append_time_ms
-        #: Header and records so far, uncompressed.
+        #: The uncompressed size of header and records so far.
         self.size_bytes = HEADER_SIZE
         self._records: list[bytes] = []
         self.base_timestamp = NO_TIMESTAMP
@@ -94,15 +94,16 @@ class BatchBuilder:
         *,
         offset: int | None = None,
     ) -> None:
-        """Add a record; `offset` (absolute) where a compacted batch has gaps, else the next one.
+        """Add a record with a `timestamp` in ms.
 
-        Raises ValueError for an offset that is not above the last one. `timestamp` is in ms.
+        `offset` is absolute; None is the next one. A compacted batch may have gaps. Raises ValueError if it is not
+        above the last one.
         """
         if not self._records:
             self.base_timestamp = timestamp
         delta = self._last_offset_delta + 1 if offset is None else offset - self.base_offset
         if delta <= self._last_offset_delta:
-            raise ValueError(f"offset {offset} is not above the one before it")
+            raise ValueError(f"offset {offset} is not above the previous one")
         record = encode_record(delta, timestamp - self.base_timestamp, key, value, headers)
         self._records.append(record)
         self.size_bytes += len(record)
@@ -110,7 +111,7 @@ class BatchBuilder:
         self._max_timestamp = max(self._max_timestamp, timestamp)
 
     def extend(self, timestamp: int, items: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Add a record without headers for each (key, value), all of one time."""
+        """Add a record without headers for each (key, value), all with the same timestamp."""
         base_timestamp = self.base_timestamp if self._records else timestamp
         first, time_delta = self._last_offset_delta + 1, timestamp - base_timestamp
         records = [encode_record(delta, time_delta, key, value) for delta, (key, value) in enumerate(items, first)]
@@ -122,7 +123,7 @@ class BatchBuilder:
             self._max_timestamp = max(self._max_timestamp, timestamp)
 
     def build(self) -> bytes:
-        """The batch."""
+        """Return the bytes of the batch."""
         records = b"".join(self._records)
         if self.codec:
             records = compress(self.codec, records, self.level)

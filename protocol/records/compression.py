@@ -1,9 +1,9 @@
-"""The five codecs of records, each bounded: what would grow past `max_size` is an error and not a full memory.
+"""The five codecs of record batches, with a limit for the output so that a small input cannot fill the memory.
 
-gzip (1), lz4 frames (3) and zstd (4) are those formats as they are. snappy (2) is the block format inside the framing
-of Java's xerial library; bare blocks, which some clients have sent, are read too. The sizes that compressed bytes
-declare are hints at most: the output buffer is what bounds them. What follows the end of a stream is treated as by
-Apache Kafka's readers: ignored behind an lz4 frame, and behind gzip and snappy unless it is more of the same.
+gzip (1), lz4 frames (3) and zstd (4) are the standard formats. snappy (2) is its block format in the framing of Java's
+xerial library; bare blocks, which some clients have sent, are read too. Sizes that the compressed bytes declare are
+only hints: the output buffer is the limit. Bytes after the end of a stream are handled as in Apache Kafka's readers:
+ignored after an lz4 frame, and after gzip and snappy unless they are another stream.
 """
 
 import zlib
@@ -18,28 +18,28 @@ from protocol.records.buffer import Buffer
 from protocol.records.errors import CorruptBatch, TooLarge, UnsupportedCodec
 from protocol.records.lz4_frame import USUAL_BLOCK_SIZE, first_frame_size, frame_of_block, only_block
 
-#: Default bound: beyond what the default request limit (100 MiB) could carry uncompressed, with room.
+#: The default limit, above what the default request limit (100 MiB) can carry uncompressed.
 DEFAULT_MAX_SIZE = 256 << 20
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
-#: Uncompressed bytes a snappy block, as xerial's default.
+#: Uncompressed bytes per snappy block; xerial's default.
 _XERIAL_BLOCK_SIZE = 32 << 10
 
 _GZIP_MAGIC = b"\x1f\x8b\x08"
-#: Java does not look for another stream in so many bytes or fewer: 8 of a trailer and 18 of an empty stream.
+#: Java does not look for another stream in this many bytes or fewer: a trailer of 8 and an empty stream of 18.
 _GZIP_LEAST = 18
-#: Handed to zlib at once: what a stream leaves of it is copied, and there may be a stream every few bytes.
+#: Bytes per zlib call. zlib copies the bytes after the end of a stream, and streams may be very short.
 _GZIP_PIECE = 4096
-#: zlib's: gzip's header and trailer, and any window.
+#: A zlib parameter: gzip header and trailer, any window size.
 _GZIP_WINDOW = 31
 
-#: Kafka's own default levels (KIP-390): gzip -1 is zlib's 6, zstd 3; lz4's default is its fast mode.
+#: Kafka's default levels (KIP-390): gzip -1 is zlib's level 6, zstd 3; the default of lz4 is its fast mode.
 _GZIP_DEFAULT_LEVEL, _LZ4_FAST_LEVEL, _ZSTD_DEFAULT_LEVEL = 6, 0, 3
 
 
 class Codec(IntEnum):
-    """Bits 0-2 of a batch's (and an old message's) attributes."""
+    """Bits 0-2 of the attributes of a batch or old message."""
 
     NONE = 0
     GZIP = 1
@@ -49,7 +49,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the form a producer would send it; `level` None is Kafka's default for the codec.
+    """Compress `data` as a producer would; `level` None is Kafka's default for the codec.
 
     Raises UnsupportedCodec.
     """
@@ -62,9 +62,10 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> bytes:
-    """The uncompressed bytes.
+    """Decompress `data`.
 
-    CorruptBatch: damaged bytes. TooLarge: more than `max_size` of them. UnsupportedCodec: an id that no codec has.
+    Raises CorruptBatch for damaged bytes, TooLarge for an output of more than `max_size` bytes, and UnsupportedCodec
+    for an unknown id.
     """
     if codec == Codec.NONE:
         return bytes(data)
@@ -83,11 +84,11 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     if level is None and len(data) <= USUAL_BLOCK_SIZE:
-        # As below but without the block's checksum, which Java's client does not write either: half the time
+        # As below but without a block checksum, which Java's client does not write either: this takes half the time.
         block = bytes(cramjam.lz4.compress_block(data, store_size=False))
         if len(block) < len(data):
             return frame_of_block(block)
-    # Blocks that do not refer to earlier ones: Java's reader refuses all others.
+    # Independent blocks: Java's reader rejects linked ones.
     frame = cramjam.lz4.Compressor(
         level=_LZ4_FAST_LEVEL if level is None else level, content_checksum=False, block_linked=False
     )
@@ -110,7 +111,9 @@ def _compress_snappy(data: Buffer, level: int | None) -> bytes:
 
 
 def _into_buffer(module: Any) -> Callable[[Buffer, int], bytes]:
-    """Decompress by growing guesses: cramjam writes into a buffer of ours and never past its end."""
+    """Return a function that decompresses into a buffer, which it enlarges until the output fits or the limit is
+    reached.
+    """
     decompress_into = module.decompress_into
 
     def decompress_bounded(data: Buffer, max_size: int) -> bytes:
@@ -137,7 +140,7 @@ def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
     except TooLarge:
         raise
     except CorruptBatch:
-        # Perhaps only what follows a whole stream is at fault.
+        # Perhaps only the bytes after a complete stream are invalid.
         parts: list[bytes] = []
         view, position = memoryview(data), 0
         while not position or (view[position : position + 3] == _GZIP_MAGIC and len(view) - position > _GZIP_LEAST):
@@ -161,7 +164,7 @@ def _decompress_lz4(data: Buffer, max_size: int) -> bytes:
     view = memoryview(data)
     block = only_block(view)
     if block is not None:
-        # As most batches are; what is wrong with one, or larger than most, is for the frame's reader to tell
+        # The usual case. The frame reader below handles larger or damaged frames.
         out = bytearray(min(4 * len(block) + 4096, USUAL_BLOCK_SIZE, max_size))
         with suppress(cramjam.DecompressionError):
             written: int = cramjam.lz4.decompress_block_into(block, out, len(out))
@@ -195,7 +198,8 @@ def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
 
 
 def _decompress_snappy_block(block: memoryview, max_size: int) -> bytes:
-    # The length a block declares is at most 64 times what it has bytes, or it is a lie: no allocation follows it.
+    # A block never decompresses to more than 64 times its size, so a larger declared length is invalid and is not
+    # allocated.
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)
         if size > max_size and size <= 64 * len(block):

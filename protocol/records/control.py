@@ -1,8 +1,8 @@
-"""Control records: the keys and values that brokers, never clients, write into control batches.
+"""Control records: keys and values of control batches, which brokers write and clients never do.
 
-A key is version int16 and type int16. The value of a transaction's end is version int16 and coordinator epoch int32;
-those of the metadata log (leader change, snapshot header and footer, KRaft version, voters) are messages of their own.
-Readers skip types that they do not know (KIP-98).
+A key is version int16 and type int16. The value of a transaction marker is version int16 and coordinator epoch int32.
+Values in the metadata log (leader change, snapshot header and footer, KRaft version, voters) are messages of their own.
+Readers skip unknown types (KIP-98).
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _VERSION = 0
 
 
 class ControlType(IntEnum):
-    """What a control record says. ABORT and COMMIT end a transaction; the others live in the metadata log."""
+    """The type of a control record. ABORT and COMMIT end a transaction; the others are in the metadata log."""
 
     ABORT = 0
     COMMIT = 1
@@ -37,7 +37,7 @@ def encode_control_key(control_type: ControlType) -> bytes:
 
 
 def control_type(record: Record) -> ControlType:
-    """The type that the key of a control record names, UNKNOWN for newer ones; InvalidRecord without such a key."""
+    """Return the type in the key of a control record; UNKNOWN for newer types. Raises InvalidRecord."""
     if record.key is None or len(record.key) < _KEY.size:
         raise InvalidRecord("a control record without a version and a type in its key")
     version, number = _KEY.unpack_from(record.key)
@@ -50,12 +50,12 @@ def control_type(record: Record) -> ControlType:
 
 
 def encode_end_transaction(coordinator_epoch: int) -> bytes:
-    """The value of an ABORT or COMMIT record."""
+    """Return the value of an ABORT or COMMIT record."""
     return _END_TRANSACTION.pack(_VERSION, coordinator_epoch)
 
 
 def coordinator_epoch(record: Record) -> int:
-    """The epoch of the coordinator that ended the transaction; InvalidRecord for a value too short."""
+    """Return the epoch of the coordinator that ended the transaction. Raises InvalidRecord."""
     if record.value is None or len(record.value) < _END_TRANSACTION.size:
         raise InvalidRecord("an end-of-transaction record without a version and an epoch in its value")
     epoch: int = _END_TRANSACTION.unpack_from(record.value)[1]
@@ -69,7 +69,7 @@ def build_control_batch(
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """A batch of control records of the metadata log: (type, value) each."""
+    """Build a batch of control records, each (type, value), for the metadata log."""
     builder = BatchBuilder(base_offset, control=True, leader_epoch=leader_epoch)
     for control_type, value in records:
         builder.append(timestamp_ms, encode_control_key(control_type), value)
@@ -85,7 +85,7 @@ def build_end_transaction_marker(
     timestamp_ms: int,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The marker that a coordinator writes into each partition of a transaction when it ends (KIP-98)."""
+    """Build the marker that a coordinator writes to each partition of a transaction when it ends (KIP-98)."""
     builder = BatchBuilder(
         producer_id=producer_id,
         producer_epoch=producer_epoch,

@@ -1,7 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of record batches v2.
 
-fastcrc takes any buffer, memoryview slices too, without a copy and at memory speed. Where it has no wheel, crcmod
-computes the same sum: slower by a factor of some hundred with its C extension, so for small machines only.
+fastcrc takes any buffer, including memoryview slices, without a copy and at memory speed. Where it has no wheel, crcmod
+computes the same checksum. With its C extension crcmod is about a hundred times slower, so it is for small machines
+only.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ __all__ = ["crc32c"]
 
 
 def portable_crc32c() -> Callable[[Buffer, int], int]:
-    """crcmod's CRC-32C; an initial value of 0 begins a sum, a sum so far goes on with it."""
+    """Return crcmod's CRC-32C function. Its second argument is the checksum so far, 0 at the start."""
     import crcmod.predefined
 
     function: Callable[[Buffer, int], int] = crcmod.predefined.mkCrcFun("crc-32c")

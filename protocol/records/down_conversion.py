@@ -1,8 +1,8 @@
-"""Records of a newer format in an older one, for consumers that know no other (Fetch v0-v3).
+"""Convert records to an older format for consumers that do not support newer ones (Fetch v0-v3).
 
-What the older format has no room for is left out: headers, producers and their sequences, timestamps in v0. Control
-batches go as a whole. A compressed batch becomes one wrapper of the same codec, any other a message for each record.
-zstd came with record batches, so it cannot be put into messages (KIP-110).
+Information that the older format cannot hold is dropped: headers, producer ids and sequence numbers, and in v0
+timestamps. Control batches are dropped as a whole. A compressed batch becomes one wrapper with the same codec; any
+other batch becomes one message per record. Messages do not support zstd (KIP-110).
 """
 
 from collections.abc import Iterable
@@ -16,26 +16,27 @@ from protocol.records.legacy import iter_entry_records, parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.records.record import Record, iter_batch_records
 
-#: No more are converted of a batch, which takes some seconds.
+#: The maximum number of records of a batch, whose conversion takes some seconds.
 _MOST_RECORDS = 1 << 20
-#: The front of a message that does not end in the answer: consumers see that what is next is more than they asked for.
+#: The first bytes of a message that is incomplete in the response. Consumers see that the next message is larger than
+#: their limit.
 CUT_OFF_MESSAGE = (-1).to_bytes(8, "big", signed=True) + (0x7FFFFFFF).to_bytes(4, "big")
 
 
 class Converted(NamedTuple):
-    """A message set, and the offset behind what it was made of, which may have been nothing that can be shown."""
+    """A message set, and the offset after the records it was made from. The set may be empty."""
 
     records: bytes
     next_offset: int
 
 
 def convert_down(records: Buffer, magic: int, first_offset: int, max_size: int = DEFAULT_MAX_SIZE) -> Converted:
-    """The whole entries of `records` as a message set whose entries have `magic` (0 or 1) at most.
+    """Convert the whole entries of `records` to a message set whose entries have at most `magic` (0 or 1).
 
-    It grows no larger than `records`, but for the first batch, which is always whole. Of batches that are not
-    compressed, records below `first_offset` are left out, as some consumers take the first message for what they asked
-    for. Raises UnsupportedCodec and other errors of records where nothing before them could be converted; else what
-    comes before is given. TooLarge: a batch of more than `max_size` uncompressed bytes, or of very many records.
+    The set is not larger than `records`, except for the first batch, which is always complete. Records of uncompressed
+    batches below `first_offset` are dropped, because some consumers expect it in the first message. If an entry cannot
+    be converted, the result has the entries before it; if there are none, UnsupportedCodec or another error of records
+    is raised. Raises TooLarge for a batch of more than `max_size` uncompressed bytes or of too many records.
     """
     view = memoryview(records)
     parts: list[bytes] = []
@@ -62,7 +63,7 @@ def convert_down(records: Buffer, magic: int, first_offset: int, max_size: int =
 
 
 def _fitting(messages: bytes, room: int) -> tuple[bytes, int]:
-    """The first messages, as many as have room, and the offset behind them, -1 without any."""
+    """Return the leading messages that fit into `room` bytes, and the offset after them, -1 if there are none."""
     position, next_offset = 0, -1
     while (found := entry_at(messages, position)) is not None and position + found[1] <= room:
         position += found[1]
@@ -71,7 +72,7 @@ def _fitting(messages: bytes, room: int) -> tuple[bytes, int]:
 
 
 def _convert(entry: memoryview, magic: int, target: int, first_offset: int, max_size: int) -> tuple[bytes, int]:
-    """One entry converted, and the offset behind it."""
+    """Convert one entry. Return its messages and the offset after it."""
     if magic < 2:
         message = parse_message(entry)
         end = message.offset + 1

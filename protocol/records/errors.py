@@ -1,36 +1,36 @@
-"""What can be wrong with records, apart from any wire error code.
+"""The errors of records, without wire error codes.
 
-`broker/requests/error_map.py` gives each its ErrorCode: CorruptBatch CORRUPT_MESSAGE, InvalidRecord INVALID_RECORD,
-UnsupportedCodec UNSUPPORTED_COMPRESSION_TYPE.
+`broker/requests/error_map.py` maps CorruptBatch to CORRUPT_MESSAGE, InvalidRecord to INVALID_RECORD and
+UnsupportedCodec to UNSUPPORTED_COMPRESSION_TYPE.
 """
 
 
 class RecordsError(ValueError):
-    """Bytes that are no records, or not those that their header promises."""
+    """The bytes are not records, or contradict their header. The base class of the errors below."""
 
 
 class CorruptBatch(RecordsError):
-    """A length, a checksum or compressed bytes that cannot be right: the bytes were damaged."""
+    """The bytes are damaged: an impossible length, a wrong checksum or invalid compressed bytes."""
 
 
 class WrongChecksum(CorruptBatch):
-    """Bytes that were uncompressed all right, and that a checksum says were others."""
+    """The bytes were decompressed without an error, but their checksum is wrong."""
 
 
 class TooLarge(CorruptBatch):
-    """Compressed bytes that hold more than whoever asked would take."""
+    """The compressed bytes exceed the caller's limit when decompressed."""
 
 
 class InvalidRecord(RecordsError):
-    """Whole bytes that break a rule of the format: a count, a length or a delta that does not add up."""
+    """The bytes are intact but break a rule of the format: a count, length or delta is inconsistent."""
 
 
 class UnreadableLength(InvalidRecord):
-    """A record whose length is no number: Kafka, which cannot go on then, calls this an unknown error."""
+    """The length of a record is not a number. Kafka cannot continue then and reports an unknown error."""
 
 
 class UnsupportedCodec(RecordsError):
-    """A compression id that no codec has, or that the format version does not allow."""
+    """The compression id is unknown or not allowed in this format version."""
 
     def __init__(self, codec: int) -> None:
         super().__init__(f"unknown compression codec {codec}")

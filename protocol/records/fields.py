@@ -1,7 +1,7 @@
-"""Where keys, values and headers of records lie: for who wants columns, and no value for each field of each record.
+"""Find keys, values and headers of records for columnar readers, without an object for each field of each record.
 
-Functions of bytes and numbers. Where there was a C compiler when this was installed they have a compiled twin, made of
-this source and of the types in `fields.pxd`; `fields_twin.py` has whichever is to be used.
+The functions take bytes and numbers. If a C compiler was available at installation, a compiled module exists, made from
+this source and the types in `fields.pxd`. `fields_twin.py` selects the module to use.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from array import array
 from protocol.records.record import decode_record
 from protocol.records.varint import decode_varint, decode_varlong
 
-#: In a record's mark: it has no key, no value, some headers.
+#: The bits of a record's mark: no key, no value, at least one header.
 NO_KEY, NO_VALUE, HAS_HEADERS = 1, 2, 4
-#: Numbers of a record: where its key begins and ends, where its value does, and where its headers do.
+#: Numbers per record: start and end of the key, start and end of the value, end of the headers.
 BORDERS = 5
-#: The bytes of a record without key, value and headers.
+#: The size of a record without key, value and headers.
 _LEAST = 7
-#: Bits of what is beyond lengths and times that there mostly are.
+#: The usual maximum number of bits of lengths and of timestamp deltas.
 _LENGTH_BITS, _TIME_BITS = 28, 42
 
 
@@ -39,15 +39,16 @@ def walk_fields(
     shift: int,
     with_fields: bool,
 ) -> tuple[int, int, int, int]:
-    """Note the records from `position` of `data` on, behind the `taken` that are noted already.
+    """Read the records from `position` of `data` and append them after the first `taken` entries of the output arrays.
 
-    At most `count`, as many as there is room for, and none that begins at `stop` or behind it. Noted of those with an
-    offset in [start, behind) are that, the timestamp in us, and, `with_fields`, their borders, with `shift` added to
-    each, and a mark. `base_timestamp` is in ms; `is_append_time`: it is that of all records.
+    The loop reads at most `count` records, as many as the arrays have room for, and none that begins at `stop` or
+    later. For a record with an offset in [start, behind) it stores the offset and the timestamp in us. `with_fields`,
+    it also stores the record's borders, each plus `shift`, and its mark. `base_timestamp` is in ms; with
+    `is_append_time` it is the timestamp of all records.
 
-    How many were looked at, how many are noted now, where the next one begins, and all their marks in one. The walk
-    ends before a record that is not as it mostly is, which is for `decode_fields`. IndexError, OverflowError: one is
-    damaged.
+    Returns the number of records read, the number of entries now, the position of the next record, and all marks
+    combined. The loop ends before an unusual record, which needs `decode_fields`. Raises IndexError or OverflowError if
+    a record is damaged.
     """
     available, room, least, length_bits, time_bits = len(data), len(offsets), _LEAST, _LENGTH_BITS, _TIME_BITS
     looked = seen = 0
@@ -121,7 +122,7 @@ def walk_fields(
 
 
 def _longer(data: bytes, at: int, low: int, most_bits: int) -> tuple[int, int]:
-    """A varint whose first byte is `low`, still folded, and where it ends; (0, 0) if it has more than so many bits."""
+    """Return a zigzag-encoded varint whose first byte is `low`, and its end; (0, 0) if it exceeds `most_bits`."""
     number, bits = low & 127, 7
     while bits < most_bits:
         byte = data[at]
@@ -134,7 +135,7 @@ def _longer(data: bytes, at: int, low: int, most_bits: int) -> tuple[int, int]:
 
 
 def decode_fields(data: bytes, position: int) -> tuple[int, int, int, list[int], int]:
-    """Any record: its offset delta, timestamp delta, where it ends, its borders and its mark. InvalidRecord."""
+    """Decode any record. Return its offset delta, timestamp delta, end, borders and mark. Raises InvalidRecord."""
     timestamp_delta, offset_delta, key, value, headers, end = decode_record(data, position)
     _, at = decode_varint(data, position)
     _, at = decode_varlong(data, at + 1)

@@ -1,4 +1,4 @@
-"""The functions of `fields.py`: of its compiled twin, if there is one (twins.py)."""
+"""The functions of `fields.py`, compiled if possible (see compiled.py)."""
 
 from __future__ import annotations
 

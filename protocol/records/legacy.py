@@ -1,13 +1,14 @@
-"""Reading message sets of the formats before record batches: v0 (before 0.10) and v1 (0.10, adds a timestamp).
+"""Read message sets, the formats before record batches: v0 (before 0.10) and v1 (0.10, with a timestamp).
 
     offset int64 | length int32 | crc uint32 | magic int8 | attributes int8 | [v1: timestamp int64] |
     keyLength int32 (-1 null) | key | valueLength int32 (-1 null) | value
 
 The checksum is zlib's CRC-32 over magic to value. attributes: bits 0-2 codec (no zstd), bit 3 timestamp type (v1).
-Compressed messages are wrapped: the value of a message with a codec is a message set. Its offset is the offset of its
-last inner message. Inner offsets are absolute in v0 and count from 0 in v1 (KIP-31); a v1 wrapper with LogAppendTime
-gives all inner messages its own timestamp (KIP-32). lz4 frames inside v0 carry a wrong header checksum, as Kafka
-wrote it before KIP-57.
+
+Compressed messages are wrapped: the value of a message with a codec is a message set. The offset of the wrapper is that
+of its last inner message. Inner offsets are absolute in v0 and start at 0 in v1 (KIP-31). A v1 wrapper with
+LogAppendTime overrides the timestamps of its inner messages (KIP-32). lz4 frames in v0 have a wrong header checksum, as
+Kafka wrote it before KIP-57.
 """
 
 import zlib
@@ -27,12 +28,12 @@ _MESSAGE_START = Struct(">qiIbb")
 _TIMESTAMP = Struct(">q")
 _LENGTH = Struct(">i")
 _CRC = Struct(">I")
-#: Offset of the magic byte: where the checksum begins.
+#: The position of the magic byte, where the checksum begins.
 _CRC_START = 16
 
 
 class Message(NamedTuple):
-    """One entry of a message set; a wrapper when `codec` is not 0. `timestamp` is -1 in v0."""
+    """One entry of a message set; a wrapper if `codec` is not 0. `timestamp` is in ms, -1 in v0."""
 
     offset: int
     size_bytes: int
@@ -53,12 +54,15 @@ class Message(NamedTuple):
 
 
 def parse_message(buffer: Buffer, position: int = 0) -> Message:
-    """The v0 or v1 entry at `position`. CorruptBatch: another magic, or fields that do not fill the entry."""
+    """Parse the v0 or v1 entry at `position`.
+
+    Raises CorruptBatch for another magic byte or if the fields do not fill the entry.
+    """
     try:
         offset, length, crc, magic, attributes = _MESSAGE_START.unpack_from(buffer, position)
         end = position + LOG_OVERHEAD + length
         if magic not in (0, 1):
-            raise CorruptBatch(f"magic {magic} is not that of a message set")
+            raise CorruptBatch(f"magic {magic} is not 0 or 1")
         at = position + _MESSAGE_START.size
         timestamp = NO_TIMESTAMP
         if magic == 1:
@@ -67,14 +71,14 @@ def parse_message(buffer: Buffer, position: int = 0) -> Message:
         key, at = _bytes_at(buffer, at, end)
         value, at = _bytes_at(buffer, at, end)
     except StructError:
-        raise CorruptBatch(f"{len(buffer) - position} bytes are no message") from None
+        raise CorruptBatch(f"{len(buffer) - position} bytes are too short for a message") from None
     if at != end:
-        raise CorruptBatch(f"a message of {length} bytes has its fields end {end - at} bytes before its end")
+        raise CorruptBatch(f"the fields of a message of {length} bytes end {end - at} bytes before its end")
     return Message(offset, end - position, crc, magic, attributes, timestamp, key, value)
 
 
 def verify_message_crc(buffer: Buffer, position: int, size: int) -> bool:
-    """Whether the message of `size` bytes at `position` carries the checksum of its bytes."""
+    """Return whether the checksum of the message of `size` bytes at `position` is correct."""
     view = memoryview(buffer)
     stored: int = _CRC.unpack_from(view, position + LOG_OVERHEAD)[0]
     return zlib.crc32(view[position + _CRC_START : position + size]) == stored
@@ -83,10 +87,11 @@ def verify_message_crc(buffer: Buffer, position: int, size: int) -> bool:
 def iter_entry_records(
     entry: Buffer, max_size: int = DEFAULT_MAX_SIZE, *, max_records: int | None = None, verify_inner: bool = False
 ) -> Iterator[Record]:
-    """The record of one whole entry, or the records inside when it is a wrapper, one after the other.
+    """Yield the record of one whole entry, or the records inside if it is a wrapper.
 
-    `verify_inner`: WrongChecksum for messages in a wrapper. The entry's own is not looked at. TooLarge: more than
-    `max_size` bytes or `max_records` inside. InvalidRecord, CorruptBatch: what is inside is no messages.
+    With `verify_inner` a wrong checksum inside a wrapper raises WrongChecksum. The checksum of the entry itself is not
+    verified. Raises TooLarge for more than `max_size` bytes or `max_records` inside, and InvalidRecord or CorruptBatch
+    if the content is not a message set.
     """
     message = parse_message(entry)
     if message.codec == Codec.NONE:
@@ -95,7 +100,7 @@ def iter_entry_records(
     data = _inner_set(message, max_size)
     last_offset = _last_offset(data, max_records)
     shift = 0
-    # Some versions of librdkafka send wrappers with offset 0, which then is that of the first message.
+    # Some versions of librdkafka send wrappers with offset 0, which is then the offset of the first message.
     if message.magic == 1 and message.offset:
         shift = message.offset - last_offset
         if shift < 0:
@@ -107,15 +112,16 @@ def iter_entry_records(
 
 
 def unwrap(wrapper: Message, max_size: int = DEFAULT_MAX_SIZE) -> list[Message]:
-    """The inner messages as they are written, at least one.
+    """Return the inner messages as they are encoded, at least one.
 
-    InvalidRecord: no value, no messages, another magic than the wrapper's, or a wrapper inside a wrapper.
+    Raises InvalidRecord if the wrapper has no value or no messages, or if an inner message has another magic byte or is
+    itself compressed.
     """
     return list(_iter_inner(wrapper, _inner_set(wrapper, max_size)))
 
 
 def _inner_set(wrapper: Message, max_size: int) -> bytes:
-    """The message set inside a wrapper."""
+    """Return the message set inside a wrapper."""
     if wrapper.codec > Codec.LZ4:
         raise UnsupportedCodec(wrapper.codec)
     if wrapper.value is None:
@@ -127,7 +133,7 @@ def _inner_set(wrapper: Message, max_size: int) -> bytes:
 
 
 def _last_offset(data: bytes, max_records: int | None) -> int:
-    """The offset of the last message of a set, which has at least one. TooLarge: more than `max_records`."""
+    """Return the last offset of a set of at least one message. Raises TooLarge for more than `max_records`."""
     count = position = offset = 0
     while (found := entry_at(data, position)) is not None:
         offset, size, _ = found

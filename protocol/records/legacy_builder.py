@@ -1,4 +1,4 @@
-"""Building message sets v0 and v1, wrapped where a codec is asked for: what old clients send and are sent.
+"""Build message sets v0 and v1, optionally compressed, for old clients.
 
 See `legacy` for the formats.
 """
@@ -12,9 +12,9 @@ from protocol.records.lz4_frame import with_broken_header_checksum
 
 
 class MessageSetBuilder:
-    """Collects messages and builds a message set, one wrapper around all of them with a codec.
+    """Collects messages and builds a message set; with a codec it is one wrapper around all of them.
 
-    `log_append_time_ms` (v1): the timestamp of every message, with the bit that says so.
+    `log_append_time_ms` (v1) is the timestamp of every message, which then has the type LogAppendTime.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class MessageSetBuilder:
         return len(self._messages)
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, *, offset: int | None = None) -> None:
-        """Add a message; v0 drops the timestamp. `offset` (absolute) where there are gaps, else the next one."""
+        """Add a message; v0 drops the timestamp (ms). `offset` is absolute; None is the next one."""
         if offset is None:
             offset = self._last_offset + 1 if self._messages else self.base_offset
         if self.log_append_time_ms is not None:
@@ -64,12 +64,12 @@ class MessageSetBuilder:
         if not self._messages:
             self._first_offset, self._newest = offset, timestamp
         self._last_offset, self._newest = offset, max(self._newest, timestamp)
-        # Inside a wrapper v1 they count from the first.
+        # Offsets inside a v1 wrapper are relative to the first message.
         written = offset - self._first_offset if self.codec != Codec.NONE and self.magic == 1 else offset
         self._messages.append(encode_message(written, self.magic, self._time_bit, timestamp, key, value))
 
     def build(self) -> bytes:
-        """The message set; empty without messages."""
+        """Return the message set; empty if no message was added."""
         messages = b"".join(self._messages)
         if self.codec == Codec.NONE or not messages:
             return messages
@@ -86,7 +86,7 @@ class MessageSetBuilder:
 def encode_message(
     offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
 ) -> bytes:
-    """One entry, its checksum made; v0 has no room for the timestamp."""
+    """Return one entry with its checksum. v0 drops the timestamp."""
     body = bytes([magic, attributes])
     if magic == 1:
         body += timestamp.to_bytes(8, "big", signed=True)

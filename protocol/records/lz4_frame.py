@@ -1,9 +1,9 @@
-"""What Kafka does otherwise than others with lz4 frames: where they end, and the header checksum in messages v0.
+"""Kafka's deviations from the lz4 frame format: the end of a frame, and the header checksum in messages v0.
 
-Kafka's reader stops after one frame; more frames, or anything else, may follow and are not looked at.
+Kafka's reader stops after one frame and ignores anything after it.
 
-A frame's descriptor ends with the second byte of xxHash32 over the descriptor. Kafka before 0.10 hashed the frame's
-magic number too; readers of v0 must take such frames, and what is written as v0 must have them (KIP-57).
+The descriptor of a frame ends with the second byte of xxHash32 over the descriptor. Kafka before 0.10 also hashed the
+magic number of the frame. Readers of v0 must accept such frames, and writers of v0 must produce them (KIP-57).
 """
 
 from struct import Struct
@@ -14,7 +14,7 @@ _MAGIC = b"\x04\x22\x4d\x18"
 _LANES = Struct("<4I")
 _LANE = Struct("<I")
 _MASK = 0xFFFFFFFF
-#: Blocks of up to 64 kB that stand alone, no checksum but that of these bytes: so Java's client begins its frames.
+#: Independent blocks of up to 64 KiB, no checksum except that of these bytes. Java's client begins its frames so.
 _USUAL_HEADER = _MAGIC + b"\x60\x40\x82"
 _USUAL_BLOCK_AT = len(_USUAL_HEADER) + _LANE.size
 USUAL_BLOCK_SIZE = 64 << 10
@@ -23,24 +23,24 @@ _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 3747613
 
 
 def with_right_header_checksum(frame: bytes) -> bytes:
-    """The frame with the checksum that the lz4 format asks for."""
+    """Return the frame with the header checksum of the lz4 format."""
     at = _checksum_position(frame)
     return frame[:at] + _second_byte(xxh32(frame[4:at])) + frame[at + 1 :]
 
 
 def with_broken_header_checksum(frame: bytes) -> bytes:
-    """The frame with the checksum that clients before 0.10 wrote and expect."""
+    """Return the frame with the header checksum that clients before 0.10 write and expect."""
     at = _checksum_position(frame)
     return frame[:at] + _second_byte(xxh32(frame[:at])) + frame[at + 1 :]
 
 
 def first_frame_size(frame: memoryview) -> int:
-    """The bytes of the first frame in `frame`; all there are where that is no whole frame."""
+    """Return the size of the first frame in `frame`, or all of it if it is not a complete frame."""
     if len(frame) < 7 or frame[:4] != _MAGIC:
         return len(frame)
     flags = frame[4]
     position = 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary id
-    checksum_size = 4 if flags & 0x10 else 0  # of each block
+    checksum_size = 4 if flags & 0x10 else 0  # per block
     while position + 4 <= len(frame):
         (size,) = _LANE.unpack_from(frame, position)
         position += 4
@@ -51,22 +51,22 @@ def first_frame_size(frame: memoryview) -> int:
 
 
 def only_block(frame: memoryview) -> memoryview | None:
-    """The block of a frame that has one, compressed, behind the usual header. None: it is no such frame."""
+    """Return the block of a frame with the usual header and exactly one compressed block; None for any other frame."""
     if len(frame) < _USUAL_BLOCK_AT or frame[: len(_USUAL_HEADER)] != _USUAL_HEADER:
         return None
     (size,) = _LANE.unpack_from(frame, len(_USUAL_HEADER))
-    end = _USUAL_BLOCK_AT + size  # far behind all there is where the upper bit says that it is not compressed
+    end = _USUAL_BLOCK_AT + size  # far beyond the frame if the top bit marks an uncompressed block
     return frame[_USUAL_BLOCK_AT:end] if size and frame[end : end + len(_END)] == _END else None
 
 
 def frame_of_block(block: bytes) -> bytes:
-    """A frame with the usual header and that block: what was compressed alone, of up to USUAL_BLOCK_SIZE."""
+    """Return a frame with the usual header and a block that was compressed from at most USUAL_BLOCK_SIZE bytes."""
     return b"".join((_USUAL_HEADER, _LANE.pack(len(block)), block, _END))
 
 
 def _checksum_position(frame: bytes) -> int:
     if len(frame) < 7 or frame[:4] != _MAGIC:
-        raise CorruptBatch("no lz4 frame")
+        raise CorruptBatch("not an lz4 frame")
     flags = frame[4]
     at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary id
     if at >= len(frame):
@@ -79,7 +79,7 @@ def _second_byte(digest: int) -> bytes:
 
 
 def xxh32(data: bytes) -> int:
-    """xxHash32 with seed 0; for a frame header's few bytes, not for speed."""
+    """Return the xxHash32 with seed 0. It is for the few bytes of a frame header and not fast."""
     position = 0
     if len(data) >= 16:
         lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]

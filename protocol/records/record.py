@@ -1,11 +1,11 @@
-"""One record, and reading and writing the records of a batch.
+"""Encode and decode the records of a batch v2.
 
     length varint | attributes int8 (unused) | timestampDelta varlong | offsetDelta varint |
     keyLength varint (-1 null) | key | valueLength varint (-1 null) | value |
     headerCount varint | (keyLength varint | key | valueLength varint (-1 null) | value) ...
 
-Work a record: for readers of the broker's own topics, for cleaning, conversion and full validation. Never on the way
-of a plain Produce or Fetch.
+This is work per record: for reading the broker's own topics, cleaning, conversion and full validation. A plain Produce
+or Fetch never decodes records.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,14 +28,14 @@ from protocol.records.errors import CorruptBatch, InvalidRecord, UnreadableLengt
 from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlong, encode_varint
 
 _NEW_TUPLE = tuple.__new__
-#: The varints of lengths and counts below this, made once: two bytes at most.
+#: Precomputed varints of lengths and counts below this; at most two bytes.
 _FEW = 1024
 _SMALL_VARINTS = tuple(encode_varint(value) for value in range(_FEW))
-#: What a record without headers has besides key and value: attributes, four numbers of two bytes, no headers.
+#: The maximum size of a record without headers beyond key and value: attributes, four numbers of two bytes, no headers.
 _MOST_BETWEEN = 10
-#: From here on a varint, folded, has more than two bytes.
+#: From this zigzag value on a varint has more than two bytes.
 _THREE_BYTES = 1 << 14
-#: The length -1 of what is null, folded.
+#: The zigzag value of length -1, which means null.
 _NULL = 1
 _LEAST_TIME, _MOST_TIME = -(1 << 63), (1 << 63) - 1
 
@@ -45,7 +45,7 @@ KeyAndValue = tuple[int, bytes | None, bytes | None]
 
 
 class Record(NamedTuple):
-    """A record with its place: `timestamp` in ms (LogAppendTime already applied, -1 in v0), `sequence` -1 without."""
+    """A record with its position: `timestamp` in ms (LogAppendTime applied, -1 in v0), `sequence` -1 if it has none."""
 
     offset: int
     timestamp: int
@@ -62,12 +62,12 @@ def encode_record(
     value: bytes | None,
     headers: Headers | Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
-    """A record of a v2 batch, its length first. Header keys are UTF-8, read and written back without loss."""
+    """Encode a record of a v2 batch with its length. Header keys are UTF-8; invalid bytes are kept."""
     is_near = 0 <= timestamp_delta < _FEW and 0 <= offset_delta < _FEW
     if is_near and not headers and value is not None:
         sizes = _SMALL_VARINTS
         key_size, value_size = len(key or b""), len(value)
-        if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # nearly always, where records are small
+        if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # the usual case for small records
             time, place = sizes[timestamp_delta], sizes[offset_delta]
             if key is None:
                 body = b"\0%b%b\x01%b%b\0" % (time, place, sizes[value_size], value)
@@ -96,10 +96,10 @@ def encode_record(
 
 
 def iter_records(buffer: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
-    """The records of all whole entries in `buffer`, of any format, in order; control records too.
+    """Yield the records of all whole entries in `buffer`, of any format, in order, including control records.
 
-    Decompresses, at most `max_size` bytes an entry. CorruptBatch, InvalidRecord, UnsupportedCodec as they are met.
-    Verifies no checksum.
+    Decompresses at most `max_size` bytes per entry. Raises CorruptBatch, InvalidRecord and UnsupportedCodec at the
+    entry concerned. Verifies no checksum.
     """
     position = 0
     view = memoryview(buffer)
@@ -112,14 +112,14 @@ def iter_records(buffer: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[R
 
             yield from iter_entry_records(view[position : position + size], max_size=max_size)
         else:
-            raise CorruptBatch(f"no format has magic {magic}")
+            raise CorruptBatch(f"unknown magic {magic}")
         position += size
 
 
 def iter_batch_records(
     batch: Buffer, header: BatchHeader | None = None, max_size: int = DEFAULT_MAX_SIZE
 ) -> Iterator[Record]:
-    """The records of one whole v2 batch. InvalidRecord when count and bytes do not agree."""
+    """Yield the records of one whole v2 batch. Raises InvalidRecord if count and bytes disagree."""
     header = header or parse_header(batch)
     base_offset, _, _, _, _, attributes, _, base_timestamp, max_timestamp, _, _, base_sequence, count = header
     data = _unpacked_records(batch, header, max_size)
@@ -137,14 +137,15 @@ def iter_batch_records(
 
 
 def _as_long(number: int) -> int:
-    """The int64 that Java makes of a sum that is beyond one."""
+    """Return the int64 that Java computes for a sum that overflows."""
     return ((number - _LEAST_TIME) & ((1 << 64) - 1)) + _LEAST_TIME
 
 
 def keys_and_values(data: bytes, start: int, header: BatchHeader) -> list[KeyAndValue]:
-    """The records of the whole v2 batch at `start`, as far as loading a topic of the broker's own asks for them.
+    """Return offset, key and value of the records in the whole v2 batch at `start`, to load a topic of the broker's
+    own.
 
-    InvalidRecord when count and bytes do not agree.
+    Raises InvalidRecord if count and bytes disagree.
     """
     base_offset, length, _, _, _, attributes, _, _, _, _, _, _, count = header
     position, end = start + HEADER_SIZE, start + LOG_OVERHEAD + length
@@ -167,10 +168,10 @@ def _unpacked_records(batch: Buffer, header: BatchHeader, max_size: int) -> byte
 
 
 def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
-    """The records of a v2 batch without what is in them: an empty key where there is one, no value, no headers.
+    """Yield the records of a v2 batch without their content: the key is empty or None; value and headers are omitted.
 
-    As Kafka checks a compressed batch that stays as it is: a record is where its fields are, whatever its length says.
-    InvalidRecord when count and bytes do not agree.
+    Kafka checks a compressed batch that it does not change in this way: the position of a record follows from its
+    fields, whatever its length says. Raises InvalidRecord if count and bytes disagree.
     """
     data = _unpacked_records(batch, header, max_size)
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
@@ -209,12 +210,12 @@ def _skip(data: bytes, position: int, size: int) -> int:
 
 
 def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
-    """(timestamp delta, offset delta, key, value, headers, end position) of the record at `position`."""
+    """Return (timestamp delta, offset delta, key, value, headers, end position) of the record at `position`."""
     try:
-        # Varints by hand where they have one or two bytes, which is nearly always. Whatever is not as expected is left
-        # to the careful way below, from the start on.
+        # Varints of one or two bytes are decoded inline, because nearly all are. Anything unusual is decoded again
+        # below, from the start.
         size = data[position]
-        at = position + 2  # behind the attributes
+        at = position + 2  # after the attributes
         if size > 127:
             size += (data[at - 1] - 1) << 7
             at += 1
@@ -244,7 +245,7 @@ def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, b
         behind = start + (value_size >> 1)
         has_key = key_size != _NULL
         varints = size | offset_delta | (key_size if has_key else 0) | value_size
-        # None of them longer, or less than nothing but for a key that is null; and no headers.
+        # All have at most two bytes, only a null key is negative, and there are no headers.
         if varints < _THREE_BYTES and not varints & 1 and behind == end - 1 and not data[behind]:
             key = data[at:stop] if has_key else None
             return time_delta, offset_delta >> 1, key, data[start:behind], (), end
@@ -258,7 +259,7 @@ def _decode_any_record(data: bytes, position: int) -> tuple[int, int, bytes | No
         length, position = decode_varint(data, position)
     except InvalidRecord as error:
         if len(data) - position < MAX_VARINT_SIZE:
-            raise  # it is cut off
+            raise  # truncated
         raise UnreadableLength(str(error)) from None
     end = position + length
     if length < 0 or end > len(data):
@@ -277,7 +278,7 @@ def _decode_any_record(data: bytes, position: int) -> tuple[int, int, bytes | No
 
 
 def decode_headers(data: bytes) -> Headers:
-    """The headers of a record whose other fields end where `data` begins, and which ends with it. InvalidRecord."""
+    """Decode the headers of a record from `data`, which begins after the value. Raises InvalidRecord."""
     count, position = decode_varint(data, 0)
     headers, position = _decode_headers(data, position, len(data), count)
     if position != len(data):
@@ -296,7 +297,7 @@ def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, i
 
 
 def _decode_headers(data: bytes, position: int, end: int, count: int) -> tuple[Headers, int]:
-    # A header has at least two bytes, so a count beyond that is a lie told before any of them is read.
+    # A header has at least two bytes, so a larger count is invalid.
     if count < 0 or count > end - position:
         raise InvalidRecord(f"{count} headers in {end - position} bytes")
     headers = []

@@ -1,7 +1,7 @@
-"""Compiled twins of modules: each is used only if it was made of the source that is there.
+"""Find the compiled form of a module.
 
-A twin's name ends with the checksum of its source (setup.py gives it), so one that was made before the source was
-changed is not found: Python runs then, as where nothing was compiled.
+The name of a compiled module ends with the checksum of its source (setup.py sets it). If the source has changed since,
+the compiled module is not found, and the Python code runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zlib import crc32
 
 
 def find_twin(module: ModuleType) -> ModuleType | None:
-    """The twin of a module; None where there is none."""
+    """Return the compiled form of a module, or None."""
     package, _, name = module.__name__.rpartition(".")
     source = get_data(package, f"{name}.py") or b""
     try:

@@ -1,6 +1,6 @@
-"""Zigzag varints, as the records of a v2 batch use them for every length, delta and count.
+"""Zigzag varints, which the records of a v2 batch use for lengths, deltas and counts.
 
-A signed value is folded to an unsigned one (0, -1, 1, -2 -> 0, 1, 2, 3) and written seven bits a byte, the lowest
+Zigzag maps a signed value to an unsigned one (0, -1, 1, -2 -> 0, 1, 2, 3). It is written seven bits per byte, lowest
 first. An int32 takes 1 to 5 bytes, an int64 1 to 10.
 """
 
@@ -15,12 +15,12 @@ _ONE_BYTE = tuple(bytes([folded]) for folded in range(128))
 
 
 def zigzag(value: int) -> int:
-    """A signed value folded to an unsigned one that is small when its magnitude is."""
+    """Map a signed value to an unsigned one that is small if its magnitude is small."""
     return (value << 1) ^ (value >> 63)
 
 
 def encode_varint(value: int) -> bytes:
-    """`value` (int32 or int64: the coding is one) as a zigzag varint."""
+    """Encode `value` (int32 or int64, which have the same encoding) as a zigzag varint."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 128:
         return _ONE_BYTE[rest]
@@ -33,12 +33,18 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, end position) of the int32 at `position`; InvalidRecord if longer than 5 bytes or cut off."""
+    """Return (value, end position) of the int32 at `position`.
+
+    Raises InvalidRecord if it is longer than 5 bytes or truncated.
+    """
     return _decode(buffer, position, 35)
 
 
 def decode_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    """(value, end position) of the int64 at `position`; InvalidRecord if longer than 10 bytes or cut off."""
+    """Return (value, end position) of the int64 at `position`.
+
+    Raises InvalidRecord if it is longer than 10 bytes or truncated.
+    """
     return _decode(buffer, position, 70)
 
 
@@ -54,7 +60,7 @@ def _decode(buffer: Buffer, position: int, bits: int) -> tuple[int, int]:
             byte = buffer[position]
             folded |= (byte & 127) << shift
             if byte < 128:
-                # What does not fit into the type falls off at the top, as with Java's shifts.
+                # Bits beyond the type are dropped, as by Java's shifts.
                 folded &= 0xFFFFFFFF if bits == 35 else _INT64_MASK
                 return (folded >> 1) ^ -(folded & 1), position + 1
             shift += 7

@@ -1,6 +1,6 @@
 """The records of `__cluster_metadata` (KRaft).
 
-A record's value is unsigned varints frame version (1), record type and version, then the body (KIP-631).
+The value of a record has frame version (1), record type and version as unsigned varints, then the body (KIP-631).
 """
 
 from protocol.messages.cluster_metadata.brokers import (

@@ -1,4 +1,4 @@
-"""The whole cluster in `__cluster_metadata`: features, controllers, producer ids, metadata transactions."""
+"""Cluster-wide records in `__cluster_metadata`: features, controllers, producer ids, metadata transactions."""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uint16, uuid
 from protocol.schema import Array, Field, Message, StructType

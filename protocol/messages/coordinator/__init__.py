@@ -1,6 +1,6 @@
 """Keys and values of the coordinators' topics.
 
-A key is its record type as int16, then the body in version 0; a value its version as int16, then the body.
+A key is its record type as int16 and the body in version 0. A value is its version as int16 and the body.
 """
 
 from protocol.messages.coordinator.classic_group import GroupMetadataKey, GroupMetadataValue

@@ -1,4 +1,4 @@
-"""What is neither a request, a response nor a record of a topic of ours: embedded and on-disk structures."""
+"""Embedded and on-disk structures that are neither requests, responses nor records of internal topics."""
 
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.data.control_records import (

@@ -1,4 +1,4 @@
-"""What consumers tell each other through JoinGroup and SyncGroup: an int16 version, then the body."""
+"""Subscriptions and assignments of consumers in JoinGroup and SyncGroup: an int16 version, then the body."""
 
 from protocol.primitives import bytestring, int32, string
 from protocol.schema import MAX_REQUEST_ELEMENTS, Array, Field, Message, StructType

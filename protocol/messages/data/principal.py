@@ -1,4 +1,4 @@
-"""The principal that a broker puts into an Envelope request."""
+"""The principal in an Envelope request between a broker and the controller."""
 
 from protocol.primitives import boolean, string
 from protocol.schema import Field, Message

@@ -1,4 +1,4 @@
-"""The body of a `.snapshot` file: an int16 version, then this."""
+"""The body of a `.snapshot` file after its int16 version."""
 
 from protocol.primitives import int16, int32, int64, uint32
 from protocol.schema import Array, Field, Message, StructType

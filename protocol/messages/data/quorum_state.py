@@ -1,4 +1,4 @@
-"""The content of the `quorum-state` file, which is JSON with these fields."""
+"""The content of the `quorum-state` file: JSON with these fields."""
 
 from protocol.primitives import int32, int64, string, uuid
 from protocol.schema import Array, Field, Message, StructType

@@ -51,7 +51,7 @@ def test_damaged_batches() -> None:
     assert (first["crc_valid"], second["crc_valid"]) == (True, False)
     *_, last = batches(data + bytes(8) + b"\0\0\0\1" + bytes(60))
     assert last["position"] == len(data)
-    assert "below the smallest" in str(last["damaged"])
+    assert "below the minimum" in str(last["damaged"])
 
 
 @pytest.mark.parametrize(
