@@ -20,7 +20,7 @@ WANTED = os.environ.get("PYBROKER_COMPILE", "")
 
 
 def twin_name(source: Path) -> str:
-    """By it `protocol/records/twins.py` knows that a twin was made of the source that is there."""
+    """By it `protocol/records/compiled.py` knows that a twin was made of the source that is there."""
     return f"{source.stem}_{crc32(source.read_bytes()):08x}"
 
 

@@ -81,7 +81,7 @@ class FetchSlice:
         small slices need not query each time. `now_ms` is any monotonic time in ms.
         """
         file = self.file
-        if self.at_hand or file is None or not file.tells_cached:
+        if self.at_hand or file is None or not file.reports_cached:
             return False
         end = self.position + self._size
         block = (end - 1) // _BLOCK_BYTES
@@ -93,7 +93,7 @@ class FetchSlice:
             if cached and self._size > _PAGE_BYTES:
                 cached = self._is_cached(file, self.position)
             if cached is None:
-                file.tells_cached = False
+                file.reports_cached = False
             elif cached and self._size < _BLOCK_BYTES:
                 block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
                 if block_end <= end or self._is_cached(file, block_end - 1):

@@ -32,16 +32,16 @@ from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flu
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition_log import PartitionLog
 from storage.log.removals import Removals
-from storage.log.retention import remove_what_may_go
+from storage.log.retention import remove_expired
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
-from storage.moves.duplicate_dirs import Settled, orphan, settle_twins
+from storage.moves.duplicate_dirs import Settled, orphan_copy, settle_duplicates
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
-from storage.recovery.clean_shutdown_manifest import write_note
+from storage.recovery.clean_shutdown_manifest import write_manifest
 from storage.recovery.loading import load_log
-from storage.recovery.log_dir_scan import FutureLog, Recover, look_into_all
+from storage.recovery.log_dir_scan import FutureLog, Recover, scan_log_dirs
 from storage.recovery.segment import Cut
 from storage.unopened_logs import UnopenedLogs
 
@@ -122,9 +122,9 @@ class LogManager:
         Raises DirectoryRefused if two directories have the same partition with different records and `place_of` names
         neither. Raises LogOffline if they cannot be compared because no descriptor is free.
         """
-        found = look_into_all(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
+        found = scan_log_dirs(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
         copies = Counter(chain.from_iterable(each.partitions for each in found))
-        twins: list[PartitionLog] = []
+        duplicates: list[PartitionLog] = []
         for each in found:
             self.cuts += each.cuts
             if each.deleted:
@@ -135,11 +135,11 @@ class LogManager:
                 if each.directory.failure is not None:
                     break
                 is_alone = copies[stored.topic, stored.partition] == 1
-                twin = self._load_one(each.directory, stored, is_alone, may_wait(each.directory, stored))
-                if twin is not None:
-                    twins.append(twin)
-        if twins:
-            self._settle(twins, place_of, now_ms)
+                duplicate = self._load_one(each.directory, stored, is_alone, may_wait(each.directory, stored))
+                if duplicate is not None:
+                    duplicates.append(duplicate)
+        if duplicates:
+            self._settle(duplicates, place_of, now_ms)
 
     def _load_one(
         self, directory: LogDirectory, stored: StoredLog, is_alone: bool, may_wait: bool
@@ -178,13 +178,13 @@ class LogManager:
         unopened = self.unopened.get(key)
         if unopened is None:
             return self.logs.get(key)
-        with self._telling(unopened.directory):
+        with self._reporting(unopened.directory):
             log = self.unopened.open(key)
         self.add(log)
         return log
 
     @contextmanager
-    def _telling(self, directory: LogDirectory) -> Iterator[None]:
+    def _reporting(self, directory: LogDirectory) -> Iterator[None]:
         """Report each cut and remark that the block adds, once."""
         cuts, remarks = len(self.cuts), len(directory.remarks)
         try:
@@ -193,15 +193,15 @@ class LogManager:
             for line in (*map(str, self.cuts[cuts:]), *directory.remarks[remarks:]):
                 self._on_remark(line)
 
-    def _settle(self, twins: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
+    def _settle(self, duplicates: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
         """Keep one log of each partition that was found twice.
 
         The other log is removed as usual, once the kept one is on the disk.
         """
         settled: list[Settled] = []
-        for log in twins:
+        for log in duplicates:
             key = log.topic, log.partition
-            settled.append(settle_twins(self.logs[key], log, place_of(*key)))
+            settled.append(settle_duplicates(self.logs[key], log, place_of(*key)))
             if settled[-1].kept is log:
                 self.replace(log)
         tasks = [self.flush_task(each.kept, now_ms) for each in settled if each.kept.directory.is_online]
@@ -234,11 +234,11 @@ class LogManager:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
-            if mark_clean and directory.is_online and self.unopened.were_closed(directory):
+            if mark_clean and directory.is_online and self.unopened.all_were_closed(directory):
                 if broker_epoch >= 0 and directory.owns is None:  # otherwise another process has some of its logs
-                    left = self.unopened.left_by_stop(directory, self.logs)
+                    left = self.unopened.closed_logs(directory, self.logs)
                     with suppress(OSError):  # without the file the next start inspects each log
-                        write_note(directory, broker_epoch, self._checkpoints.offsets(directory), left)
+                        write_manifest(directory, broker_epoch, self._checkpoints.offsets(directory), left)
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 
@@ -267,7 +267,7 @@ class LogManager:
             return log
         directory = self._directory_for(topic, partition, is_new)
         with directory.offline_on_error():
-            future = orphan(self.futures, topic, partition, topic_id)
+            future = orphan_copy(self.futures, topic, partition, topic_id)
         if future is not None:
             directory = future.directory
         path = f"{directory.path}/{topic}-{partition}"
@@ -401,7 +401,7 @@ class LogManager:
 
         Nothing is removed while a cleaner uses the log.
         """
-        paths = remove_what_may_go(log, now_ms, self.unread_from)
+        paths = remove_expired(log, now_ms, self.unread_from)
         return RenameTask(log, paths, self._removals.of(log, now_ms)) if paths else None
 
     def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:

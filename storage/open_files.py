@@ -13,7 +13,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from storage.fs import FileSystem
-from storage.position_cache import Places
+from storage.position_cache import PositionCache
 
 #: The process or the machine has no free descriptor. The disk is not at fault.
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -28,9 +28,9 @@ class OpenFile:
         "_fs",
         "cached",
         "handle",
-        "places",
+        "positions",
         "probes",
-        "tells_cached",
+        "reports_cached",
         "unread",
         "window",
         "window_start",
@@ -40,7 +40,7 @@ class OpenFile:
         self._fs = fs
         self.handle = handle
         #: False once the file system has not reported whether a page is cached.
-        self.tells_cached = True
+        self.reports_cached = True
         #: By block: the position from which on it is in the page cache, and until when that is valid (see FetchSlice).
         self.cached: dict[int, tuple[int, int]] = {}
         #: Pages that were not cached when queried, and were not read since together with their neighbours (see
@@ -50,7 +50,7 @@ class OpenFile:
         self.window = b""
         self.window_start = 0
         #: The positions at which readers of the records continue.
-        self.places: Places | None = None
+        self.positions: PositionCache | None = None
         #: Entries by number that every search comes past.
         self.probes: dict[int, tuple[int, int]] = {}
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 _REMEMBERED = 32
 
 
-class Place(NamedTuple):
+class BatchPosition(NamedTuple):
     """The position of a batch in its file, from `position` to `end` (exclusive)."""
 
     base_offset: int
@@ -20,26 +20,26 @@ class Place(NamedTuple):
     end: int
 
 
-class Places:
+class PositionCache:
     """The positions of batches, by the offset that was requested and by the offset that follows the batch."""
 
     __slots__ = ("_earlier", "_latest")
 
     def __init__(self) -> None:
-        self._latest: dict[int, Place | int] = {}
-        self._earlier: dict[int, Place | int] = {}
+        self._latest: dict[int, BatchPosition | int] = {}
+        self._earlier: dict[int, BatchPosition | int] = {}
 
-    def get(self, offset: int) -> Place | int | None:
+    def get(self, offset: int) -> BatchPosition | int | None:
         """Return what is cached for an offset: its batch, or the position where it begins."""
         return self._latest.get(offset) or self._earlier.get(offset)
 
-    def note(self, offset: int, place: Place, next_offset: int) -> Place:
+    def put(self, offset: int, batch: BatchPosition, next_offset: int) -> BatchPosition:
         """Cache the batch of `offset` and that `next_offset` begins after it; return the batch."""
         latest = self._latest
         if len(latest) >= 2 * _REMEMBERED:
             self._earlier, latest = latest, {}
             self._latest = latest
-        latest[offset] = place
+        latest[offset] = batch
         if next_offset not in latest:
-            latest[next_offset] = self._earlier.get(next_offset) or place.end
-        return place
+            latest[next_offset] = self._earlier.get(next_offset) or batch.end
+        return batch

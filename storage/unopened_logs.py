@@ -36,11 +36,11 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         """Return the logs that cannot be opened although their directory works, with the reason."""
         return {key: LogOffline(each.stored.path, each.offline) for key, each in self.items() if each.offline}
 
-    def were_closed(self, directory: LogDirectory) -> bool:
+    def all_were_closed(self, directory: LogDirectory) -> bool:
         """Return whether a clean shutdown closed all unopened logs of a directory. The others still need recovery."""
         return all(each.stored.clean for each in self.values() if each.directory is directory)
 
-    def left_by_stop(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> Iterator[ClosedLog]:
+    def closed_logs(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> Iterator[ClosedLog]:
         """Yield all logs of a directory as a shutdown leaves them: the closed ones in `logs`, and the unopened ones."""
         for key, log in logs.items():
             if log.directory is directory:
@@ -76,7 +76,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         try:
             log = load_log(directory, stored, self._cuts)
         except Exception as error:
-            if isinstance(error, OSError) and not directory.is_there_without(error):
+            if isinstance(error, OSError) and not directory.lacks_only(error):
                 raise directory.fail(error) from error
             # Other errors take only this log offline: they must not fail other logs or the caller (rule D4).
             offline = LogOffline(stored.path, f"{type(error).__name__}: {error}")

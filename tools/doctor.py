@@ -20,9 +20,9 @@ from pathlib import Path
 
 from config import BrokerConfig, ConfigError, load
 from config.listeners import WILDCARDS
-from protocol.records import fields_twin as arrow
+from protocol.records import compiled_fields as arrow
 from pybroker.cli.exit_codes import end
-from storage.cleaner import twin as compaction
+from storage.cleaner import compiled_walk as compaction
 from tools import health_checks as checks
 from tools.command_line import OfflineParser
 from tools.data.log_times import newest_times

@@ -77,7 +77,7 @@ def _sizes_in(
             continue  # it is open now, or deleted
         if not isinstance(size, OSError):
             yield key, size
-        elif not directory.is_there_without(size):
+        elif not directory.lacks_only(size):
             directory.fail(size)
 
 

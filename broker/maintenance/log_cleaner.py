@@ -27,9 +27,9 @@ from config import BrokerConfig
 from runtime.deferred import Deferred
 from runtime.process_pool import ProcessPool
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
+from storage.cleaner.compiled_walk import IS_COMPILED
 from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.selection import Cleanable, find_cleanable
-from storage.cleaner.twin import IS_COMPILED
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog

@@ -31,8 +31,8 @@ from storage.moves.copy import (
     append_rest,
     batch_head,
     first_offset,
-    of_source,
     pieces_from,
+    source_errors,
 )
 from storage.recovery.loading import load_log
 
@@ -143,7 +143,7 @@ class Move:
         most_bytes = min(ROUND_BYTES, rate)
         try:
             copied = self._copied
-            with of_source():
+            with source_errors():
                 pieces = () if copied is None else pieces_from(self.source, copied.end_offset, ROUND_BYTES)
             rest_bytes = REST_BYTES << max(0, self._rounds - _PATIENT_ROUNDS)
             left_bytes = sum(each.end - each.position for each in pieces)
@@ -179,7 +179,7 @@ class Move:
         oldest = self.source.segments[0].base_offset
         if copied is None or (copied.size_bytes and copied.end_offset >= oldest):
             return 0
-        with of_source():
+        with source_errors():
             return first_offset(self.source)
 
     def _on_copied(self, work: Deferred[Copied]) -> None:
@@ -217,7 +217,7 @@ class Move:
         """Whether what was found of a copy is part of the log. SourceUnreadable."""
         if not copied.last_batch or copied.end_offset < self.source.segments[0].base_offset:
             return True
-        with of_source():
+        with source_errors():
             return copied.last_batch == batch_head(self.source, copied.end_offset - 1)
 
     # -- the end -----------------------------------------------------------------------------------------------------

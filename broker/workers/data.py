@@ -32,7 +32,7 @@ class WorkerData(msgspec.Struct, frozen=True):
         """All on the disk. That the stop was clean the owner says, when all have got here. LogOffline: it was not."""
         self.logs.close(now_ms, mark_clean=False)
         for directory in self.logs.directories:
-            if not self.logs.unopened.were_closed(directory):
+            if not self.logs.unopened.all_were_closed(directory):
                 raise LogOffline(directory.path, "a log of it is left that has still to be checked")
 
 
@@ -57,7 +57,7 @@ def open_data(
         owns=lambda topic, partition: worker_of(topic, partition, count) == begin.number,
     )
     for directory, given in zip(logs.directories, begin.directories, strict=True):
-        directory.was_left_clean = given.was_left_clean
+        directory.had_clean_shutdown = given.had_clean_shutdown
         directory.failure = given.failure
         if given.failure is None:
             directory.lock_part(begin.number)

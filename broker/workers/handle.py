@@ -198,7 +198,7 @@ class WorkerHandle:
                 GivenDirectory(
                     each.path,
                     broker.directory_ids.get(each.path),
-                    bool(each.was_left_clean) and self._started is not None,
+                    bool(each.had_clean_shutdown) and self._started is not None,
                     each.failure,
                 )
                 for each in broker.logs.directories

@@ -32,7 +32,7 @@ class GivenDirectory(msgspec.Struct, frozen=True):
 
     path: str
     directory_id: bytes | None
-    was_left_clean: bool
+    had_clean_shutdown: bool
     failure: str | None
 
 

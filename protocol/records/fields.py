@@ -1,7 +1,7 @@
 """Find keys, values and headers of records for columnar readers, without an object for each field of each record.
 
 The functions take bytes and numbers. If a C compiler was available at installation, a compiled module exists, made from
-this source and the types in `fields.pxd`. `fields_twin.py` selects the module to use.
+this source and the types in `fields.pxd`. `compiled_fields.py` selects the module to use.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader
+from protocol.records.compiled_fields import walk_fields
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
 from protocol.records.errors import InvalidRecord
 from protocol.records.fields import BORDERS, HAS_HEADERS, NO_KEY, NO_VALUE, decode_fields
-from protocol.records.fields_twin import walk_fields
 from protocol.records.record import Record, decode_headers, encode_record
 from pybroker.source.columns import arrow_schema
 

@@ -23,9 +23,9 @@ from protocol.records.batch import (
 from protocol.records.crc32c import crc32c
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.legacy import verify_message_crc
+from storage.cleaner.compiled_walk import IS_COMPILED, walk_batches
 from storage.cleaner.heads import Heads
 from storage.cleaner.throttle import Throttle
-from storage.cleaner.twin import IS_COMPILED, walk_batches
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.segment.scan import parse_entry
@@ -37,7 +37,7 @@ _NEW_TUPLE = tuple.__new__
 _SMALL_BATCH = 2048
 
 #: The start and end of a batch or message in a window, and its header; None for v0 and v1.
-Place = tuple[int, int, BatchHeader | None]
+BatchSpan = tuple[int, int, BatchHeader | None]
 
 
 class SingleBatches(NamedTuple):
@@ -55,7 +55,7 @@ class BatchWindow:
     gap. `heads` are the first bytes of all batches, if they were collected.
     """
 
-    __slots__ = ("_places", "data", "ends", "heads", "position", "single_offsets", "starts")
+    __slots__ = ("_spans", "data", "ends", "heads", "position", "single_offsets", "starts")
 
     def __init__(
         self,
@@ -63,25 +63,25 @@ class BatchWindow:
         position: int,
         borders: list[int],
         single_offsets: Sequence[int] | None = None,
-        places: list[Place] | None = None,
+        spans: list[BatchSpan] | None = None,
         heads: Heads | None = None,
     ) -> None:
-        """`borders` are the starts of the batches and the end of the last one. Without `places` all batches are v2."""
+        """`borders` are the starts of the batches and the end of the last one. Without `spans` all batches are v2."""
         self.data = data
         self.position = position
         self.starts = borders[:-1]
         self.ends = borders[1:]
         self.single_offsets = single_offsets
         self.heads = heads
-        self._places = places
+        self._spans = spans
 
     @property
-    def places(self) -> list[Place]:
+    def spans(self) -> list[BatchSpan]:
         """The boundaries and the header of each batch."""
-        if self._places is None:
+        if self._spans is None:
             headers = [parse_header(self.data, start) for start in self.starts]
-            self._places = list(zip(self.starts, self.ends, headers, strict=True))
-        return self._places
+            self._spans = list(zip(self.starts, self.ends, headers, strict=True))
+        return self._spans
 
     def single_batches(self) -> SingleBatches | None:
         """Return what to remember of the window for the second pass, or None."""
@@ -165,10 +165,10 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
     window = _window_of_v2(data, position, verify)
     if window is not None:
         return window
-    places = _places(data, path, position, verify)
-    if not places:
+    spans = _spans(data, path, position, verify)
+    if not spans:
         return None
-    return BatchWindow(data, position, [0, *(end for _, end, _ in places)], places=places)
+    return BatchWindow(data, position, [0, *(end for _, end, _ in spans)], spans=spans)
 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
@@ -212,8 +212,8 @@ def _are_right(data: bytes, borders: list[int], heads: Heads) -> bool:
     return array("I", sums) == heads.checksums()
 
 
-def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:
-    places: list[Place] = []
+def _spans(data: bytes, path: str, position: int, verify: bool) -> list[BatchSpan]:
+    spans: list[BatchSpan] = []
     view, available, at = memoryview(data), len(data), 0
     while at < available:
         header: BatchHeader | None = None
@@ -233,9 +233,9 @@ def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:
             valid = not verify or verify_message_crc(view[at:end], 0, size)
         if not valid:
             raise _corrupt(path, position + at, "its checksum is wrong")
-        places.append((at, end, header))
+        spans.append((at, end, header))
         at = end
-    return places
+    return spans
 
 
 def _size(data: bytes, at: int, path: str, position: int) -> int | None:

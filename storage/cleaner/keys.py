@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-from storage.cleaner.twin import IS_COMPILED, flip_marks, known_keys, move_keys, put_keys
+from storage.cleaner.compiled_walk import IS_COMPILED, flip_marks, known_keys, move_keys, put_keys
 
 #: Bytes of log.cleaner.dedupe.buffer.size per key, as in Apache Kafka: an MD5 digest and an offset.
 BYTES_PER_KEY = 24

@@ -89,11 +89,11 @@ class CleanedOutput:
         self._index(stop - start, last_offset, max_timestamp)
         self._copy_stop = stop
 
-    def copy_single(self, source: memoryview, places: Iterable[tuple[int, int]]) -> None:
-        """Add many small batches v2 of one record each, with starts and ends `places` in `source`."""
+    def copy_single(self, source: memoryview, spans: Iterable[tuple[int, int]]) -> None:
+        """Add many small batches v2 of one record each, with starts and ends `spans` in `source`."""
         self._end_copy()
         index, position, pieces = self._segment.index_batch, self._position, []
-        for start, end in places:
+        for start, end in spans:
             pieces.append(source[start:end])
             index(position, end - start, *_UNPACK_INDEXED(source, start))
             position += end - start

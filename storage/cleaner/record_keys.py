@@ -12,9 +12,9 @@ from typing import NamedTuple
 from protocol.records.batch import HEADER_SIZE, BatchHeader
 from protocol.records.compression import Codec, decompress
 from protocol.records.errors import InvalidRecord
+from storage.cleaner.compiled_walk import IS_COMPILED, walk_records
 from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
-from storage.cleaner.twin import IS_COMPILED, walk_records
 
 #: From this number of records on, uniform records are searched for.
 _FEW_RECORDS = 8
@@ -59,15 +59,15 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
     try:
         while number < count:
             if not IS_COMPILED and deltas is None and count - number >= _FEW_RECORDS:
-                alike, size = _add_alike(found, data, position, stop, number, count)
-                if alike:
-                    number += alike
-                    position += alike * size
+                uniform, size = _add_uniform(found, data, position, stop, number, count)
+                if uniform:
+                    number += uniform
+                    position += uniform * size
                     expected = number << 1
                     continue
-                alike, behind = _add_rows(found, data, position, number, count)
-                if alike:
-                    number += alike
+                uniform, behind = _add_rows(found, data, position, number, count)
+                if uniform:
+                    number += uniform
                     position = behind
                     expected = number << 1
                     continue
@@ -87,7 +87,7 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
         found.offsets.extend([base_offset + delta for delta in deltas])
 
 
-def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: int, count: int) -> tuple[int, int]:
+def _add_uniform(found: BatchKeys, data: bytes, position: int, stop: int, number: int, count: int) -> tuple[int, int]:
     """Append the keys of records with one layout. Return their number and the size of each, or (0, 0).
 
     The same byte of each record is a slice, so one comparison checks all of them.
@@ -97,13 +97,13 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
     size = at - position + (length >> 1)
     if length >= 1 << 14 or number >= 1 << 13 or data[position] != data[position + size]:
         return 0, 0
-    alike = min(count - number, (stop - position) // size, (1 << 6 if number < 1 << 6 else 1 << 13) - number)
-    lengths = data[position : position + alike * size : size]
-    alike -= len(lengths.lstrip(lengths[:1]))
-    if alike < _FEW_RECORDS:
+    uniform = min(count - number, (stop - position) // size, (1 << 6 if number < 1 << 6 else 1 << 13) - number)
+    lengths = data[position : position + uniform * size : size]
+    uniform -= len(lengths.lstrip(lengths[:1]))
+    if uniform < _FEW_RECORDS:
         return 0, 0
-    last = position + alike * size
-    if at == position + 2 and data[position + 1 : last : size] != data[position + 1 : position + 2] * alike:
+    last = position + uniform * size
+    if at == position + 2 and data[position + 1 : last : size] != data[position + 1 : position + 2] * uniform:
         return 0, 0
     end = position + size
     at += 1
@@ -115,20 +115,20 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
         return 0, 0
     at += 1
     if number < 1 << 6:
-        in_order = data[at:last:size] == _ONE_BYTE_DELTAS[number : number + alike]
+        in_order = data[at:last:size] == _ONE_BYTE_DELTAS[number : number + uniform]
     else:
-        in_order = data[at:last:size] == _LOW_DELTAS[number : number + alike]
+        in_order = data[at:last:size] == _LOW_DELTAS[number : number + uniform]
         at += 1
-        in_order = in_order and data[at:last:size] == _HIGH_DELTAS[number : number + alike]
+        in_order = in_order and data[at:last:size] == _HIGH_DELTAS[number : number + uniform]
     at += 1
     key_size = data[at]
     value_at = at + 1 + (key_size >> 1)
-    same_key_size = data[at:last:size] == data[at : at + 1] * alike
+    same_key_size = data[at:last:size] == data[at : at + 1] * uniform
     if not in_order or not same_key_size or key_size & 0x81 or value_at >= end:
         return 0, 0
     add_tombstones(found, data[value_at:last:size])
-    found.keys.extend(regular(key_size >> 1, size, alike).unpack_from(data, at + 1))
-    return alike, size
+    found.keys.extend(regular(key_size >> 1, size, uniform).unpack_from(data, at + 1))
+    return uniform, size
 
 
 def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: int) -> tuple[int, int]:
@@ -149,4 +149,4 @@ def add_tombstones(found: BatchKeys, value_sizes: Sequence[int]) -> None:
     """Append the indexes of the tombstones among the next records: a value size whose first byte encodes -1."""
     if 1 in value_sizes:
         first = len(found.keys)
-        found.tombstones.extend([first + place for place, size in enumerate(value_sizes) if size == 1])
+        found.tombstones.extend([first + number for number, size in enumerate(value_sizes) if size == 1])

@@ -74,7 +74,7 @@ def read_rows(data: bytes, position: int, deltas: Sequence[bytes]) -> Rows | Non
             position += sizes[row[0]]
     except (StructError, IndexError):
         pass  # no more records; the caller detects errors
-    return _alike(rows, layout, deltas) if rows and layout is not None else None
+    return _uniform_rows(rows, layout, deltas) if rows and layout is not None else None
 
 
 def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
@@ -96,26 +96,26 @@ def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
     return _Layout(timestamp_at - behind, delta_at - behind, size_at - behind, key_at - behind, size)
 
 
-def _alike(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows | None:
+def _uniform_rows(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows | None:
     """Return the leading rows that have the layout."""
     timestamp_at, delta_at, size_at, key_at, key_size = layout
     words, heads, keys, value_sizes = zip(*rows, strict=True)
     beginnings = b"".join(heads)
-    alike = len(rows)
+    uniform = len(rows)
     for at in range(timestamp_at, delta_at):
-        alike = min(alike, _leading(beginnings[at::key_at].translate(_GOES_ON), int(at < delta_at - 1)))
+        uniform = min(uniform, _leading(beginnings[at::key_at].translate(_GOES_ON), int(at < delta_at - 1)))
     for at in range(size_at, key_at):
-        alike = min(alike, _leading(beginnings[at::key_at], beginnings[at]))
+        uniform = min(uniform, _leading(beginnings[at::key_at], beginnings[at]))
     for place, expected in enumerate(deltas):
-        if beginnings[delta_at + place :: key_at][:alike] != expected[:alike]:
+        if beginnings[delta_at + place :: key_at][:uniform] != expected[:uniform]:
             return None
     record_size = record_sizes()
-    sizes = [record_size[word] for word in words[:alike]]
+    sizes = [record_size[word] for word in words[:uniform]]
     # The length has one or two bytes, and everything up to the value's size is within the record.
     one_byte = timestamp_at == 0
     if min(sizes) < 2 + key_at + key_size + 1 or (max(sizes) > 64 if one_byte else min(sizes) < 66):
         return None
-    return Rows(keys[:alike], value_sizes[:alike], sizes)
+    return Rows(keys[:uniform], value_sizes[:uniform], sizes)
 
 
 def _leading(column: bytes, byte: int) -> int:

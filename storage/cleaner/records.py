@@ -22,9 +22,9 @@ from protocol.records.compression import Codec, compress
 from protocol.records.legacy import iter_entry_records, parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.records.record import Record
+from storage.cleaner.compiled_walk import walk_kept, walk_sizes
 from storage.cleaner.keys import STAYS
 from storage.cleaner.record_rows import record_sizes
-from storage.cleaner.twin import walk_kept, walk_sizes
 
 
 def rewrite(data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None) -> bytes:

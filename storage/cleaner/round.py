@@ -160,7 +160,7 @@ class _Round:
         table, data = self.table, window.data
         waiting = BatchKeys([], [], [])
         room = table.max_keys - table.size
-        for start, stop, header in window.places:
+        for start, stop, header in window.spans:
             if header is None:
                 last_offset = int.from_bytes(data[start : start + 8], "big")
                 count = room + 1  # unknown
@@ -219,7 +219,7 @@ class _Round:
             return
         marks, noted_from, noted_to = self.table.marks, self.table.start_offset, self.table.latest_offset
         view, kept_empty, read_records, kept_records = memoryview(window.data), self._kept_empty, 0, 0
-        for start, stop, header in window.places:
+        for start, stop, header in window.spans:
             if header is None:
                 message = self._filter_legacy(view[start:stop])
                 if message is not None:
@@ -273,11 +273,11 @@ class _Round:
         self.read_records += len(marks) - marks.count(TOMBSTONE)
         self.kept_records += marks.count(KEEP)
         stays = marks.translate(STAYS)
-        places = zip(compress(starts, stays), compress(ends, stays), strict=True)
+        spans = zip(compress(starts, stays), compress(ends, stays), strict=True)
         if TOMBSTONE not in marks:
-            output.copy_single(view, places)
+            output.copy_single(view, spans)
             return
-        for mark, (start, stop) in zip(compress(marks, stays), places, strict=True):
+        for mark, (start, stop) in zip(compress(marks, stays), spans, strict=True):
             if mark == TOMBSTONE:
                 self._put(view, start, stop, parse_header(view, start), output, transactions)
             else:

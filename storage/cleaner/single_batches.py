@@ -13,11 +13,11 @@ from functools import cache
 
 from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD
 from storage.cleaner.batches import BatchWindow
+from storage.cleaner.compiled_walk import walk_single
 from storage.cleaner.heads import Heads
 from storage.cleaner.keys import KeyTable
 from storage.cleaner.record_keys import BatchKeys, add_tombstones
 from storage.cleaner.record_rows import record_sizes
-from storage.cleaner.twin import walk_single
 
 #: The first bytes of a size with one byte and with two bytes.
 _OF_ONE_BYTE, _OF_TWO_BYTES = bytes(range(128)), bytes(range(128, 256))

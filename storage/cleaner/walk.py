@@ -1,7 +1,7 @@
 """The loops of the cleaner over single bytes and keys, where no slice processes many at a time.
 
 The functions take bytes, numbers and lists. If a C compiler was available at installation, a compiled module exists,
-made from this source and the types in `walk.pxd`. `twin.py` selects the module to use.
+made from this source and the types in `walk.pxd`. `compiled_walk.py` selects the module to use.
 
 `raw` is the same object as `data`; in the compiled module it is a C pointer to it. A slice of a pointer is only copied,
 which halves the time of a loop, but its bounds are not checked. So the code first reads the byte at the end of the

@@ -102,7 +102,7 @@ class IndexFile:
         self.room = _UNBOUNDED
         return changed
 
-    def begin_anew(self) -> None:
+    def clear(self) -> None:
         """Remove all entries. New ones overwrite them, and `trim` truncates the rest.
 
         The file is not truncated first: a file system may wait for the disk when it closes such a file, and recovery

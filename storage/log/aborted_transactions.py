@@ -43,12 +43,12 @@ def _check(log: PartitionLog, segment: Segment) -> None:
     try:
         entries = segment.txn_index.entries()
         right = _ascending(entries) and (
-            len(entries) > _CHECKED or all(_bears_out(log, segment, entry) for entry in entries)
+            len(entries) > _CHECKED or all(_confirms(log, segment, entry) for entry in entries)
         )
     except CorruptFile:
         right = False
     if not right:
-        _make_anew(log, segment)
+        _rebuild(log, segment)
     segment.txn_index.trusted = True
 
 
@@ -60,7 +60,7 @@ def _ascending(entries: list[AbortedTransaction]) -> bool:
     )
 
 
-def _bears_out(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -> bool:
+def _confirms(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -> bool:
     marker = segment.find(claim.last_offset)
     header = None if marker is None else marker.header
     if header is None or header.last_offset != claim.last_offset:
@@ -79,7 +79,7 @@ def _bears_out(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -
     )
 
 
-def _make_anew(log: PartitionLog, segment: Segment) -> None:
+def _rebuild(log: PartitionLog, segment: Segment) -> None:
     """Rebuild the transaction index of a segment from its records, as recovery does."""
     fs, base_offset = log.directory.fs, segment.base_offset
     state = ProducerState(log.producer_state.expiration_ms)

@@ -35,6 +35,7 @@ class LogDirectory:
         "failure",
         "files",
         "fs",
+        "had_clean_shutdown",
         "is_cordoned",
         "jitter",
         "keeps_batch",
@@ -45,7 +46,6 @@ class LogDirectory:
         "part",
         "path",
         "remarks",
-        "was_left_clean",
     )
 
     def __init__(
@@ -65,7 +65,7 @@ class LogDirectory:
         #: Whether new logs go elsewhere while another directory is available (KIP-1066).
         self.is_cordoned = False
         #: Whether the last broker marked a clean shutdown; None until it is read.
-        self.was_left_clean: bool | None = None
+        self.had_clean_shutdown: bool | None = None
         #: The number of its partitions. A new partition goes to the directory with the fewest.
         self.log_count = 0
         #: Logs with a rolled segment or small files that must be flushed soon; an ordered set.
@@ -178,7 +178,7 @@ class LogDirectory:
         except OSError as error:
             raise self.fail(error) from error
 
-    def is_there_without(self, error: OSError) -> bool:
+    def lacks_only(self, error: OSError) -> bool:
         """Return whether only the file that `error` names is missing. An unmounted disk lacks the lock file too."""
         return isinstance(error, FileNotFoundError) and self.fs.exists(f"{self.path}/{LOCK}")
 

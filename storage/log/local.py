@@ -19,7 +19,7 @@ from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
-from storage.position_cache import Place
+from storage.position_cache import BatchPosition
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
@@ -312,11 +312,11 @@ class LocalLog:
         except OSError as error:
             raise self.directory.fail(error) from error
 
-    def _locate(self, offset: int) -> tuple[Segment, Place] | None:
+    def _locate(self, offset: int) -> tuple[Segment, BatchPosition] | None:
         """The first batch that ends at `offset` or after it."""
         try:
             for segment in self.segments.from_offset(offset):
-                place = segment.place_of(offset)
+                place = segment.batch_position(offset)
                 if place is not None:
                     return segment, place
         except OSError as error:

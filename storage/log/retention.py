@@ -17,7 +17,7 @@ from storage.log.partition_log import PartitionLog
 from storage.segment.segment import Segment
 
 
-def remove_what_may_go(log: PartitionLog, now_ms: int, unread_from: Callable[[PartitionLog], int | None]) -> list[str]:
+def remove_expired(log: PartitionLog, now_ms: int, unread_from: Callable[[PartitionLog], int | None]) -> list[str]:
     """Take the expired segments that no reader holds out of a log. Return the paths of their files, which still exist.
 
     Nothing is removed while a cleaner uses the log. A directory that fails goes offline. `unread_from`: see LogManager.

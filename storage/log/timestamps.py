@@ -31,7 +31,7 @@ from storage.segment.scan import Entry
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.log.partition_log import PartitionLog
+    from storage.log.local import LocalLog
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 def find_timestamp(
-    log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance
+    log_now: Callable[[], LocalLog], timestamp: int, allowance: Allowance
 ) -> Steps[TimestampAndOffset | None]:
     """Find the first record from the log start offset on whose timestamp is at least `timestamp` (ms).
 
@@ -79,17 +79,17 @@ def find_timestamp(
         if found is not None and found.offset >= look_up.offset:
             return found
         try:
-            place = look_up.next(log.segments.from_offset(look_up.offset), timestamp)
-            if place is None:
+            batch = look_up.next(log.segments.from_offset(look_up.offset), timestamp)
+            if batch is None:
                 return None
-            found = yield from look_up.search(log, *place, timestamp, first_offset=look_up.offset)
-        except _TurnOver:
+            found = yield from look_up.search(log, *batch, timestamp, first_offset=look_up.offset)
+        except _AllowanceUsedUp:
             yield None
         except OSError as error:
             raise log.directory.fail(error) from error
 
 
-def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance) -> Steps[TimestampAndOffset | None]:
+def find_max_timestamp(log_now: Callable[[], LocalLog], allowance: Allowance) -> Steps[TimestampAndOffset | None]:
     """Find the first record with the largest timestamp (-1 if no record has one); None if the log has no records.
 
     `log_now` and errors are as for `find_timestamp`.
@@ -108,12 +108,12 @@ def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance
             segment = max(log.segments, key=lambda each: each.largest.timestamp)
             if segment.largest != largest:
                 largest = segment.largest
-                look_up.begin_anew()
-            place = look_up.next([segment], largest.timestamp)
-            if place is None:  # the batch header has this timestamp, but none of its records
+                look_up.restart()
+            batch = look_up.next([segment], largest.timestamp)
+            if batch is None:  # the batch header has this timestamp, but none of its records
                 return TimestampAndOffset(*largest, -1) if largest.timestamp >= 0 else None
-            found = yield from look_up.search(log, *place, largest.timestamp, exact=True)
-        except _TurnOver:
+            found = yield from look_up.search(log, *batch, largest.timestamp, exact=True)
+        except _AllowanceUsedUp:
             yield None
         except OSError as error:
             raise log.directory.fail(error) from error
@@ -121,20 +121,20 @@ def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance
 
 def at_once(steps: Steps[T], fs: FileSystem) -> T:
     """Run all steps in this thread, however long they take, and return the result."""
-    go_on = partial(steps.send, None)
+    resume = partial(steps.send, None)
     try:
         while True:
-            wanted = go_on()
+            wanted = resume()
             try:
-                go_on = partial(steps.send, None if wanted is None else search_file(wanted, fs))
+                resume = partial(steps.send, None if wanted is None else search_file(wanted, fs))
             except (OSError, BatchGone) as error:
-                go_on = partial(steps.throw, error)
+                resume = partial(steps.throw, error)
     except StopIteration as end:
         found: T = end.value
         return found
 
 
-def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance) -> Steps[int]:
+def find_last_written_by(log_now: Callable[[], LocalLog], timestamp: int, allowance: Allowance) -> Steps[int]:
     """Find the base offset of the newest segment last written at or before `timestamp` (ms); -1 if there is none.
 
     `log_now` and errors are as for `find_timestamp`.
@@ -144,8 +144,8 @@ def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, al
         log = log_now()
         log.check_usable()
         try:
-            for place in range(log.segments.floor(offset), -1, -1):
-                segment = log.segments[place]
+            for number in range(log.segments.floor(offset), -1, -1):
+                segment = log.segments[number]
                 offset = segment.base_offset
                 if allowance.left <= 0:
                     break
@@ -159,7 +159,7 @@ def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, al
         yield None
 
 
-class _TurnOver(Exception):
+class _AllowanceUsedUp(Exception):
     """The allowance of this turn is used up."""
 
 
@@ -172,9 +172,9 @@ class _LookUp:
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
         self._batches, self._records = _MOST_BATCHES, _MOST_RECORDS
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Start again at the first batch."""
         self.offset = 0
         self._segment: Segment | None = None
@@ -184,7 +184,7 @@ class _LookUp:
         """Return the next batch whose largest timestamp is at least `timestamp`, with its segment; None if there is
         none.
 
-        Raises _TurnOver.
+        Raises _AllowanceUsedUp.
         """
         allowance, offset = self._allowance, self.offset
         if self._segment in segments:
@@ -201,7 +201,7 @@ class _LookUp:
             for entry in entries:
                 self._position = entry.position
                 if allowance.left <= 0:
-                    raise _TurnOver
+                    raise _AllowanceUsedUp
                 allowance.left -= 1
                 if entry.max_timestamp >= timestamp and entry.last_offset >= offset:
                     return segment, entry
@@ -209,16 +209,16 @@ class _LookUp:
         return None
 
     def note(self, segment: Segment) -> None:
-        """Load the largest timestamp of a segment. Raises _TurnOver."""
+        """Load the largest timestamp of a segment. Raises _AllowanceUsedUp."""
         if not segment.knows_largest:
             if self._allowance.left <= 0:
-                raise _TurnOver
+                raise _AllowanceUsedUp
             self._allowance.left -= _NEW_SEGMENT
             _ = segment.largest
 
     def search(
         self,
-        log: PartitionLog,
+        log: LocalLog,
         segment: Segment,
         entry: Entry,
         timestamp: int,
@@ -254,7 +254,7 @@ class _LookUp:
         self._position = entry.position + entry.size_bytes
         return None
 
-    def _start_of(self, entry: Entry, log: PartitionLog) -> TimestampAndOffset:
+    def _start_of(self, entry: Entry, log: LocalLog) -> TimestampAndOffset:
         """Return the first offset of an entry.
 
         Entries of the old formats only have their last offset; for these it is the end of the previous entry.

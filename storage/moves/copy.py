@@ -66,7 +66,7 @@ class Copied(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def of_source() -> Iterator[None]:
+def source_errors() -> Iterator[None]:
     """Turn an OSError from reading the source log into SourceUnreadable."""
     try:
         yield
@@ -75,7 +75,7 @@ def of_source() -> Iterator[None]:
 
 
 @contextmanager
-def of_copy() -> Iterator[None]:
+def copy_errors() -> Iterator[None]:
     """Turn the LogOffline of the copy's log back into the OSError that caused it."""
     try:
         yield
@@ -85,7 +85,7 @@ def of_copy() -> Iterator[None]:
         raise
 
 
-@of_copy()
+@copy_errors()
 def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
     """Run one round. Raises OSError or StorageError."""
     fs.make_directory(job.log.path)
@@ -109,13 +109,13 @@ def _read(fs: FileSystem, piece: Piece, most_bytes: int) -> Iterator[memoryview]
 
     Raises SourceUnreadable or CorruptFile.
     """
-    with of_source():
+    with source_errors():
         handle = fs.open_read(piece.path)
     try:
         position, stop = piece.position, min(piece.end, piece.position + max(most_bytes, 1))
         size = _READ_BYTES
         while position < stop:
-            with of_source():
+            with source_errors():
                 data = fs.pread(handle, min(size, piece.end - position), position)
             whole = _whole_batches(data)
             if whole:
@@ -159,7 +159,7 @@ def append_copied(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
 
 def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
     """Append all batches that a copy lacks and set its log start offset. Raises OSError or StorageError."""
-    with of_source():
+    with source_errors():
         pieces = pieces_from(log, copy.log_end_offset, LONG_MAX)
     for piece in pieces:
         for batches in _read(log.directory.fs, piece, LONG_MAX):

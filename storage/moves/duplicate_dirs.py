@@ -36,20 +36,20 @@ class Settled(NamedTuple):
     is_part: bool
 
 
-def settle_twins(one: PartitionLog, other: PartitionLog, place: str | None) -> Settled:
-    """Decide which log to keep. `place` is the log directory that the metadata assigns to the partition.
+def settle_duplicates(one: PartitionLog, other: PartitionLog, assigned_dir: str | None) -> Settled:
+    """Decide which log to keep. `assigned_dir` is the log directory that the metadata assigns to the partition.
 
     A directory that fails meanwhile goes offline; then neither log is removed. Raises DirectoryRefused if the logs
     differ and the metadata names neither. Raises LogOffline if they cannot be compared because no descriptor is free.
     """
-    shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == place))
+    shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == assigned_dir))
     try:
         if _is_part_of(shorter, longer):
             return Settled(longer, shorter, is_part=True)
     except LogOffline:
         if one.directory.is_online and other.directory.is_online:
             raise
-    named = [each for each in (one, other) if each.directory.path == place]
+    named = [each for each in (one, other) if each.directory.path == assigned_dir]
     if not named and one.directory.is_online and other.directory.is_online:
         raise DirectoryRefused(other.path, f"the partition exists twice with different records, also in {one.path}")
     kept = named[0] if named else one
@@ -73,7 +73,7 @@ def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
     return True
 
 
-def orphan(futures: list[FutureLog], topic: str, partition: int, topic_id: bytes) -> FutureLog | None:
+def orphan_copy(futures: list[FutureLog], topic: str, partition: int, topic_id: bytes) -> FutureLog | None:
     """Remove and return from `futures` the copy of a partition whose log is missing, or None.
 
     An incomplete copy is better than no log.

@@ -31,9 +31,9 @@ from storage.checkpoints import (
 from storage.fs import FileSystem, Identity
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
-from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
+from storage.recovery.order import is_in_order, opens_quickly, reads_little
 
-NOTE = ".pybroker_in_order"
+MANIFEST = ".pybroker_in_order"
 
 _VERSION = 1
 #: The checkpoint files that decide whether a log is in order.
@@ -47,7 +47,7 @@ class _Topic(msgspec.Struct, rename="camel"):
     partitions: dict[int, bytes]
 
 
-class _Note(msgspec.Struct, rename="camel"):
+class _Manifest(msgspec.Struct, rename="camel"):
     version: int
     broker_epoch: int
     checkpoints: list[Identity | None]
@@ -85,12 +85,12 @@ def state_of(fs: FileSystem, path: str) -> bytes | None:
     return None if directory is None or metadata is None else _STATE.pack(*directory, *metadata)
 
 
-class AsLeft:
+class CleanShutdownManifest:
     """The manifest of the last shutdown."""
 
-    def __init__(self, fs: FileSystem, note: _Note) -> None:
+    def __init__(self, fs: FileSystem, content: _Manifest) -> None:
         self._fs = fs
-        self._topics = note.topics
+        self._topics = content.topics
 
     def topic_id(self, key: TopicPartition, state: bytes | None) -> bytes | None:
         """Return the topic id (16 bytes) of a log that was left in order and is unchanged; None if it must be
@@ -102,20 +102,20 @@ class AsLeft:
         return topic.topic_id
 
 
-def read_note(fs: FileSystem, directory: str, broker_epoch: int) -> AsLeft | None:
+def read_manifest(fs: FileSystem, directory: str, broker_epoch: int) -> CleanShutdownManifest | None:
     """Read the manifest of the shutdown with that broker epoch; None if it is missing or cannot be trusted."""
     try:
-        note = msgspec.json.decode(fs.read_file(f"{directory}/{NOTE}"), type=_Note)
-        if note.version != _VERSION or note.broker_epoch != broker_epoch or broker_epoch < 0:
+        content = msgspec.json.decode(fs.read_file(f"{directory}/{MANIFEST}"), type=_Manifest)
+        if content.version != _VERSION or content.broker_epoch != broker_epoch or broker_epoch < 0:
             return None
-        if note.checkpoints != _identities(fs, directory):
+        if content.checkpoints != _identities(fs, directory):
             return None
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return None
-    return AsLeft(fs, note)
+    return CleanShutdownManifest(fs, content)
 
 
-def write_note(
+def write_manifest(
     directory: LogDirectory,
     broker_epoch: int,
     points: Mapping[str, Mapping[TopicPartition, int]],
@@ -126,7 +126,7 @@ def write_note(
     `points` are the offsets in the checkpoint files, by file and partition.
     """
     fs, path = directory.fs, directory.path
-    temporary = f"{path}/{NOTE}.tmp"
+    temporary = f"{path}/{MANIFEST}.tmp"
     fs.write_file(temporary, b"")
     now = fs.identity(temporary)
     topics: dict[str, _Topic] = {}
@@ -146,8 +146,8 @@ def write_note(
             topic = topics.setdefault(name, _Topic(topic_id, {}))
             if topic.topic_id == topic_id:
                 topic.partitions[partition] = state
-    note = _Note(_VERSION, broker_epoch, _identities(fs, path), topics)
-    fs.replace_file(f"{path}/{NOTE}", msgspec.json.encode(note))
+    content = _Manifest(_VERSION, broker_epoch, _identities(fs, path), topics)
+    fs.replace_file(f"{path}/{MANIFEST}", msgspec.json.encode(content))
 
 
 def _may_change_unseen(state: bytes, now_ns: int) -> bool:
@@ -162,12 +162,12 @@ def _is_left_in_order(
 ) -> bool:
     """Return whether the next start can use the log without reading its directory. Raises OSError."""
     fs, path, config = directory.fs, log.path, log.config
-    if config.compacted or not is_opened_in_a_moment(config):
+    if config.compacted or not opens_quickly(config):
         return False  # a start inspects such a log anyway
     if log.found == (recovery_point, log_start_offset, state):
         return True
     names = fs.names(path)
-    return is_in_order(names, recovery_point, log_start_offset) and is_read_in_a_moment(fs, path, names, recovery_point)
+    return is_in_order(names, recovery_point, log_start_offset) and reads_little(fs, path, names, recovery_point)
 
 
 def _identities(fs: FileSystem, path: str) -> list[Identity | None]:

@@ -55,7 +55,7 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
                 end_offset = loading.open_clean(stored.recovery_point if stored.clean else 0)
             else:
                 end_offset = loading.recover(stored.recovery_point, stored.gapless_from)
-                end_offset = loading.go_on_behind(stored.recovery_point, end_offset)
+                end_offset = loading.continue_after(stored.recovery_point, end_offset)
             break
         except SegmentOverflow as overflow:
             split_segment(fs, path, overflow.base_offset, overflow.size_bytes)
@@ -199,9 +199,9 @@ class _Loading:
         end_offset = self.recover(start)
         if end_offset == stopped_at and not self.cuts:
             return end_offset
-        return self.go_on_behind(expected, end_offset)
+        return self.continue_after(expected, end_offset)
 
-    def go_on_behind(self, recovery_point: int, end_offset: int) -> int:
+    def continue_after(self, recovery_point: int, end_offset: int) -> int:
         """Return the offset at which a log that was recovered up to `end_offset` continues.
 
         It is not below the recovery point, because offsets up to there were assigned. Unless a clean shutdown wrote it,

@@ -23,13 +23,13 @@ from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS
 from storage.recovery.clean_shutdown_manifest import (
-    NOTE,
-    AsLeft,
-    read_note,
+    MANIFEST,
+    CleanShutdownManifest,
+    read_manifest,
     state_of,
 )
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
-from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
+from storage.recovery.order import is_in_order, opens_quickly, reads_little
 from storage.recovery.segment import Cut
 
 #: The metadata log is not a log of a topic. The controller opens it.
@@ -48,14 +48,14 @@ class FutureLog(msgspec.Struct, frozen=True):
     partition: int
 
 
-class FoundDirectory(msgspec.Struct):
+class LogDirScan(msgspec.Struct):
     """The result of scanning a log directory.
 
     - `clean`: the last broker shut down cleanly, so nothing has to be checked.
     - `recovery_points`, `start_offsets`: by topic and partition, from the checkpoint files.
     - `partitions`: paths by topic and partition.
     - `cleaned`: the partitions in the cleaner's checkpoint file.
-    - `as_left`: the manifest of the last shutdown; None if there is none.
+    - `manifest`: the manifest of the last shutdown; None if there is none.
     - `logs`: the partitions' logs, with what is needed to open them.
     - `cuts`: what a recovery job cut off them.
     - `futures`: copies that have not replaced their partition.
@@ -69,7 +69,7 @@ class FoundDirectory(msgspec.Struct):
     start_offsets: dict[TopicPartition, int]
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
     cleaned: Collection[TopicPartition] = ()
-    as_left: AsLeft | None = None
+    manifest: CleanShutdownManifest | None = None
     logs: list[StoredLog] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
@@ -81,13 +81,13 @@ class FoundDirectory(msgspec.Struct):
 
         `config_of` returns the configuration of a topic; `expiration_ms` is producer.id.expiration.ms.
         """
-        as_left = self.as_left
+        manifest = self.manifest
         for key, path in self.partitions.items():
             topic, partition = key
             config = config_of(topic)
             may_wait = self._may_wait(key, config)
             state = state_of(self.directory.fs, path) if may_wait else None  # read before the file names
-            topic_id = as_left.topic_id(key, state) if as_left is not None else None
+            topic_id = manifest.topic_id(key, state) if manifest is not None else None
             yield StoredLog(
                 path,
                 topic,
@@ -106,7 +106,7 @@ class FoundDirectory(msgspec.Struct):
     def _may_wait(self, key: TopicPartition, config: LogConfig) -> bool:
         """Return whether a log can be opened later, if it is in order."""
         is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner must know its clean offset at once
-        return self.clean and key in self.recovery_points and not is_to_be_cleaned and is_opened_in_a_moment(config)
+        return self.clean and key in self.recovery_points and not is_to_be_cleaned and opens_quickly(config)
 
     def _is_in_order(self, key: TopicPartition, path: str) -> bool:
         """Return whether the file names of a log are as a clean shutdown leaves them. Raises OSError."""
@@ -117,7 +117,7 @@ class FoundDirectory(msgspec.Struct):
             if error.errno in OUT_OF_DESCRIPTORS:
                 return False  # unknown for this log; the scan continues with the others
             raise
-        return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and is_read_in_a_moment(
+        return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and reads_little(
             fs, path, names, recovery_point
         )
 
@@ -136,20 +136,20 @@ class FoundDirectory(msgspec.Struct):
                 self.directory.remarks += recovered[log.path].remarks
 
 
-def look_into_all(
+def scan_log_dirs(
     directories: Sequence[LogDirectory],
     config_of: Callable[[str], LogConfig],
     now_ms: int,
     expiration_ms: int,
     recover: Recover | None,
-) -> list[FoundDirectory]:
+) -> list[LogDirScan]:
     """Scan the working directories and pass all recovery jobs to `recover`. A directory that fails goes offline."""
-    found: list[FoundDirectory] = []
+    found: list[LogDirScan] = []
     jobs: list[RecoveryJob] = []
     for directory in directories:
         if directory.is_online:
             try:
-                found.append(look_into(directory))
+                found.append(scan_log_dir(directory))
                 found[-1].logs += found[-1].stored(config_of, now_ms, expiration_ms)
                 if recover is not None:
                     jobs += found[-1].jobs()
@@ -162,31 +162,31 @@ def look_into_all(
     return found
 
 
-def look_into(directory: LogDirectory) -> FoundDirectory:
+def scan_log_dir(directory: LogDirectory) -> LogDirScan:
     """Read what the last broker left and remove its clean shutdown mark, because a crash needs recovery from now on.
 
-    Raises OSError. If another process scanned the directory first and set `was_left_clean`, that process handles the
-    mark and everything that is not a partition.
+    Raises OSError. If another process scanned the directory first and set `had_clean_shutdown`, that process handles
+    the mark and everything that is not a partition.
     """
     fs, path = directory.fs, directory.path
-    is_first = directory.was_left_clean is None
-    as_left = None
-    if directory.was_left_clean is None:
+    is_first = directory.had_clean_shutdown is None
+    manifest = None
+    if directory.had_clean_shutdown is None:
         broker_epoch = read_clean_shutdown(fs, path)
-        directory.was_left_clean = broker_epoch is not None
+        directory.had_clean_shutdown = broker_epoch is not None
         if broker_epoch is not None:
-            as_left = read_note(fs, path, broker_epoch)
+            manifest = read_manifest(fs, path, broker_epoch)
             with suppress(IsADirectoryError):  # a directory of this name is not the manifest
-                fs.remove(f"{path}/{NOTE}")
+                fs.remove(f"{path}/{MANIFEST}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
             fs.sync_path(path)  # the removal must survive a power failure
-    found = FoundDirectory(
+    found = LogDirScan(
         directory,
-        directory.was_left_clean,
+        directory.had_clean_shutdown,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
         cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # the cleaner reports problems with this file
-        as_left=as_left,
+        manifest=manifest,
     )
     for entry in fs.list(path):
         if not entry.is_directory:

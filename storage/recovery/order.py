@@ -37,12 +37,12 @@ _MOST_INDEX_INTERVAL_BYTES = 64 << 10
 _UNFINISHED = frozenset((DELETED_SUFFIX, SWAP_SUFFIX, CLEANED_SUFFIX, ".tmp"))
 
 
-def is_opened_in_a_moment(config: LogConfig) -> bool:
+def opens_quickly(config: LogConfig) -> bool:
     """Return whether a log with this configuration opens quickly, if it is in order."""
     return config.index_interval_bytes <= _MOST_INDEX_INTERVAL_BYTES
 
 
-def is_read_in_a_moment(fs: FileSystem, path: str, names: Collection[str], recovery_point: int) -> bool:
+def reads_little(fs: FileSystem, path: str, names: Collection[str], recovery_point: int) -> bool:
     """Return whether the files with these `names` that opening a log reads are small. Raises OSError.
 
     They are the producer snapshot, the leader epochs and the transaction indexes.

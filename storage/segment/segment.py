@@ -21,7 +21,7 @@ from storage.errors import CorruptFile
 from storage.index.time import TimestampOffset
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.open_files import OpenFile, OpenFiles
-from storage.position_cache import Place, Places
+from storage.position_cache import BatchPosition, PositionCache
 from storage.segment.files import LOG_SUFFIX, SegmentFiles
 from storage.segment.scan import FRONT, Entry, find_entry, scan_entries
 
@@ -41,8 +41,8 @@ class Segment(SegmentFiles):
     __slots__ = (
         "_bytes_since_index_entry",
         "_largest",
-        "_made_anew",
         "_preallocated",
+        "_rebuilt",
         "_rolling_timestamp",
         "created_ms",
         "index_interval_bytes",
@@ -79,7 +79,7 @@ class Segment(SegmentFiles):
         self._rolling_timestamp: int | None = None
         self._bytes_since_index_entry = 0
         #: Whether the indexes were rebuilt once. If they still contradict the records, the records are wrong.
-        self._made_anew = False
+        self._rebuilt = False
 
     def __repr__(self) -> str:
         return f"Segment(base_offset={self.base_offset}, size_bytes={self.size_bytes})"
@@ -215,24 +215,24 @@ class Segment(SegmentFiles):
         file = self.log.open()  # held until the scan ends (rule H1), because the file cache may evict it meanwhile
         yield from scan_entries(self._fs, file.handle, position, self.size_bytes)
 
-    def place_of(self, offset: int) -> Place | None:
+    def batch_position(self, offset: int) -> BatchPosition | None:
         """Return the position of the batch that `find` returns. For consumers, whose positions are cached."""
         file = self.log.open_file or self.log.open()
-        places = file.places
-        if places is None:
-            places = file.places = Places()
-        place = places.get(offset)
-        if type(place) is Place:
-            return place
-        if type(place) is int and (following := self._place_at(file, places, place, offset)) is not None:
+        cache = file.positions
+        if cache is None:
+            cache = file.positions = PositionCache()
+        known = cache.get(offset)
+        if type(known) is BatchPosition:
+            return known
+        if type(known) is int and (following := self._batch_at(file, cache, known, offset)) is not None:
             return following
         found = self.find(offset)
         if found is None:
             return None
-        place = _new_tuple(Place, (found.base_offset, found.position, found.position + found.size_bytes))
-        return places.note(offset, place, found.last_offset + 1)
+        batch = _new_tuple(BatchPosition, (found.base_offset, found.position, found.position + found.size_bytes))
+        return cache.put(offset, batch, found.last_offset + 1)
 
-    def _place_at(self, file: OpenFile, places: Places, position: int, offset: int) -> Place | None:
+    def _batch_at(self, file: OpenFile, cache: PositionCache, position: int, offset: int) -> BatchPosition | None:
         """Return the batch v2 at `position` if it begins with `offset`; None at a gap or at the end."""
         front = self._fs.pread(file.handle, HEADER_SIZE, position)
         if len(front) < HEADER_SIZE:
@@ -241,7 +241,7 @@ class Segment(SegmentFiles):
         end = position + length + LOG_OVERHEAD
         if base_offset != offset or magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD or end > self.size_bytes:
             return None
-        return places.note(offset, _new_tuple(Place, (offset, position, end)), offset + last_offset_delta + 1)
+        return cache.put(offset, _new_tuple(BatchPosition, (offset, position, end)), offset + last_offset_delta + 1)
 
     def find(self, offset: int) -> Entry | None:
         """Return the first batch whose last offset is at least `offset`, or None."""
@@ -255,7 +255,7 @@ class Segment(SegmentFiles):
                 if not start.position:
                     return None
             except (CorruptFile, CorruptBatch):
-                if self._made_anew:
+                if self._rebuilt:
                     raise
             self.rebuild_indexes()
 
@@ -295,9 +295,9 @@ class Segment(SegmentFiles):
             if first is not None and self.base_offset <= first.base_offset <= start.offset:
                 return chain((first,), entries)
         except (CorruptFile, CorruptBatch):
-            if self._made_anew:
+            if self._rebuilt:
                 raise
-        if self._made_anew:
+        if self._rebuilt:
             raise CorruptBatch(f"{self.log.path}: offsets go back, so that no index can lead to any")
         self.rebuild_indexes()
         return self._scan_from_index(offset)
@@ -306,17 +306,17 @@ class Segment(SegmentFiles):
         """Return the last valid entry that is not later than `timestamp`; (-1, base offset) if there is none."""
         try:
             start = self.time_index.look_up(timestamp)
-            if self._bears_out(start):
+            if self._confirms(start):
                 return start
-            if self._made_anew:
+            if self._rebuilt:
                 return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         except CorruptFile:
-            if self._made_anew:
+            if self._rebuilt:
                 raise
         self.rebuild_indexes()
         return self._trusted_time_index_entry(timestamp)
 
-    def _bears_out(self, claim: TimestampOffset) -> bool:
+    def _confirms(self, claim: TimestampOffset) -> bool:
         """Return whether the batch with that offset has that largest timestamp. An empty entry is always confirmed."""
         if claim.timestamp < 0:
             return True
@@ -330,7 +330,7 @@ class Segment(SegmentFiles):
         """
         try:
             largest = self.time_index.last()
-            if self._bears_out(largest) and largest.timestamp >= max(self._later_timestamps(largest), default=-1):
+            if self._confirms(largest) and largest.timestamp >= max(self._later_timestamps(largest), default=-1):
                 return largest
         except CorruptFile:
             pass
@@ -349,7 +349,7 @@ class Segment(SegmentFiles):
         """Rebuild the offset and time index from the records, by the same rule as appends. Return the largest
         timestamp.
         """
-        self._made_anew = True
+        self._rebuilt = True
         self.begin_rebuild()
         with suppress(CorruptBatch):  # batches after a corrupt one cannot be found in any case
             for entry in self.scan(0):
@@ -361,8 +361,8 @@ class Segment(SegmentFiles):
         return self.largest
 
     def begin_rebuild(self) -> None:
-        self.offset_index.begin_anew()
-        self.time_index.begin_anew()
+        self.offset_index.clear()
+        self.time_index.clear()
         self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._bytes_since_index_entry = 0
 
@@ -384,7 +384,7 @@ class Segment(SegmentFiles):
     def end_rebuild(self, size_bytes: int) -> None:
         """Truncate the records at `size_bytes`, and the indexes to their entries."""
         if self.log.open_file is not None:
-            self.log.open_file.places = None
+            self.log.open_file.positions = None
         if size_bytes < self.size_bytes:
             self.size_bytes = size_bytes
             self.undo_append()

@@ -22,7 +22,7 @@ TESTS = [
 ]
 INSTALLED = "storage", "protocol"
 COPIED = *INSTALLED, "tests/support", "tests/unit/storage", "tests/unit/protocol/records", "tests/property"
-IS_COMPILED = "from storage.cleaner import twin; print(twin.IS_COMPILED, twin.walk_kept.__module__)"
+IS_COMPILED = "from storage.cleaner import compiled_walk as w; print(w.IS_COMPILED, w.walk_kept.__module__)"
 
 
 def has_compiler() -> bool:
@@ -76,7 +76,7 @@ if has_compiler():  # it is an option: where nothing compiles, there is nothing 
     def test_compiled_modules_do_what_the_interpreted_ones_do(compiled: Path) -> None:
         """Their unit tests, Apache Kafka's files among them, and the model of the cleaner's histories."""
         assert run(compiled, "-c", IS_COMPILED).startswith("True walk_")
-        fields = "from protocol.records.fields_twin import walk_fields; print(walk_fields.__module__)"
+        fields = "from protocol.records.compiled_fields import walk_fields; print(walk_fields.__module__)"
         assert run(compiled, "-c", fields).startswith("fields_")
         run(compiled, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, PYBROKER_TEST_COMPILED="1")
 

@@ -1,39 +1,39 @@
-"""Places: what was found for readers of a segment stays known for those behind them, and not for ever."""
+"""PositionCache: what was found for readers of a segment stays known for those behind them, and not for ever."""
 
-from storage.position_cache import _REMEMBERED, Place, Places
+from storage.position_cache import _REMEMBERED, BatchPosition, PositionCache
 
 
-def filled(places: Places, first: int, count: int) -> None:
+def filled(cache: PositionCache, first: int, count: int) -> None:
     for offset in range(first, first + count):
-        places.note(offset, place(offset), offset + 1)
+        cache.put(offset, batch(offset), offset + 1)
 
 
-def place(offset: int) -> Place:
+def batch(offset: int) -> BatchPosition:
     """Batches of one record, 10 bytes each."""
-    return Place(offset, 10 * offset, 10 * offset + 10)
+    return BatchPosition(offset, 10 * offset, 10 * offset + 10)
 
 
 def test_a_find_says_where_the_next_batch_begins() -> None:
-    places = Places()
-    assert places.note(5, place(5), 6) == place(5)
-    assert [places.get(offset) for offset in (4, 5, 6, 7)] == [None, place(5), 60, None]
+    cache = PositionCache()
+    assert cache.put(5, batch(5), 6) == batch(5)
+    assert [cache.get(offset) for offset in (4, 5, 6, 7)] == [None, batch(5), 60, None]
 
 
 def test_finds_are_forgotten_when_there_are_many_later_ones() -> None:
-    places = Places()
-    filled(places, 0, 1)
-    filled(places, 100, _REMEMBERED)
-    assert places.get(0) == place(0)
-    filled(places, 200, 3 * _REMEMBERED)
-    assert places.get(0) is None
-    assert len(places._latest) + len(places._earlier) <= 4 * _REMEMBERED + 2
+    cache = PositionCache()
+    filled(cache, 0, 1)
+    filled(cache, 100, _REMEMBERED)
+    assert cache.get(0) == batch(0)
+    filled(cache, 200, 3 * _REMEMBERED)
+    assert cache.get(0) is None
+    assert len(cache._latest) + len(cache._earlier) <= 4 * _REMEMBERED + 2
 
 
 def test_what_was_found_earlier_is_not_forgotten_for_what_only_begins_there() -> None:
     """A reader that comes from behind notes where the next batch begins, of which the whole is known."""
-    places = Places()
-    places.note(6, place(6), 7)
-    filled(places, 100, 2 * _REMEMBERED)
-    assert 6 not in places._latest
-    places.note(5, place(5), 6)
-    assert places.get(6) == place(6)
+    cache = PositionCache()
+    cache.put(6, batch(6), 7)
+    filled(cache, 100, 2 * _REMEMBERED)
+    assert 6 not in cache._latest
+    cache.put(5, batch(5), 6)
+    assert cache.get(6) == batch(6)

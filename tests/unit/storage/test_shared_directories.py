@@ -24,10 +24,10 @@ def odd(topic: str, partition: int) -> bool:
     return partition % 2 == 1
 
 
-def opened(path: Path, owns: Callable[[str, int], bool], was_left_clean: bool | None = None) -> LogManager:
+def opened(path: Path, owns: Callable[[str, int], bool], had_clean_shutdown: bool | None = None) -> LogManager:
     """One of the processes; who is told how the directory was left is not the first."""
     manager = LogManager([str(path)], owns=owns)
-    manager.directories[0].was_left_clean = was_left_clean
+    manager.directories[0].had_clean_shutdown = had_clean_shutdown
     manager.load(lambda topic: LogConfig(), T0)
     return manager
 
@@ -46,9 +46,9 @@ def test_each_process_opens_its_own_logs(tmp_path: Path) -> None:
         (tmp_path / name.format("0" * 32)).mkdir()
 
     first = opened(tmp_path, even)
-    second = opened(tmp_path, odd, first.directories[0].was_left_clean)
+    second = opened(tmp_path, odd, first.directories[0].had_clean_shutdown)
 
-    assert first.directories[0].was_left_clean
+    assert first.directories[0].had_clean_shutdown
     assert sorted(first.logs) == [("t", 0), ("t", 2)]
     assert sorted(second.logs) == [("t", 1), ("t", 3)]
     assert [each.partition for each in first.futures] == [4]

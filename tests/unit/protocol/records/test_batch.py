@@ -72,7 +72,7 @@ def test_iter_batches_yields_whole_batches_and_leaves_out_a_cut_one(kind: type) 
 def test_iter_batches_refuses_a_length_that_cannot_be() -> None:
     data = bytearray(batch())
     data[8:12] = (48).to_bytes(4, "big")
-    with pytest.raises(CorruptBatch, match="smallest"):
+    with pytest.raises(CorruptBatch, match="below the minimum"):
         list(iter_batches(data))
 
 
@@ -88,7 +88,7 @@ def test_entry_at_steps_over_any_format_and_refuses_tiny_lengths() -> None:
     assert entry_at(data, 0) == (8, len(data), 2)
     assert entry_at(data[:-1], 0) is None
     assert entry_at(b"", 0) is None
-    with pytest.raises(CorruptBatch, match="smallest"):
+    with pytest.raises(CorruptBatch, match="below the minimum"):
         entry_at(data[:8] + (13).to_bytes(4, "big") + data[12:], 0)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.records.compiled_fields import walk_fields
 from protocol.records.errors import InvalidRecord
 from protocol.records.fields import BORDERS, HAS_HEADERS, NO_KEY, NO_VALUE, decode_fields
-from protocol.records.fields_twin import walk_fields
 from protocol.records.record import Headers, decode_headers, decode_record, encode_record
 
 ROOM = 8

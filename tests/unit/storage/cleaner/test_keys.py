@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.cleaner import compiled_walk, walk
 from storage.cleaner import keys as keys_module
-from storage.cleaner import twin, walk
 from storage.cleaner.keys import DROP, KEEP, TOMBSTONE, DictKeys, KeyTable, TableKeys, _free_slots
 
 batches = st.lists(st.lists(st.one_of(st.none(), st.binary(max_size=2)), max_size=6), max_size=30)
@@ -94,7 +94,9 @@ def test_table_grows_up_to_what_there_is_room_for() -> None:
 def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) -> None:
     of_list, of_range = _free_slots(400), _free_slots(400)
     offsets = range(start, start + len(keys))
-    assert twin.put_keys(keys, list(offsets), of_list, start) == twin.put_keys(keys, offsets, of_range, start)
+    assert compiled_walk.put_keys(keys, list(offsets), of_list, start) == compiled_walk.put_keys(
+        keys, offsets, of_range, start
+    )
     assert of_list == of_range
 
 
@@ -102,7 +104,7 @@ def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) ->
 def test_twin_of_the_table_has_the_same_bytes(keys: list[bytes], start: int) -> None:
     """Interpreted and compiled, where the tests are run with it: one may go on where the other has stopped."""
     tables = []
-    for module in (walk, twin):
+    for module in (walk, compiled_walk):
         table, larger = _free_slots(301), _free_slots(600)
         module.put_keys(keys, range(start, start + len(keys)), table, start)
         module.move_keys(table, larger)

@@ -116,7 +116,7 @@ def test_begun_anew_while_active_it_keeps_its_size(count: int, tmp_path: Path) -
     index = new_index(tmp_path)
     for number in range(1, 1 + count):
         index.append(number, 10 * number)
-    index.begin_anew()
+    index.clear()
     assert Path(index.file.path).stat().st_size == 1 << 20
     assert not any(Path(index.file.path).read_bytes())
     assert index.last() == (0, 0)
@@ -183,7 +183,7 @@ def test_large_index_is_searched_with_few_reads(tmp_path: Path) -> None:
     assert max(reads) <= 3
     assert sum(reads) < 2.2 * len(reads), "the piece behind the last one is for those that go on"
     assert sum(look_up(offset) for offset in range(100_003, 100_003 + 4 * 4096, 16)) <= 9 + 8
-    index.begin_anew()
+    index.clear()
     assert index.look_up(10**6) == (0, 0)
 
 

@@ -16,7 +16,7 @@ from storage.checkpoints import write_clean_shutdown
 from storage.fs import LOCAL, FileSystem, Identity
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.recovery.clean_shutdown_manifest import NOTE
+from storage.recovery.clean_shutdown_manifest import MANIFEST
 from tests.support.failing_fs import Died, FailingFileSystem
 from tests.support.logs import T0, append, batch, opened
 from tests.support.scale import scaled
@@ -79,7 +79,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def note(root: Path) -> dict:
-    return json.loads((root / NOTE).read_bytes())
+    return json.loads((root / MANIFEST).read_bytes())
 
 
 def test_nothing_is_looked_at_that_is_as_it_was_left(root: Path) -> None:
@@ -100,7 +100,7 @@ def test_nothing_is_looked_at_that_is_as_it_was_left(root: Path) -> None:
 def test_a_note_is_of_one_stop(root: Path) -> None:
     """It goes with the start, and after a kill nothing waits at all."""
     manager = started(root)
-    assert not (root / NOTE).exists()
+    assert not (root / MANIFEST).exists()
     manager.unlock()
     manager = started(root)
     assert not manager.unopened
@@ -169,7 +169,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         {"t-0", "t-1", "u-0"},
     ),
     "start offsets are others": (lambda root: new_inode(root / "log-start-offset-checkpoint"), {"t-0", "t-1", "u-0"}),
-    "the note is gone": (lambda root: (root / NOTE).unlink(), {"t-0", "t-1", "u-0"}),
+    "the note is gone": (lambda root: (root / MANIFEST).unlink(), {"t-0", "t-1", "u-0"}),
     "another broker has run": (lambda root: write_clean_shutdown(LOCAL, str(root), 9), {"t-0", "t-1", "u-0"}),
     "an older one has run": (lambda root: (root / ".kafka_cleanshutdown").write_bytes(b""), {"t-0", "t-1", "u-0"}),
 }
@@ -191,14 +191,14 @@ def test_a_copy_is_looked_at(root: Path, tmp_path: Path) -> None:
 
 def test_a_damaged_note_is_none(root: Path, tmp_path: Path) -> None:
     """Cut anywhere, bytes changed, nested without end: no start fails, and who is not believed is looked at."""
-    data = (root / NOTE).read_bytes()
+    data = (root / MANIFEST).read_bytes()
     random = Random(1)
     flipped = [bytearray(data) for _ in range(scaled(20))]
     for each in flipped:
         each[random.randrange(len(each))] = random.randrange(256)
     cut = [data[: random.randrange(len(data))] for _ in range(scaled(20))]
     for number, damaged in enumerate([b"", b"\xff", b"[" * 100_000, *cut, *flipped]):
-        (root / NOTE).write_bytes(damaged)
+        (root / MANIFEST).write_bytes(damaged)
         write_clean_shutdown(LOCAL, str(root), 2)
         seen = looked_at(root)
         assert seen <= {"t-0", "t-1", "u-0"}
@@ -208,8 +208,8 @@ def test_a_damaged_note_is_none(root: Path, tmp_path: Path) -> None:
 
 def test_a_note_that_is_a_directory_is_none(root: Path) -> None:
     """Nor does it stop a start, or a stop."""
-    (root / NOTE).unlink()
-    (root / NOTE).mkdir()
+    (root / MANIFEST).unlink()
+    (root / MANIFEST).mkdir()
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
@@ -252,12 +252,12 @@ def test_a_note_of_an_older_version_is_none(root: Path) -> None:
     """It knew times in their order alone."""
     former = {"version": 0, "brokerEpoch": 2, "untilNs": 2**62, "checkpoints": note(root)["checkpoints"]}
     topics = {"t": {"topicId": base64.b64encode(TOPIC_ID).decode(), "others": []}}
-    (root / NOTE).write_text(json.dumps({**former, "topics": topics}))
+    (root / MANIFEST).write_text(json.dumps({**former, "topics": topics}))
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
 def test_a_note_of_a_later_version_is_none(root: Path) -> None:
-    (root / NOTE).write_text(json.dumps({**note(root), "version": 2}))
+    (root / MANIFEST).write_text(json.dumps({**note(root), "version": 2}))
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 

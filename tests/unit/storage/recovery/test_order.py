@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage.fs import LOCAL
-from storage.recovery.order import is_in_order, is_read_in_a_moment
+from storage.recovery.order import is_in_order, reads_little
 
 FIRST, SECOND = f"{0:020d}", f"{7:020d}"
 CLOSED = {
@@ -76,4 +76,4 @@ def test_what_is_read_of_a_log(tmp_path: Path, sizes: dict[str, int], is_little:
     """Producers as they were at the end, epochs, and aborted transactions; records are not."""
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
-    assert is_read_in_a_moment(LOCAL, str(tmp_path), sizes, 9) is is_little
+    assert reads_little(LOCAL, str(tmp_path), sizes, 9) is is_little

@@ -9,7 +9,7 @@ from protocol.records.errors import CorruptBatch
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
-from storage.position_cache import Place
+from storage.position_cache import BatchPosition
 from storage.segment.scan import Entry, scan_entries
 from storage.segment.segment import Segment
 from tests.support.logs import T0, batch, sized
@@ -215,8 +215,8 @@ class Counting(FileSystem):
         return super().pread(handle, size, position)
 
 
-def place(entry: Entry) -> Place:
-    return Place(entry.base_offset, entry.position, entry.position + entry.size_bytes)
+def place(entry: Entry) -> BatchPosition:
+    return BatchPosition(entry.base_offset, entry.position, entry.position + entry.size_bytes)
 
 
 def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path) -> None:
@@ -228,13 +228,13 @@ def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path
     segment.become_inactive()
     expected = [place(entry) for entry in segment.scan(0)]
 
-    found = [segment.place_of(0)]
+    found = [segment.batch_position(0)]
     fs.reads.clear()
-    found += [segment.place_of(offset) for offset in range(1, 40)]
+    found += [segment.batch_position(offset) for offset in range(1, 40)]
 
     assert found == expected
     assert fs.reads == [61] * 39
-    assert segment.place_of(40) is None
+    assert segment.batch_position(40) is None
 
 
 def test_readers_one_after_the_other_read_no_header_twice(tmp_path: Path) -> None:
@@ -244,13 +244,13 @@ def test_readers_one_after_the_other_read_no_header_twice(tmp_path: Path) -> Non
     for number in range(200):
         add(segment, number, sized(2000))
     expected = [place(entry) for entry in segment.scan(0)]
-    assert segment.place_of(0) == expected[0]
+    assert segment.batch_position(0) == expected[0]
     fs.reads.clear()
 
     for offset in range(1, 200):
         for behind in (0, 1, 5):
             if offset >= behind:
-                assert segment.place_of(offset - behind) == expected[offset - behind]
+                assert segment.batch_position(offset - behind) == expected[offset - behind]
 
     assert fs.reads == [61] * 199
 
@@ -266,7 +266,7 @@ def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> No
         for start in range(0, 200, 2):
             offset = (start * 7 + step) % 200
             assert segment.find(offset) == expected[offset]
-            assert segment.place_of(offset) == place(expected[offset])
+            assert segment.batch_position(offset) == place(expected[offset])
 
 
 def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path) -> None:
@@ -275,15 +275,15 @@ def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path
     for number in range(10):
         add(segment, number, sized(300))
     for offset in range(10):
-        segment.place_of(offset)
+        segment.batch_position(offset)
     segment.begin_rebuild()
     segment.end_rebuild(3 * 300)
     for number in range(3, 8):
         add(segment, number, sized(777))
 
     expected = {entry.base_offset: entry for entry in segment.scan(0)}
-    assert [segment.place_of(offset) for offset in range(8)] == [place(expected[offset]) for offset in range(8)]
-    assert segment.place_of(8) is None
+    assert [segment.batch_position(offset) for offset in range(8)] == [place(expected[offset]) for offset in range(8)]
+    assert segment.batch_position(8) is None
 
 
 def test_where_readers_are_is_known_as_long_as_the_file_is_open(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_where_readers_are_is_known_as_long_as_the_file_is_open(tmp_path: Path) 
         reads = []
         for _ in range(2):
             fs.reads.clear()
-            assert [segment.place_of(offset) for offset in range(10)] == expected
+            assert [segment.batch_position(offset) for offset in range(10)] == expected
             reads.append(len(fs.reads))
         assert [bool(count) for count in reads] == [True, False], times_open
         segment.close()

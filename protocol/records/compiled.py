@@ -12,7 +12,7 @@ from types import ModuleType
 from zlib import crc32
 
 
-def find_twin(module: ModuleType) -> ModuleType | None:
+def find_compiled(module: ModuleType) -> ModuleType | None:
     """Return the compiled form of a module, or None."""
     package, _, name = module.__name__.rpartition(".")
     source = get_data(package, f"{name}.py") or b""
