@@ -17,7 +17,6 @@ from pathlib import Path
 from timeit import repeat
 from types import SimpleNamespace
 
-from broker.requests.dispatcher import Dispatcher
 from protocol.headers import encode_request_header
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
@@ -26,6 +25,7 @@ from protocol.schema import Api
 from runtime.clock import Clock
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
+from tests.support.offered import dispatcher_for
 
 ROUNDS = 40
 CALLS = 200
@@ -78,11 +78,11 @@ def run(directory: Path) -> None:
     broker = DataBroker(directory)
     broker.clock = Clock()  # type: ignore[assignment]
     broker.topic(partitions=5)
-    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    dispatcher = dispatcher_for(broker)
 
     def serve(data: bytes) -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
-        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
+        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))
         for chunk in answer if isinstance(answer, list) else ():
             if isinstance(chunk, FetchSlice):
                 chunk.release()

@@ -16,7 +16,6 @@ from timeit import repeat
 from types import SimpleNamespace
 from typing import Any
 
-from broker.requests.dispatcher import Dispatcher
 from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
@@ -33,6 +32,7 @@ from protocol.schema import Api
 from runtime.clock import Clock
 from tests.support.groups import subscription
 from tests.support.network import request_frame
+from tests.support.offered import dispatcher_for
 from tests.support.txn_broker import TxnBroker
 
 ROUNDS = 200
@@ -81,7 +81,7 @@ def consumer_member(broker: TxnBroker, group_id: str, member_id: str) -> int:
 def request(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Callable[[], object]:
     """A call that serves the request once."""
     frame = memoryview(request_frame(api, version, 7, **fields))[4:]
-    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    dispatcher = dispatcher_for(broker)
     connection: Any = SimpleNamespace(client_host="127.0.0.1", listener_name="PLAINTEXT")
     return lambda: dispatcher.dispatch(connection, frame)
 

@@ -36,7 +36,8 @@ from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
-from broker.requests.served_api import Row, discover
+from broker.requests.served_api import ServedApi, discover
+from broker.services import Services
 from broker.startup.missing_partitions import Missing
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
@@ -130,7 +131,7 @@ class Broker(ABC):
         loop: asyncio.AbstractEventLoop,
         *,
         clock: Clock | None = None,
-        make_dispatcher: Callable[[Broker, Mapping[int, Row]], Dispatcher] = Dispatcher,
+        make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
     ) -> None:
         self.config = config
         self.loop = loop
@@ -138,10 +139,12 @@ class Broker(ABC):
         self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, self.clock)
         self.purgatory = Purgatory(self.timers, self.turn)
-        self.dispatcher = make_dispatcher(self, self._rows())
+        self.dispatcher = make_dispatcher(self._served_apis())
+        self.dispatcher.broker = self
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
-        self.lazy_imports = LazyImports(self.dispatcher.rows, self.offload, self.timers)
+        self.lazy_imports = LazyImports(self.dispatcher.served, self.offload, self.timers)
+        self.dispatcher.load = self.lazy_imports.load
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
         self.handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")
         #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
@@ -181,6 +184,7 @@ class Broker(ABC):
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
             self._node = await self.loop.run_in_executor(None, self._open_node)
             self._wire(self._node)
+            self.dispatcher.services = self._services().by_name()
             await self._open(listeners)
             self.loop_watch.start()
             self.state = BrokerState.RUNNING
@@ -192,8 +196,8 @@ class Broker(ABC):
                 raise CannotStart(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
             raise
 
-    def _rows(self) -> Mapping[int, Row]:
-        """The APIs that it serves."""
+    def _served_apis(self) -> Mapping[int, ServedApi]:
+        """The APIs that this process serves."""
         return discover(
             legacy=self.config.get_bool("pybroker.legacy.versions"),
             telemetry=bool(self.config.get_list("metrics.listeners")),
@@ -211,6 +215,10 @@ class Broker(ABC):
     @abstractmethod
     def _wire(self, node: Node) -> None:
         """Make the rooms that stand on the node's data: `_wire_data`, and who decides."""
+
+    @abstractmethod
+    def _services(self) -> Services:
+        """What handlers may need of this process, once everything is made."""
 
     @abstractmethod
     async def _open(self, listeners: list[Listener]) -> None:

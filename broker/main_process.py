@@ -29,7 +29,8 @@ from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.replicas.cordoned_dirs import record_cordoned
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Row
+from broker.requests.served_api import ServedApi
+from broker.services import MainServices, Services
 from broker.startup.node import Node, open_node
 from config import BrokerConfig
 from controller.controller import Controller
@@ -52,7 +53,7 @@ class MainProcess(Broker):
         loop: asyncio.AbstractEventLoop,
         *,
         clock: Clock | None = None,
-        make_dispatcher: Callable[[Broker, Mapping[int, Row]], Dispatcher] = Dispatcher,
+        make_dispatcher: Callable[[Mapping[int, ServedApi]], Dispatcher] = Dispatcher,
         on_fatal: Callable[[str], None] = lambda reason: None,
     ) -> None:
         super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher)
@@ -130,6 +131,19 @@ class MainProcess(Broker):
         self.share_partitions = SharePartitions(self)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
+
+    def _services(self) -> Services:
+        return MainServices(
+            config=self.config,
+            clock=self.clock,
+            timers=self.timers,
+            purgatory=self.purgatory,
+            metadata=self.metadata,
+            partitions=self.partitions,
+            fetch_sessions=self.fetch_sessions,
+            guard=self.guard,
+            groups=self.groups,
+        )
 
     def _check_ids(self, node: Node) -> None:
         """Raises CannotStart where another broker has an id under which a worker is to be seen."""

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from bench.data_plane import CONNECTION, fetch_frame, produce_frame
 from bench.storage_log import T0, NoWrites, appender, batch, new_log
 from broker.network.output_queue import joined
-from broker.requests.dispatcher import Dispatcher
 from protocol.headers import decode_request_header
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
@@ -29,6 +28,7 @@ from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.producers.state import ProducerState
 from tests.support.data_broker import TOPIC_ID, DataBroker
+from tests.support.offered import dispatcher_for
 
 Call = Callable[[], object]
 Prepare = Callable[[Path], Call]
@@ -218,12 +218,12 @@ def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
     broker = DataBroker(folder)
     broker.clock = Clock()  # type: ignore[assignment]
     broker.topic(partitions=5)
-    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    dispatcher = dispatcher_for(broker)
     data = request(broker)
 
     def call() -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
-        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
+        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))
         for chunk in answer if isinstance(answer, list) else ():
             if isinstance(chunk, FetchSlice):
                 chunk.release()

@@ -44,6 +44,7 @@ class Channel:
     def open(self, broker: Broker) -> None:
         """The broker is up: carry out what has come already, and what comes."""
         assert isinstance(broker.dispatcher, FaultyDispatcher)
+        broker.dispatcher.call_later = broker.timers.call_later
         self._commands = Commands(broker, self.clock, broker.dispatcher)
         self._carry_out_lines()
 

@@ -16,6 +16,7 @@ from broker.control.fencing import fence
 from broker.maintenance.log_cleaner import CannotClean
 from broker.replicas.partition import Partition
 from protocol.errors import ErrorCode
+from protocol.registry import API_BY_KEY
 from runtime.deferred import Deferred, settled
 from storage.errors import LogOffline
 
@@ -128,7 +129,7 @@ class Commands:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _add(self, api: str, fault: Fault) -> None:
-        keys = {row.api.name: row.api.key for row in self._dispatcher.rows.values()}
+        keys = {API_BY_KEY[key].name: key for key in self._dispatcher.served}
         if api not in keys:
             raise Refused(f"there is no API {api!r}, such as Produce or OffsetCommit")
         self._dispatcher.add(keys[api], fault)

@@ -9,28 +9,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from broker.network.output_queue import release
+from broker.requests.context import ClientConnection
 from broker.requests.dispatcher import (
+    ApiVersionHandler,
     CloseConnection,
-    Codec,
     Dispatcher,
     Waiting,
 )
 from broker.requests.error_reply import error_reply
-from broker.requests.served_api import Row
+from broker.requests.served_api import ServedApi
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header
 from protocol.messages.produce import PRODUCE
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.network.connection import Connection
 
 _API_KEY = slice(0, 2)
 
@@ -51,11 +47,13 @@ class Fault(msgspec.Struct):
 class FaultyDispatcher(Dispatcher):
     """A dispatcher for a broker whose answers a test spoils."""
 
-    __slots__ = ("_call_later", "_faults")
+    __slots__ = ("_faults", "call_later")
 
-    def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
-        super().__init__(broker, rows)
-        self._call_later: Callable[[int, Callable[[], None]], object] = broker.timers.call_later
+    #: Set before the first fault with a delay.
+    call_later: Callable[[int, Callable[[], None]], object]
+
+    def __init__(self, served: Mapping[int, ServedApi]) -> None:
+        super().__init__(served)
         self._faults: dict[bytes, deque[Fault]] = {}  # by the API key as requests have it
 
     def add(self, api_key: int, fault: Fault) -> None:
@@ -67,7 +65,7 @@ class FaultyDispatcher(Dispatcher):
         self._faults.clear()
 
     def dispatch(
-        self, connection: Connection, frame: memoryview, again: bool = False
+        self, connection: ClientConnection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
         if not again and self._faults:  # one that comes by again has had its fault
             key = bytes(frame[_API_KEY])
@@ -85,40 +83,42 @@ class FaultyDispatcher(Dispatcher):
                 del self._faults[key]
         return fault
 
-    def _spoil(self, fault: Fault, connection: Connection, frame: memoryview) -> bytes | list[Chunk] | Waiting | None:
+    def _spoil(
+        self, fault: Fault, connection: ClientConnection, frame: memoryview
+    ) -> bytes | list[Chunk] | Waiting | None:
         key_and_version = int.from_bytes(frame[:4])
-        row = self.rows.get(key_and_version >> 16)
-        if row is not None:
-            row.load()
-        codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
-        if codec is None:  # which has an answer of its own
+        served = self.served.get(key_and_version >> 16)
+        if served is not None:
+            served.load()
+        served_by = self._prepared.get(key_and_version) or self._prepare(key_and_version)
+        if served_by is None:  # which has an answer of its own
             return super().dispatch(connection, frame)
         if fault.delay_ms is not None:
-            return self._delay(fault.delay_ms, codec, frame)
+            return self._delay(fault.delay_ms, served_by, frame)
         if fault.error is not None:
-            return self._refuse_with(fault.error, codec, frame)
+            return self._refuse_with(fault.error, served_by, frame)
         if fault.is_served:
             _drop(super().dispatch(connection, frame))
-            raise CloseConnection(f"a test wants the answer to {codec.api.name} lost")
-        raise CloseConnection(f"a test wants the connection closed at {codec.api.name}")
+            raise CloseConnection(f"a test wants the answer to {served_by.api.name} lost")
+        raise CloseConnection(f"a test wants the connection closed at {served_by.api.name}")
 
-    def _delay(self, delay_ms: int, codec: Codec, frame: memoryview) -> Waiting:
+    def _delay(self, delay_ms: int, served_by: ApiVersionHandler, frame: memoryview) -> Waiting:
         """As a shortcut that leaves its request to the handler, but later."""
         over: Deferred[None] = Deferred()
-        self._call_later(delay_ms, lambda: over.resolve(None))
-        codec.requests += 1
-        return Waiting(codec, int.from_bytes(frame[4:8]), bytes(frame), over)
+        self.call_later(delay_ms, lambda: over.resolve(None))
+        served_by.requests += 1
+        return Waiting(served_by, int.from_bytes(frame[4:8]), bytes(frame), over)
 
-    def _refuse_with(self, error: ErrorCode, codec: Codec, frame: memoryview) -> list[Chunk]:
-        codec.requests += 1
+    def _refuse_with(self, error: ErrorCode, served_by: ApiVersionHandler, frame: memoryview) -> list[Chunk]:
+        served_by.requests += 1
         header = decode_request_header(frame)
-        request = codec.decode(frame, header.position)[0]
+        request = served_by.decode(frame, header.position)[0]
         answer = None
-        if codec.api is not PRODUCE or request.acks:  # acks=0 has no answer: closing is what tells of an error
-            answer = error_reply(codec.api, codec.version, request, error)
+        if served_by.api is not PRODUCE or request.acks:  # acks=0 has no answer: closing is what tells of an error
+            answer = error_reply(served_by.api, served_by.version, request, error)
         if answer is None:
-            raise CloseConnection(f"a test wants {codec.api.name} to fail with {error.name}")
-        return codec.encode(header.correlation_id, answer)
+            raise CloseConnection(f"a test wants {served_by.api.name} to fail with {error.name}")
+        return served_by.encode(header.correlation_id, answer)
 
 
 def _drop(answer: bytes | list[Chunk] | Waiting | None) -> None:

@@ -34,7 +34,7 @@ def api_versions(ctx: RequestContext, request: Struct) -> Reply:
         _keep_client(ctx, name, version)
     features = ctx.broker.quorum.features()
     return API_VERSIONS.response(
-        api_keys=advertised_apis(ctx.broker.dispatcher.rows.values()),
+        api_keys=advertised_apis(ctx.broker.dispatcher.served.values()),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in SUPPORTED_FEATURES.items()

@@ -16,5 +16,7 @@ from protocol.schema import Struct
 
 @handles(CONSUMER_GROUP_DESCRIBE)
 def consumer_group_describe(ctx: RequestContext, request: Struct) -> Reply:
-    groups = described(ctx, request, DescribedGroup, describe, served=has_consumer_groups(ctx.broker))
+    groups = described(
+        ctx, request, DescribedGroup, describe, served=has_consumer_groups(ctx.broker.groups, ctx.broker.metadata)
+    )
     return CONSUMER_GROUP_DESCRIBE.response(groups=groups)

@@ -27,7 +27,7 @@ from protocol.schema import Struct
 
 @handles(CONSUMER_GROUP_HEARTBEAT, shortcut=steady_heartbeat)
 def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
-    if not has_consumer_groups(ctx.broker):
+    if not has_consumer_groups(ctx.broker.groups, ctx.broker.metadata):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
     groups = ctx.broker.groups
     shard = groups.at(request.group_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.access.authentication.sasl_authenticator import SaslAuthenticator
+    from broker.requests.context import Authenticator
 
 
 class Peer:
@@ -49,7 +49,7 @@ class Peer:
         self.client_host, self.client_port = client_address
         self.local_host, self.local_port = local_address
         self.principal = principal
-        self.authenticator: SaslAuthenticator | None = None
+        self.authenticator: Authenticator | None = None
         self.token_authenticated = False
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION
 from protocol.schema import Chunk
@@ -19,23 +19,44 @@ from security.acl import Operation, ResourceType
 from storage.fetch_slice import EMPTY, FetchSlice
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
+    from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partition import Partition
+    from broker.replicas.partitions import Partitions
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
 
 _READ_UNCOMMITTED = 0
 #: What stands for the answer of a fetch that has to wait.
 _WAITS: list[Chunk] = []
 
 
+class FetchNeeds(NamedTuple):
+    """What a fetch needs of its broker."""
+
+    sessions: FetchSessions
+    purgatory: Purgatory
+    clock: Clock
+    config: BrokerConfig
+
+
 def fetch_single(
-    broker: Broker, version: int
+    version: int,
+    *,
+    partitions: Partitions,
+    fetch_sessions: FetchSessions,
+    purgatory: Purgatory,
+    clock: Clock,
+    config: BrokerConfig,
+    guard: Guard | None,
 ) -> Callable[[Connection, memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
-    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where it has none."""
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
-    partitions = broker.partitions
-    may_read = None if broker.guard is None else broker.guard.asking(Operation.READ, ResourceType.TOPIC)
+    needs = FetchNeeds(fetch_sessions, purgatory, clock, config)
+    may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
 
     def serve(
         connection: Connection, frame: memoryview, position: int, correlation_id: int
@@ -51,10 +72,10 @@ def fetch_single(
         if partition is None:
             return None
         may = None if may_read is None else partial(may_read, connection, partition.topic)
-        found = _try(broker, version, correlation_id, request, partition, may, request.max_wait_ms > 0)
+        found = _try(needs, version, correlation_id, request, partition, may, request.max_wait_ms > 0)
         if found is not _WAITS:
             return found
-        return _Wait(broker, version, correlation_id, request, partition, may).deferred
+        return _Wait(needs, version, correlation_id, request, partition, may).deferred
 
     return serve
 
@@ -66,17 +87,17 @@ class _Wait:
 
     def __init__(
         self,
-        broker: Broker,
+        needs: FetchNeeds,
         version: int,
         correlation_id: int,
         request: SingleFetch,
         partition: Partition,
         may: Callable[[], bool] | None,
     ) -> None:
-        self._fetch = broker, version, correlation_id, request, partition, may
+        self._fetch = needs, version, correlation_id, request, partition, may
         self.deferred: Deferred[list[Chunk] | None] = Deferred()
-        deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
-        waiter = broker.purgatory.watch((partition,), self._try_again, deadline_ms, self._on_deadline)
+        deadline_ms = needs.clock.monotonic_ms() + request.max_wait_ms
+        waiter = needs.purgatory.watch((partition,), self._try_again, deadline_ms, self._on_deadline)
         self.deferred.on_cancel(waiter.cancel)
         partition.log.awaited = True
 
@@ -92,7 +113,7 @@ class _Wait:
 
 
 def _try(
-    broker: Broker,
+    needs: FetchNeeds,
     version: int,
     correlation_id: int,
     request: SingleFetch,
@@ -112,10 +133,10 @@ def _try(
     wanted = None
     if request.session_epoch != FINAL_EPOCH or session_id != NO_SESSION:
         key = (request.topic or request.topic_id, request.partition)
-        wanted = broker.fetch_sessions.only_partition(session_id, request.session_epoch, key)
+        wanted = needs.sessions.only_partition(session_id, request.session_epoch, key)
         if wanted is None:
             return None
-    max_bytes = min(request.max_bytes, broker.config.get_int("fetch.max.bytes"))
+    max_bytes = min(request.max_bytes, needs.config.get_int("fetch.max.bytes"))
     log = partition.log
     try:
         high_watermark = log.high_watermark
@@ -134,14 +155,14 @@ def _try(
             found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
             if isinstance(found, bytes) or (size := len(found)) < min(request.min_bytes, max_bytes):
                 return None
-            if not found.at_hand and found.is_cold(broker.clock.monotonic_ms()):
+            if not found.at_hand and found.is_cold(needs.clock.monotonic_ms()):
                 return None
             records = found.at_hand or found
             log.fetched_bytes += size
     except Exception:
         return None  # the handler finds the same, and tells
     if wanted is not None:
-        broker.fetch_sessions.advance(session_id)
+        needs.sessions.advance(session_id)
         if not wanted.note_single(partition.topic, request, high_watermark, log_start_offset) and not records:
             return nothing_new(version, correlation_id, session_id)
     return answer(

@@ -13,9 +13,10 @@ from protocol.shortcuts.single_list_offsets import FIRST_VERSION, answer, parse
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
     from broker.replicas.partition import Partition
+    from broker.replicas.partitions import Partitions
     from storage.log.partition_log import PartitionLog
 
 LATEST, EARLIEST = -1, -2
@@ -36,12 +37,13 @@ def earliest_offset(log: PartitionLog) -> tuple[int, int]:
     return offset, -1 if epoch is None else epoch
 
 
-def list_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where it has none."""
+def list_single(
+    version: int, *, partitions: Partitions, guard: Guard | None
+) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
-    partitions = broker.partitions
-    may_see = None if broker.guard is None else broker.guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)
+    may_see = None if guard is None else guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""

@@ -18,21 +18,25 @@ from storage.append.placing import AT_ONCE_BYTES
 from storage.errors import AppendRefused, LogOffline
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
+    from broker.replicas.partitions import Partitions
+    from runtime.clock import Clock
+    from runtime.timers import Timers
 
 _ATTRIBUTES = 22  # low byte of a batch's attributes
 
 
-def produce_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where it has none."""
+def produce_single(
+    version: int, *, partitions: Partitions, clock: Clock, timers: Timers, guard: Guard | None
+) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     heads = SingleProduces(version)
-    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
-    partitions = broker.partitions
-    now_ms = broker.clock.now_ms
-    may_write = None if broker.guard is None else broker.guard.asking(Operation.WRITE, ResourceType.TOPIC)
+    read, learn = heads.read, LearnedHeads(heads, timers).learn
+    now_ms = clock.now_ms
+    may_write = None if guard is None else guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""

@@ -20,7 +20,7 @@ from storage.log.batch_search import BatchSearch, Searched, search_file
 from storage.log.timestamps import Allowance, Steps
 
 if TYPE_CHECKING:
-    from broker.access.quotas.charge import Charge
+    from broker.requests.context import RequestCharge
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class TimeLookUps:
         """A request has its turn: give it its allowance."""
         self.allowance.left = _A_TURN
 
-    def run(self, steps: Steps[T], charge: Charge | None = None) -> T | Deferred[T]:
+    def run(self, steps: Steps[T], charge: RequestCharge | None = None) -> T | Deferred[T]:
         """What comes of it: now, where nothing has to wait. A cancel ends it; raises, or fails with, what it raises.
 
         It is part of the turn that has begun. `charge`: of the request, for whose client the time counts that it takes.
@@ -73,7 +73,7 @@ class _LookUp(Generic[T]):
 
     __slots__ = ("_charge", "_enter", "_go_on", "_look_ups", "_steps", "found")
 
-    def __init__(self, look_ups: TimeLookUps, steps: Steps[T], charge: Charge | None) -> None:
+    def __init__(self, look_ups: TimeLookUps, steps: Steps[T], charge: RequestCharge | None) -> None:
         self._look_ups = look_ups
         self._steps = steps
         self._charge = charge

@@ -16,7 +16,7 @@ import msgspec
 from broker.network.loopback import name_of
 
 if TYPE_CHECKING:
-    from broker.network.connection import Connection
+    from broker.requests.context import ClientConnection
     from broker.requests.dispatcher import RequestContext
     from config import BrokerConfig
     from protocol.schema import Struct, StructType
@@ -82,6 +82,6 @@ def _address(ctx: RequestContext, worker: int) -> tuple[str, int]:
     return host or _name_of(connection, ctx.broker.config), port
 
 
-def _name_of(connection: Connection, config: BrokerConfig) -> str:
+def _name_of(connection: ClientConnection, config: BrokerConfig) -> str:
     opened = next((each.host for each in config.listeners if each.name == connection.listener_name), None)
     return name_of(connection.local_host, opened)

@@ -3,8 +3,9 @@
 python -m broker.requests.api_docs            write it, from the project's root
 python -m broker.requests.api_docs --check    exit code 1 if it is not current
 
-A handler's module says in its docstring what the API is for (the first sentence, behind the versions) and what of it is
-not there (a sentence that begins with "Not served:" or "Not here:"). So page and code cannot part.
+The docstring of a handler's module begins with the API, its versions and a sentence that says what the API does. A
+sentence that begins with "Not served:" names what is missing. The page is made of these, so it cannot differ from the
+code.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.requests.served_api import Row, discover
+from broker.requests.served_api import ServedApi, discover
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 
@@ -53,13 +54,13 @@ _MISSING = re.compile(r"Not\s(?:served|here): (.*?\.)(?:\s|$)", re.DOTALL)
 
 
 def apis_page() -> str:
-    """docs/generated/apis.md, whole."""
-    rows = discover()
-    missing = [api for api in API_BY_KEY.values() if api.key not in rows and _is_brokers(api)]
+    """Return the whole of docs/generated/apis.md."""
+    apis = discover()
+    missing = [api for api in API_BY_KEY.values() if api.key not in apis and _is_brokers(api)]
     parts = [
         _HEAD,
-        _SERVED_HEAD.format(len(rows)),
-        *(_served(row) for row in rows.values()),
+        _SERVED_HEAD.format(len(apis)),
+        *(_served(each) for each in apis.values()),
         _MISSING_HEAD.format(len(missing)) if missing else "",
         *(f"| {api.key} | {api.name} | {api.current} |\n" for api in missing),
     ]
@@ -70,20 +71,19 @@ def _is_brokers(api: Api) -> bool:
     return bool(api.current) and "broker" in api.listeners
 
 
-def _served(row: Row) -> str:
-    docstring = sys.modules[row.handler.__module__].__doc__ or ""
+def _served(served: ServedApi) -> str:
+    api, handler = served.load()[:2]
+    docstring = sys.modules[handler.__module__].__doc__ or ""
     summary = _SUMMARY.match(docstring)
     if summary is None:
-        raise ValueError(
-            f"{row.handler.__module__}: its docstring has to begin with the API, its versions and a sentence"
-        )
+        raise ValueError(f"{handler.__module__}: its docstring must begin with the API, its versions and a sentence")
     missing = _MISSING.search(docstring)
-    cells = (row.api.key, row.api.name, row.served, row.api.current, _line(summary), _line(missing))
+    cells = (api.key, api.name, served.served, api.current, _line(summary), _line(missing))
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
 def _line(found: re.Match[str] | None) -> str:
-    """What was found as one line, with a capital, without the period."""
+    """Return the matched sentence on one line, with a capital and without the period."""
     if found is None:
         return ""
     text = " ".join(found[1].split()).removesuffix(".")
@@ -91,7 +91,7 @@ def _line(found: re.Match[str] | None) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page, or compare it; the exit code."""
+    """Write the page, or compare it. Returns the exit code."""
     text = apis_page()
     if APIS_PAGE.exists() and APIS_PAGE.read_text() == text:
         return 0

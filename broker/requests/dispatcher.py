@@ -1,10 +1,9 @@
-"""Dispatch: the one place that requests pass on their way to a handler and their answers on the way back.
+"""Dispatch: every request passes here on its way to a handler, and its answer on the way back.
 
-header -> row of the API (broker/requests/served_api.py) -> version gate -> decode -> handler -> encode. What
-ApiVersions answers is
-read from the same rows. A request whose handler is not loaded yet waits for it. As Apache Kafka does, an API or version
-that is not served closes the connection, but for ApiVersions itself, which answers UNSUPPORTED_VERSION in version 0
-(KIP-35, KIP-511); so do bytes that do not decode.
+header -> API (broker/requests/served_api.py) -> version check -> decode -> handler -> encode. ApiVersions is answered
+from the same table. A request whose handler is not loaded yet waits for it. As in Apache Kafka, a request for an API or
+a version that is not served closes the connection, as do bytes that cannot be decoded. ApiVersions is the exception: it
+answers UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511).
 """
 
 from __future__ import annotations
@@ -13,210 +12,303 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from struct import Struct as Layout
 from struct import error as layout_error
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
+from broker.requests.binding import MissingService, bind
+from broker.requests.context import ClientConnection, CloseConnection, RequestCharge, RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.error_reply import error_reply
-from broker.requests.served_api import CannotLoad, Encode, Row
+from broker.requests.served_api import CannotLoad, Encode, Handler, Implementation, ServedApi
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, response_encoder
 from protocol.headers import decode_request_header
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
 from protocol.primitives import skip_tagged_fields
+from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
 from runtime.log_limit import LimitedLog
 
-if TYPE_CHECKING:
-    from broker.access.authorization.guard import Guard
-    from broker.access.quotas.charge import Charge
-    from broker.access.quotas.client_quotas import ClientQuotas
-    from broker.broker import Broker
-    from broker.network.connection import Connection
+__all__ = ["ApiVersionHandler", "CloseConnection", "Dispatcher", "RequestContext", "Waiting", "advertised_apis"]
 
 log = logging.getLogger(__name__)
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
 
-# A request that waits keeps what it was decoded from. Behind one of more than so many bytes nothing is started, so that
-# a connection has only one of them.
+# A waiting request keeps the bytes it was decoded from. No other request of the connection starts behind one that is
+# larger, so a connection holds at most one of them.
 _MUTING_BYTES = 128 * 1024
 
 
-class CloseConnection(Exception):
-    """A request that is answered by closing the connection; a handler may raise it too (acks=0 that failed)."""
+class HandlerGuard(Protocol):
+    """The authorizer's side of a broker that has one."""
+
+    def protect(self, api: Api, handler: Handler) -> Handler:
+        """Return a handler that checks access first."""
 
 
-class RequestContext:
-    """What a handler is told about a request besides its body. Valid for as long as the request is being answered.
+class Quotas(Protocol):
+    """The quotas of clients."""
 
-    `charge` is what it takes of quotas, None where its client has none.
-    """
+    def charge(self, connection: ClientConnection, client_id: bytes, api: Api, size: int) -> RequestCharge | None:
+        """Return the charge of a request of `size` bytes; None for a client without quotas."""
 
-    __slots__ = ("api", "api_version", "broker", "charge", "client_id", "connection", "correlation_id")
+
+class Sampler(Protocol):
+    """Measures some requests: those that follow `ApiVersionHandler.sample_next`."""
+
+    def on_served(self, api: str, connection: ClientConnection, began: float, answer: object) -> None:
+        """Report a sampled request that its handler has returned from. `began` is in seconds of `clock`."""
+
+    def clock(self) -> float:
+        """The time in seconds."""
+
+
+class ApiVersionHandler:
+    """What reads, serves and answers the requests of one version of one API. Made once, at the first request."""
+
+    __slots__ = (
+        "_is_sampled",
+        "api",
+        "decode",
+        "encode",
+        "handler",
+        "is_charged",
+        "is_observed",
+        "requests",
+        "shortcut",
+        "tagged",
+        "version",
+    )
 
     def __init__(
         self,
-        broker: Broker,
-        connection: Connection,
-        api: Api,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        charge: Charge | None = None,
+        served: ServedApi,
+        version: int,
+        services: Mapping[str, object],
+        guard: HandlerGuard | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
-        self.broker = broker
-        self.connection = connection
-        self.api = api
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.charge = charge
-
-
-class Codec:
-    """What it takes to read a request and write its answer in one version of one API, looked up once."""
-
-    __slots__ = ("api", "decode", "encode", "handler", "is_charged", "requests", "shortcut", "tagged", "version")
-
-    def __init__(self, row: Row, version: int, broker: Broker, guard: Guard | None = None) -> None:
-        self.api = row.api
+        """Raises CannotLoad, and MissingService where the process lacks what the handler declares."""
+        implementation = served.load()
+        self.api = api = implementation.api
         self.version = version
-        self.is_charged = row.is_charged
-        self.handler = row.handler if guard is None else guard.protect(row.api, row.handler)
-        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None else None
-        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.decoder(version)
-        self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
-        self.tagged = row.api.request_header_version(version) == 2
-        #: How many have come.
+        handler = bind(implementation.handler, services)
+        self.handler = handler if guard is None else guard.protect(api, handler)
+        self.shortcut = None
+        if implementation.shortcut is not None:
+            self.shortcut = bind(implementation.shortcut, services)(version)
+        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = served.decoder(api, version)
+        self.encode = _encoder(implementation, version)
+        self.tagged = api.request_header_version(version) == 2
+        #: How many requests have arrived.
         self.requests = 0
+        self.is_charged = served.is_charged
+        self._is_sampled = False
+        #: Whether dispatch has more to do for a request than to serve it: quotas, or a sample.
+        self.is_observed = False
+        self.observe(quotas)
+
+    def observe(self, quotas: Quotas | None) -> None:
+        """Note whether there are quotas."""
+        self.is_observed = self._is_sampled or (quotas is not None and self.is_charged)
+
+    def sample_next(self) -> None:
+        """Let the sampler measure the next request."""
+        self._is_sampled = self.is_observed = True
+
+    def take_sample(self, quotas: Quotas | None) -> bool:
+        """Whether to measure this request; not the one after it."""
+        sampled = self._is_sampled
+        self._is_sampled = False
+        self.observe(quotas)
+        return sampled
 
 
-def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
-    """The list of APIs in an ApiVersions answer."""
+def _encoder(implementation: Implementation, version: int) -> Encode:
+    if implementation.encoder is not None:
+        return implementation.encoder(version)
+    return response_encoder(implementation.api, version)
+
+
+def advertised_apis(served: Iterable[ServedApi]) -> list[Struct]:
+    """Return the list of APIs for an ApiVersions answer."""
     return [
-        ApiVersion(api_key=row.key, min_version=row.advertised.min, max_version=row.advertised.max)
-        for row in rows
-        if row.advertised
+        ApiVersion(api_key=each.key, min_version=each.advertised.min, max_version=each.advertised.max)
+        for each in served
+        if each.advertised
     ]
 
 
 class Waiting:
-    """A request whose handler answered with a Deferred; `Dispatcher.finish` makes its frame once that is done.
+    """A request that is answered later: `Dispatcher.finish` makes the frame of its answer once `deferred` is done.
 
-    Of a shortcut's Deferred, whose value is a frame, or None for "not for this path", the request is kept as it came;
-    so is one, without a codec, whose handler is being loaded.
+    `request` is the decoded request. It is the frame as it came where the handler has not seen it yet: while a
+    shortcut waits, whose value is a frame or None for "serve it by the handler", and, without an
+    `api_version_handler`, while the handler is being loaded.
     """
 
-    __slots__ = ("charge", "codec", "correlation_id", "deferred", "request")
+    __slots__ = ("api_version_handler", "charge", "correlation_id", "deferred", "request")
 
     def __init__(
         self,
-        codec: Codec | None,
+        api_version_handler: ApiVersionHandler | None,
         correlation_id: int,
         request: Struct | bytes,
         deferred: Deferred[Any],
-        charge: Charge | None = None,
+        charge: RequestCharge | None = None,
     ) -> None:
         self.charge = charge
-        self.codec = codec
+        self.api_version_handler = api_version_handler
         self.correlation_id = correlation_id
         self.request = request
         self.deferred = deferred
 
 
 def _nothing() -> None:
-    """What is done before a handler where nobody has asked for anything."""
+    """Do nothing before a handler, unless the server needs something done."""
+
+
+def _load_now(served: ServedApi) -> Deferred[None]:
+    """Load an API at once, where no thread does it."""
+    served.load()
+    return Deferred.resolved(None)
+
+
+_NO_SERVICES: Mapping[str, object] = MappingProxyType({})
 
 
 class Dispatcher:
-    """Frames of requests in, frames of answers out. Knows nothing of sockets.
+    """Turns frames of requests into frames of answers. It knows nothing of sockets.
 
-    `guard` is set before the first request, where there is an authorizer; `quotas` while any client has one.
-    `before_handler` is called before each request that no shortcut answers, which may take long.
+    Attributes:
+        services: what handlers may declare, by name (broker/services.py). Set before the first request, as is `guard`.
+        guard: checks access before handlers; None without an authorizer.
+        quotas: None while no client has a quota.
+        load: loads what serves an API, off the loop.
+        before_handler: called before each request that no shortcut answers, because the handler may take long.
     """
 
-    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "before_handler", "guard", "quotas", "rows")
+    __slots__ = (
+        "_failure_log",
+        "_failures",
+        "_prepared",
+        "_quotas",
+        "_sampler",
+        "before_handler",
+        "broker",
+        "guard",
+        "load",
+        "served",
+        "services",
+    )
 
-    def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
-        self._broker = broker
-        self._codecs: dict[int, Codec] = {}  # by the first four bytes of a request: API key << 16 | version
-        self._failures: set[object] = set()  # kinds that were logged: one for each place in the code at most
-        self._failure_log = LimitedLog(log, per_second=1)
-        self.guard: Guard | None = None
-        self.quotas: ClientQuotas | None = None
+    def __init__(self, served: Mapping[int, ServedApi], services: Mapping[str, object] = _NO_SERVICES) -> None:
+        self.served = dict(served)
+        self.services = services
+        self.guard: HandlerGuard | None = None
+        self._sampler: Sampler | None = None
+        self.load: Callable[[ServedApi], Deferred[None]] = _load_now
         self.before_handler: Callable[[], None] = _nothing
-        self.rows = dict(rows)
+        self.broker: Any = None
+        self._quotas: Quotas | None = None
+        # By the first four bytes of a request: API key << 16 | version.
+        self._prepared: dict[int, ApiVersionHandler] = {}
+        self._failures: set[object] = set()  # kinds of failures that were logged, at most one for a line of code
+        self._failure_log = LimitedLog(log, per_second=1)
 
     @property
-    def codecs(self) -> Iterable[Codec]:
-        """Those of the versions that were asked for so far."""
-        return self._codecs.values()
+    def prepared(self) -> Iterable[ApiVersionHandler]:
+        """The versions that clients have used so far."""
+        return self._prepared.values()
+
+    @property
+    def quotas(self) -> Quotas | None:
+        return self._quotas
+
+    @quotas.setter
+    def quotas(self, quotas: Quotas | None) -> None:
+        self._quotas = quotas
+        for each in self._prepared.values():
+            each.observe(quotas)
+
+    def sample_with(self, sampler: Sampler) -> None:
+        """Report to `sampler` the requests for which `ApiVersionHandler.sample_next` asks."""
+        self._sampler = sampler
 
     def dispatch(
-        self, connection: Connection, frame: memoryview, again: bool = False
+        self, connection: ClientConnection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        """Serve one request, by a shortcut where its API has one; `again` one that this has left to the handler.
+        """Serve one request, by a shortcut where its API has one. `again`: a shortcut has left it to the handler.
 
-        Returns the frame of its answer, whole or in pieces, a Waiting when it comes later, or None when none is to be
-        sent. Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection
-        then ends.
+        Returns the frame of its answer, whole or in pieces; a Waiting if it comes later; None if there is none. Raises
+        ProtocolError for malformed bytes and CloseConnection for what is not served: the connection then ends.
         """
         try:
             key_and_version, correlation_id, client_id_size = _HEADER(frame)
-            codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
-            if codec is None:
+            served_by = self._prepared.get(key_and_version) or self._prepare(key_and_version)
+            if served_by is None:
                 return self._load_or_refuse(key_and_version, frame)
             if not again:
-                codec.requests += 1
+                served_by.requests += 1
             position = body = 10 + client_id_size if client_id_size > 0 else 10
             if body > len(frame):
                 raise ProtocolError("the client id reaches beyond the frame")
-            if codec.tagged:
+            if served_by.tagged:
                 tags = frame[body]
                 body += 1
                 if tags:
                     body, _ = skip_tagged_fields(frame, body, tags, len(frame))
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
-        charge = None
-        if self.quotas is not None and codec.is_charged:
-            charge = self.quotas.charge(connection, bytes(frame[10:position]), codec.api, len(frame))
-        if not again and codec.shortcut is not None and charge is None:
+        charge = began = None
+        if served_by.is_observed:
+            if self._quotas is not None and served_by.is_charged:
+                charge = self._quotas.charge(connection, bytes(frame[10:position]), served_by.api, len(frame))
+            if served_by.take_sample(self._quotas) and self._sampler is not None:
+                began = self._sampler.clock()
+        if not again and served_by.shortcut is not None and charge is None:
             try:
-                answer = codec.shortcut(connection, frame, body, correlation_id)
+                answer = served_by.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
                 raise
-            except Exception as error:  # it may have written: the handler is not to do so again
-                return self._failed(codec, correlation_id, codec.decode(frame, body)[0], error)
-            if type(answer) is Deferred:
-                return Waiting(codec, correlation_id, bytes(frame), answer)
+            except Exception as error:  # the shortcut may have written: the handler must not do it again
+                return self._failed(served_by, correlation_id, served_by.decode(frame, body)[0], error)
             if answer is not None:
+                if began is not None:
+                    self._measure(served_by, connection, began, answer)
+                if type(answer) is Deferred:
+                    return Waiting(served_by, correlation_id, bytes(frame), answer)
                 return answer  # type: ignore[return-value]
         self.before_handler()
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
-        request = codec.decode(frame, body)[0]
+        request = served_by.decode(frame, body)[0]
         try:
-            ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id, charge)
-            reply = codec.handler(ctx, request)
+            ctx = RequestContext(
+                connection, served_by.api, served_by.version, correlation_id, client_id, charge, self.broker
+            )
+            reply = served_by.handler(ctx, request)
+            if began is not None:
+                self._measure(served_by, connection, began, reply)
             if type(reply) is Deferred:
                 if not reply.done:
                     if len(frame) > _MUTING_BYTES:
                         reply.mutes = True
                     if charge is not None:
                         charge.pause()
-                    return Waiting(codec, correlation_id, request, reply, charge)
+                    return Waiting(served_by, correlation_id, request, reply, charge)
                 reply = reply.result()
             if charge is not None:
                 reply = charge.settle(reply)
-            return None if reply is None else codec.encode(correlation_id, reply)
+            return None if reply is None else served_by.encode(correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(codec, correlation_id, request, error, charge)
+            return self._failed(served_by, correlation_id, request, error, charge)
 
-    def finish(self, connection: Connection, waiting: Waiting) -> bytes | list[Chunk] | Waiting | None:
-        """What became of a request that waited: as `dispatch`."""
+    def finish(self, connection: ClientConnection, waiting: Waiting) -> bytes | list[Chunk] | Waiting | None:
+        """Answer a request that has waited. Returns and raises as `dispatch`."""
         request = waiting.request
         if type(request) is bytes:
             try:
@@ -226,76 +318,96 @@ class Dispatcher:
             if answer:
                 return answer
             return self.dispatch(connection, memoryview(request), again=True)
-        charge, codec = waiting.charge, waiting.codec
-        assert codec is not None
+        charge, served_by = waiting.charge, waiting.api_version_handler
+        assert served_by is not None
         if charge is not None:
             charge.resume()
         try:
             reply = waiting.deferred.result()
             if charge is not None:
                 reply = charge.settle(reply)
-            return None if reply is None else codec.encode(waiting.correlation_id, reply)
+            return None if reply is None else served_by.encode(waiting.correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(codec, waiting.correlation_id, request, error, charge)  # type: ignore[arg-type]
+            return self._failed(served_by, waiting.correlation_id, request, error, charge)  # type: ignore[arg-type]
 
-    def _prepare(self, key_and_version: int) -> Codec | None:
-        """Compile an API's version on its first use; None when it is not served, or not loaded."""
+    def _measure(
+        self, served_by: ApiVersionHandler, connection: ClientConnection, began: float, answer: object
+    ) -> None:
+        if self._sampler is not None:
+            self._sampler.on_served(served_by.api.name, connection, began, answer)
+
+    def _prepare(self, key_and_version: int) -> ApiVersionHandler | None:
+        """Prepare a version of an API at its first request; None if it is not served, or not loaded.
+
+        Raises CloseConnection if this process cannot serve it.
+        """
         key, version = key_and_version >> 16, key_and_version & 0xFFFF
-        row = self.rows.get(key)
-        if row is None or not row.is_loaded or version not in row.served:
+        served = self.served.get(key)
+        if served is None or not served.is_loaded or version not in served.served:
             return None
-        codec = self._codecs[key_and_version] = Codec(row, version, self._broker, self.guard)
-        return codec
+        try:
+            prepared = ApiVersionHandler(served, version, self.services, self.guard, self._quotas)
+        except MissingService as error:
+            self._failure_log.warning("%s requests are not served: %s", served.name, error)
+            raise CloseConnection(str(error)) from None
+        self._prepared[key_and_version] = prepared
+        return prepared
 
     def _load_or_refuse(self, key_and_version: int, frame: memoryview) -> list[Chunk] | Waiting:
-        """What becomes of a request that nothing is prepared for: it comes again once its handler is loaded."""
-        row = self.rows.get(key_and_version >> 16)
-        if row is None or row.is_loaded or key_and_version & 0xFFFF not in row.served:
+        """Let a request wait until its handler is loaded; refuse one that is not served."""
+        served = self.served.get(key_and_version >> 16)
+        if served is None or served.is_loaded or key_and_version & 0xFFFF not in served.served:
             return self._refuse(frame)
 
         def count(_: None) -> None:
-            codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
-            if codec is not None:
-                codec.requests += 1
+            prepared = self._prepared.get(key_and_version) or self._prepare(key_and_version)
+            if prepared is not None:
+                prepared.requests += 1
 
-        return Waiting(None, 0, bytes(frame), self._broker.lazy_imports.load(row).then(count))
+        return Waiting(None, 0, bytes(frame), self.load(served).then(count))
 
     def _failed(
-        self, codec: Codec, correlation_id: int, request: Struct, error: Exception, charge: Charge | None = None
+        self,
+        served_by: ApiVersionHandler,
+        correlation_id: int,
+        request: Struct,
+        error: Exception,
+        charge: RequestCharge | None = None,
     ) -> list[Chunk]:
-        """The answer where a handler raised: the error in the shape of the API; else the connection closes."""
+        """Return the error answer after a handler raised. Raises CloseConnection if the API has none."""
         code = error_code_of(error)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._log_failure(codec, error)
+            self._log_failure(served_by, error)
         try:
-            reply = error_reply(codec.api, codec.version, request, code)
+            reply = error_reply(served_by.api, served_by.version, request, code)
             if reply is not None:
-                return codec.encode(correlation_id, reply if charge is None else charge.settle(reply))
+                return served_by.encode(correlation_id, reply if charge is None else charge.settle(reply))
         except Exception:
-            log.exception("The error answer of %s v%d could not be made", codec.api.name, codec.version)
-        raise CloseConnection(f"{codec.api.name} failed with {code.name}") from None
+            log.exception("The error answer of %s v%d could not be made", served_by.api.name, served_by.version)
+        raise CloseConnection(f"{served_by.api.name} failed with {code.name}") from None
 
-    def _log_failure(self, codec: Codec, error: Exception) -> None:
-        """A traceback for the first failure of its kind, a line for the next: clients try again and again."""
+    def _log_failure(self, served_by: ApiVersionHandler, error: Exception) -> None:
+        """Log a traceback for the first failure of its kind and a line for the next ones: clients retry for ever."""
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
-        kind = (codec.api.key, type(error), trace and trace.tb_frame.f_code, trace and trace.tb_lineno)
+        api, version = served_by.api, served_by.version
+        kind = (api.key, type(error), trace and trace.tb_frame.f_code, trace and trace.tb_lineno)
         if kind in self._failures:
-            self._failure_log.warning("Serving %s v%d failed again: %r", codec.api.name, codec.version, error)
+            self._failure_log.warning("Serving %s v%d failed again: %r", api.name, version, error)
             return
         self._failures.add(kind)
-        log.error("Serving %s v%d failed", codec.api.name, codec.version, exc_info=error)
+        log.error("Serving %s v%d failed", api.name, version, exc_info=error)
 
     def _refuse(self, frame: memoryview) -> list[Chunk]:
-        """Answer an API or version that is not served: close, but for ApiVersions."""
+        """Answer a version of ApiVersions that is not served. Raises CloseConnection for any other API."""
         header = decode_request_header(frame)
-        row = self.rows.get(header.api_key)
-        if row is None:
+        served = self.served.get(header.api_key)
+        if served is None:
             raise CloseConnection(f"API key {header.api_key} is not served")
-        if row.key != API_VERSIONS.key:
-            raise CloseConnection(f"{row.api.name} v{header.api_version} is not served")
-        reply = API_VERSIONS.response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised_apis([row]))
+        if served.key != API_VERSIONS.key:
+            raise CloseConnection(f"{API_BY_KEY[served.key].name} v{header.api_version} is not served")
+        reply = API_VERSIONS.response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised_apis([served]))
         return encode_response(API_VERSIONS, 0, header.correlation_id, reply)

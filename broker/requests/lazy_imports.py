@@ -1,8 +1,8 @@
-"""Lazy imports: modules are imported when the first request asks for them, and never on the loop.
+"""Lazy imports: the module of an API is imported at its first request, and never on the loop.
 
-What clients ask first is at hand when they are let in. All else a thread of the offload pool imports while its request
-waits, and its connection with it; some time after the start what nobody has asked for yet comes, too, piece by piece:
-a broker that has been up for long has no first time. See docs/decisions/loading.md.
+The APIs that every client uses first are loaded before clients are let in. A thread of the offload pool imports any
+other module while its first request waits, and the connection with it. Some time after the start, the rest is imported
+piece by piece, so that no request waits in a broker that has run for a while. See docs/decisions/loading.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
-from broker.requests.served_api import CannotLoad, Row
+from broker.requests.served_api import CannotLoad, ServedApi
 from protocol.api_keys import ApiKey
 from runtime.deferred import Deferred
 from runtime.thread_pool import ThreadPool
@@ -18,7 +18,7 @@ from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
 
-#: The first steps of any client, which would wait for them anyway.
+#: The APIs that every client uses first.
 FIRST_STEPS = (
     ApiKey.API_VERSIONS,
     ApiKey.METADATA,
@@ -28,59 +28,59 @@ FIRST_STEPS = (
     ApiKey.FIND_COORDINATOR,
 )
 
-# The rest comes when those have been served that the broker was started for; a test's broker is gone by then.
+# The rest is loaded after the clients that wait for the broker are served. The broker of a test has ended by then.
 _REST_AFTER_MS = 10_000
-# Between two pieces, each of which has the interpreter to itself for a few milliseconds at most.
+# The pause between two imports, each of which holds the interpreter for a few milliseconds at most.
 _PAUSE_MS = 50
 
 
 class LazyImports:
-    """Imports for one broker, which serves these rows. `on_done` is called when nothing is left to be loaded."""
+    """The imports of one process, for the APIs that it serves. `on_done` is called once all of them are loaded."""
 
-    def __init__(self, rows: Mapping[int, Row], offload: ThreadPool, timers: Timers) -> None:
+    def __init__(self, served: Mapping[int, ServedApi], offload: ThreadPool, timers: Timers) -> None:
         self.on_done: Callable[[], object] = lambda: None
-        self._rows = rows
+        self._served = served
         self._offload = offload
         self._timers = timers
-        self._rest: Iterator[Row] | None = None  # what the rest has left; None before it begins, and at its end
+        self._rest: Iterator[ServedApi] | None = None  # what is left of the rest; None before it begins, and at its end
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Load what is asked first, now, and the rest in its time."""
+        """Load the first APIs now, and the rest later."""
         for key in FIRST_STEPS:
-            load_row(self._rows[key])
-        self._rest = iter(self._rows.values())
+            load_api(self._served[key])
+        self._rest = iter(self._served.values())
         self._timer = self._timers.call_later(_REST_AFTER_MS, self._load_next)
 
     def stop(self) -> None:
-        """Begin with nothing more."""
+        """Start no further import."""
         if self._timer is not None:
             self._timer.cancel()
         self._rest = None
 
-    def load(self, row: Row) -> Deferred[None]:
-        """Have a thread load what serves an API. Done also where that is not to be had: then it answers errors."""
-        return self._offload(load_row, row)
+    def load(self, served: ServedApi) -> Deferred[None]:
+        """Load an API in a thread. Resolves also where that fails: then the API answers errors."""
+        return self._offload(load_api, served)
 
     def _load_next(self) -> None:
         if self._rest is None:
             return
-        row = next((each for each in self._rest if not each.is_loaded), None)
-        if row is None:
+        served = next((each for each in self._rest if not each.is_loaded), None)
+        if served is None:
             self._rest = None
             self.on_done()
         else:
-            self._offload(load_row, row).add_done_callback(self._pause)
+            self._offload(load_api, served).add_done_callback(self._pause)
 
     def _pause(self, _: Deferred[None]) -> None:
         if self._rest is not None:
             self._timer = self._timers.call_later(_PAUSE_MS, self._load_next)
 
 
-def load_row(row: Row) -> None:
-    """Load what serves an API; where that cannot be, have it answer errors. Raises CannotLoad where those cannot be."""
+def load_api(served: ServedApi) -> None:
+    """Load what serves an API; where that fails, let the API answer errors. Raises CannotLoad if it cannot do so."""
     try:
-        row.load()
+        served.load()
     except CannotLoad as error:
-        log.error("%s requests are not served: %s", row.name, error, exc_info=error.__cause__)
-        row.give_up(str(error))
+        log.error("%s requests are not served: %s", served.name, error, exc_info=error.__cause__)
+        served.fail_requests(str(error))

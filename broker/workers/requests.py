@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, cast
 
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.error_reply import error_reply
-from broker.requests.served_api import Reply, Row
+from broker.requests.served_api import Reply, ServedApi
 from broker.workers.messages import Client, Forward, Forwarded
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.schema import Chunk, ReadBuffer, Struct
+from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -69,19 +69,19 @@ OF_COORDINATORS = frozenset(
 LISTS_OF_ALL_BROKERS = frozenset({ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS})
 
 
-def rows_of_a_worker(rows: Mapping[int, Row]) -> dict[int, Row]:
-    """The same APIs and versions as the owner's."""
-    return {key: _row(key, row) for key, row in rows.items()}
+def apis_of_a_worker(served: Mapping[int, ServedApi]) -> dict[int, ServedApi]:
+    """Return the same APIs and versions as the main process serves, as a worker serves them."""
+    return {key: _as_served_here(key, each) for key, each in served.items()}
 
 
-def _row(key: int, row: Row) -> Row:
+def _as_served_here(key: int, served: ServedApi) -> ServedApi:
     if key in SERVED_HERE:
-        return row
+        return served
     if key in OF_COORDINATORS:
-        return row.with_handler(_not_coordinator)
+        return served.with_handler(_not_coordinator)
     if key in LISTS_OF_ALL_BROKERS:
-        return row.with_handler(_nothing)
-    return ForwardedRow(row)
+        return served.with_handler(_nothing)
+    return ForwardedApi(served)
 
 
 def _not_coordinator(ctx: RequestContext, request: Struct) -> Reply:
@@ -95,7 +95,7 @@ def _nothing(ctx: RequestContext, request: Struct) -> Reply:
     return ctx.api.response()
 
 
-class ForwardedRow(Row):
+class ForwardedApi(ServedApi):
     """An API whose requests are not even decoded. A request is its frame here, and the answer one, too.
 
     What it takes of quotas the owner reckons.
@@ -103,11 +103,11 @@ class ForwardedRow(Row):
 
     is_charged = False
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, served: ServedApi) -> None:
         handler = cast("Callable[[RequestContext, Struct], Reply]", forward)
-        super().__init__(row.key, row.served, row.advertised, handler=handler)
+        super().__init__(served.key, served.served, served.advertised, handler=handler)
 
-    def decoder(self, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+    def decoder(self, api: Api, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
         def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:
             return bytes(frame), len(frame)
 

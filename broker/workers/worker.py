@@ -18,7 +18,8 @@ from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.requests.error_map import error_code_of
-from broker.requests.served_api import Row
+from broker.requests.served_api import ServedApi
+from broker.services import Services
 from broker.startup.node import Node
 from broker.workers.data import open_data
 from broker.workers.link import Link
@@ -38,7 +39,7 @@ from broker.workers.messages import (
 from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
 from broker.workers.remote import RemoteController, RemoteTransactionCoordinator
 from broker.workers.remote_shares import RemoteShareCoordinator
-from broker.workers.requests import rows_of_a_worker
+from broker.workers.requests import apis_of_a_worker
 from config import BrokerConfig
 from controller.controller import Controller
 from controller.quorum import MetadataQuorum
@@ -75,8 +76,8 @@ class Worker(Broker):
 
     # -- up ------------------------------------------------------------------------------------------------------------
 
-    def _rows(self) -> Mapping[int, Row]:
-        return rows_of_a_worker(super()._rows())
+    def _served_apis(self) -> Mapping[int, ServedApi]:
+        return apis_of_a_worker(super()._served_apis())
 
     def _bind(self) -> list[Listener]:
         self._listeners = inherited_listeners(self._begin.listeners, self.clock)
@@ -117,6 +118,18 @@ class Worker(Broker):
         self.share_partitions = SharePartitions(self)
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)
+
+    def _services(self) -> Services:
+        return Services(
+            config=self.config,
+            clock=self.clock,
+            timers=self.timers,
+            purgatory=self.purgatory,
+            metadata=self.metadata,
+            partitions=self.partitions,
+            fetch_sessions=self.fetch_sessions,
+            guard=self.guard,
+        )
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:

@@ -13,7 +13,8 @@ from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
-from broker.requests.dispatcher import Codec, RequestContext
+from broker.requests.binding import bind
+from broker.requests.dispatcher import ApiVersionHandler, RequestContext
 from broker.requests.served_api import discover
 from metadata.features import MAX_METADATA_VERSION
 from protocol.schema import Api, Struct
@@ -29,6 +30,7 @@ from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.instant_workers import InstantWorkers
+from tests.support.offered import Offered
 
 TOPIC_ID = b"topic-id-16bytes"
 
@@ -135,9 +137,9 @@ class DataBroker:
             image=SimpleNamespace(brokers={self.config.node_id: None}, metadata_version=MAX_METADATA_VERSION)
         )
         self.moves = SimpleNamespace(futures=lambda: ())
-        self.rows = discover()
-        for row in self.rows.values():
-            row.load()
+        self.served = discover()
+        for each in self.served.values():
+            each.load()
 
     def _hold(self, more_bytes: int) -> None:
         self.held_bytes += more_bytes
@@ -162,13 +164,13 @@ class DataBroker:
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
-        return RequestContext(self, connection, api, version, 1, client_id)  # type: ignore[arg-type]
+        return RequestContext(connection, api, version, 1, client_id, broker=self)  # type: ignore[arg-type]
 
     def send(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Deferred[Struct] | None:
         """A request as the wire gives it; None when it is not answered, a Deferred when it is, perhaps later."""
         data = bytearray(api.request.encode(version, api.request(**fields)))
         request, _ = api.request.decode(version, memoryview(data))
-        reply = self.rows[api.key].handler(self.context(api, version, client_id), request)
+        reply = bind(self.served[api.key].load().handler, Offered(self))(self.context(api, version, client_id), request)
         return reply if reply is None or isinstance(reply, Deferred) else Deferred.resolved(reply)
 
     def call(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Struct:
@@ -180,7 +182,7 @@ class DataBroker:
 
     def received(self, api: Api, version: int, reply: Deferred[Struct]) -> Struct:
         """The answer as its client gets it, slices of files read."""
-        chunks = Codec(self.rows[api.key], version, self).encode(1, reply.result())  # type: ignore[arg-type]
+        chunks = ApiVersionHandler(self.served[api.key], version, Offered(self)).encode(1, reply.result())
         data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)  # type: ignore[misc]
         assert int.from_bytes(data[:4], "big") == len(data) - 4
         response, end = api.response.decode(version, data, 8 + api.response_header_version(version))

@@ -7,7 +7,7 @@ from typing import Any
 
 from broker.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from broker.requests.dispatcher import RequestContext
-from broker.requests.served_api import Handler, discover
+from broker.requests.served_api import Handler
 from config.keys import BROKER_KEYS
 from protocol.errors import ErrorCode
 from protocol.records.batch import parse_header
@@ -17,6 +17,7 @@ from runtime.timers import Timers
 from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
 from tests.support.fake_loop import FakeClock, FakeLoop
+from tests.support.offered import handler_of
 from tests.support.placed import patch_in_place
 
 DEFAULTS = {
@@ -210,7 +211,6 @@ class GroupBroker:
             get=lambda topic, index: self.hosted.get(index) if topic == OFFSETS_TOPIC else None,
         )
         self.controller = self.metadata = self.topics = MemoryController(self)
-        self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
         if partitions:
             self.host(partitions)
         self.flushes: list[Deferred[None]] = []
@@ -241,12 +241,16 @@ class GroupBroker:
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
-        return RequestContext(self, connection, api, version, 1, client_id)  # type: ignore[arg-type]
+        return RequestContext(connection, api, version, 1, client_id, broker=self)  # type: ignore[arg-type]
+
+    def handler(self, api: Api) -> Handler:
+        """The handler of an API with what this broker offers."""
+        return handler_of(self, api)
 
     def send(self, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
         """A request as the wire gives it; its answer may come later."""
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
-        reply = self.handlers[api.key](self.context(api, version), request)
+        reply = self.handler(api)(self.context(api, version), request)
         assert reply is not None
         return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)
 

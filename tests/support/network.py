@@ -17,7 +17,7 @@ from broker.network.listener import Listener, bind
 from broker.network.server import Server
 from broker.process.event_loop import new_event_loop
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Row
+from broker.requests.served_api import Implementation, ServedApi
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.schema import Api, Chunk, Struct
@@ -32,10 +32,12 @@ Handlers = Mapping[Api, Callable[..., Any]]
 
 def dispatcher_of(handlers: Handlers, broker: object = None) -> Dispatcher:
     """A dispatcher for these handlers, each at all versions that its API has."""
-    rows = {api.key: Row(api.key, api.versions, handler=handler) for api, handler in handlers.items()}
-    for api in handlers:
-        rows[api.key].api = api  # some are a test's own
-    return Dispatcher(broker, rows)  # type: ignore[arg-type]
+    served = {api.key: ServedApi(api.key, api.versions) for api in handlers}
+    for api, handler in handlers.items():
+        served[api.key].implementation = Implementation(api, handler)  # some APIs are a test's own
+    dispatcher = Dispatcher(served)
+    dispatcher.broker = broker
+    return dispatcher
 
 
 def request_frame(api: Api, version: int, correlation_id: int, **fields: Any) -> bytes:

@@ -13,12 +13,12 @@ from typing import Any
 from broker.network.connection import Connection
 from broker.network.plaintext import PlaintextTransport
 from broker.network.server import Server
-from broker.requests.dispatcher import Dispatcher
 from protocol.schema import Api, Struct
 from runtime.turn import Turn
 from tests.support.data_broker import DataBroker
 from tests.support.fake_loop import FakeLoop
 from tests.support.network import answers_in, request_frame
+from tests.support.offered import dispatcher_for
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = {
@@ -47,7 +47,7 @@ class OneConnection:
         self.loop = self.broker.loop = loop
         turn = Turn(loop.call_soon)
         self.broker.purgatory._turn = turn
-        self.server = Server(loop, loop.clock, turn, Dispatcher(self.broker, self.broker.rows))  # type: ignore[arg-type]
+        self.server = Server(loop, loop.clock, turn, dispatcher_for(self.broker))  # type: ignore[arg-type]
         here, self.client = socket.socketpair()
         here.setblocking(False)
         self.client.settimeout(10)

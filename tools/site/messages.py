@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from broker.requests.served_api import Row, discover
+from broker.requests.served_api import ServedApi, discover
 from protocol.api_keys import ApiKey
 from protocol.primitives import Primitive
 from protocol.registry import API_BY_KEY
@@ -31,13 +31,13 @@ def api_pages() -> dict[str, str]:
     return {api_path(api): _page(api, served.get(api.key)) for api in API_BY_KEY.values()}
 
 
-def _page(api: Api, row: Row | None) -> str:
+def _page(api: Api, served: ServedApi | None) -> str:
     module = sys.modules[f"protocol.messages.{ApiKey(api.key).name.lower()}"]
-    handler = sys.modules[row.handler.__module__].__doc__ or "" if row is not None else ""
+    handler = sys.modules[served.load().handler.__module__].__doc__ or "" if served is not None else ""
     facts = (
         ("key", str(api.key)),
         ("versions with a schema", str(api.versions)),
-        ("served", str(row.served) if row is not None else "no: a request closes the connection"),
+        ("served", str(served.served) if served is not None else "no: a request closes the connection"),
         ("of Apache Kafka 4.3", str(api.current)),
         ("flexible", str(api.flexible)),
     )

@@ -24,6 +24,7 @@ from protocol.headers import RequestHeader, decode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Chunk, Struct
 from runtime.deferred import Deferred
 from runtime.log_text import log_text
@@ -179,14 +180,15 @@ class SaslAuthenticator:
     def _refuse_state(self, header: RequestHeader, request: memoryview) -> None:
         """Answer with ILLEGAL_SASL_STATE, in the shape of the API, and close. Raises CloseConnection, ProtocolError."""
         reason = f"a request of API key {header.api_key} during SASL authentication"
-        row = self._dispatcher.rows.get(header.api_key)
-        if row is None or header.api_version not in row.served or len(request) > _MOST_REFUSED_BYTES:
+        served = self._dispatcher.served.get(header.api_key)
+        if served is None or header.api_version not in served.served or len(request) > _MOST_REFUSED_BYTES:
             raise CloseConnection(reason)
-        asked = _decode(row.api, header, request)
-        reply = error_reply(row.api, header.api_version, asked, ErrorCode.ILLEGAL_SASL_STATE)
+        api = API_BY_KEY[served.key]
+        asked = _decode(api, header, request)
+        reply = error_reply(api, header.api_version, asked, ErrorCode.ILLEGAL_SASL_STATE)
         if reply is None or getattr(asked, "acks", None) == 0:
             raise CloseConnection(reason)
-        self._fail(encode_response(row.api, header.api_version, header.correlation_id, reply), reason)
+        self._fail(encode_response(api, header.api_version, header.correlation_id, reply), reason)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

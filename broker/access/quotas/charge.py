@@ -17,7 +17,7 @@ from protocol.messages.produce import PRODUCE
 
 if TYPE_CHECKING:
     from broker.access.quotas.client_quotas import ClientLimits
-    from broker.network.connection import Connection
+    from broker.requests.context import ClientConnection
     from protocol.schema import Api
     from runtime.clock import Clock
 
@@ -30,7 +30,7 @@ class Charge:
 
     __slots__ = ("_api", "_clock", "_connection", "_limits", "_size", "_spent_ns", "_started_ns", "_wait_ms")
 
-    def __init__(self, clock: Clock, connection: Connection, limits: ClientLimits, api: Api, size: int) -> None:
+    def __init__(self, clock: Clock, connection: ClientConnection, limits: ClientLimits, api: Api, size: int) -> None:
         self._clock = clock
         self._connection = connection
         self._limits = limits

@@ -31,7 +31,7 @@ from metadata.client_quotas import (
 from metadata.replay import Delta
 
 if TYPE_CHECKING:
-    from broker.network.connection import Connection
+    from broker.requests.context import ClientConnection
     from config import BrokerConfig
     from metadata.image import MetadataImage, QuotaEntity
     from protocol.schema import Api
@@ -92,7 +92,7 @@ class ClientQuotas:
             self._taken.clear()
         self._on_any(self if any_set else None)
 
-    def charge(self, connection: Connection, client_id: bytes, api: Api, size: int) -> Charge | None:
+    def charge(self, connection: ClientConnection, client_id: bytes, api: Api, size: int) -> Charge | None:
         """What a request of so many bytes takes of its client's quotas; None where it has none, or is not known yet."""
         if not connection.is_admitted:
             return None

@@ -33,6 +33,7 @@ from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -69,9 +70,9 @@ def read_settings(config: BrokerConfig) -> GroupSettings:
     )
 
 
-def has_consumer_groups(broker: Broker) -> bool:
-    """Whether there are groups of KIP-848's protocol: by the broker's configuration, and by the cluster's features."""
-    return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0
+def has_consumer_groups(groups: GroupCoordinator, metadata: MetadataCache) -> bool:
+    """Whether groups of KIP-848's protocol are served: by the broker's configuration and the cluster's features."""
+    return "consumer" in groups.settings.protocols and metadata.image.features.get(GROUP_VERSION, 0) > 0
 
 
 class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):

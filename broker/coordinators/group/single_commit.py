@@ -17,17 +17,21 @@ from protocol.shortcuts.single_commit import FIRST_VERSION, SingleCommits
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
     from broker.network.connection import Connection
+    from runtime.timers import Timers
 
 
-def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where it has none."""
+def commit_single(
+    version: int, *, groups: GroupCoordinator, metadata: MetadataCache, timers: Timers, guard: Guard | None
+) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     heads = SingleCommits(version)
-    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
-    groups, controller, guard = broker.groups, broker.controller, broker.guard
+    read, learn = heads.read, LearnedHeads(heads, timers).learn
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
     may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
 
@@ -37,7 +41,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
         if parts is None:
             return None
         single, offsets = parts
-        image = controller.image
+        image = metadata.image
         topic = image.topic(single.topic) if single.topic else image.topic_by_id(single.topic_id)
         if topic is None or (may_read is not None and not may_read(connection, topic.name)):
             return None

@@ -18,23 +18,26 @@ from protocol.errors import ErrorCode
 from protocol.shortcuts.steady_heartbeat import SteadyHeartbeats
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
     from broker.network.connection import Connection
+    from runtime.timers import Timers
 
 
-def steady_heartbeat(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """The shortcut of a version, as broker.requests.dispatcher.Shortcut; None where there is an authorizer to be
-    asked."""
-    if broker.guard is not None:
+def steady_heartbeat(
+    version: int, *, groups: GroupCoordinator, metadata: MetadataCache, timers: Timers, guard: Guard | None
+) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`); None with an authorizer."""
+    if guard is not None:
         return None
     heads = SteadyHeartbeats(version)
-    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
-    groups = broker.groups
+    read, learn = heads.read, LearnedHeads(heads, timers).learn
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`; None: not for this path."""
         steady = read(frame)
-        if steady is None or not has_consumer_groups(broker):
+        if steady is None or not has_consumer_groups(groups, metadata):
             return None
         shard = groups.at(steady.group_id)
         if isinstance(shard, ErrorCode):

@@ -15,7 +15,7 @@ from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.network.connection import Connection
+    from broker.requests.context import ClientConnection
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -43,7 +43,7 @@ class ShareSession:
 
     __slots__ = ("_untold", "connection", "epoch", "key", "places")
 
-    def __init__(self, key: SessionKey, connection: Connection) -> None:
+    def __init__(self, key: SessionKey, connection: ClientConnection) -> None:
         self.key = key
         self.connection = connection
         self.epoch = 1
@@ -78,7 +78,7 @@ class ShareSessions:
         self._slots = slots
         self._on_end = on_end
         self._sessions: dict[SessionKey, ShareSession] = {}
-        self._of_connections: dict[Connection, dict[SessionKey, None]] = {}
+        self._of_connections: dict[ClientConnection, dict[SessionKey, None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -89,7 +89,7 @@ class ShareSessions:
         epoch: int,
         added: Iterable[Place],
         forgotten: Iterable[Place],
-        connection: Connection,
+        connection: ClientConnection,
         *,
         acknowledges: bool,
     ) -> ShareSession:
@@ -136,7 +136,7 @@ class ShareSessions:
         if self._remove(session):
             self._on_end(session)
 
-    def _open(self, key: SessionKey, connection: Connection) -> ShareSession:
+    def _open(self, key: SessionKey, connection: ClientConnection) -> ShareSession:
         """Begin anew; what the member has acquired stays with it."""
         known = self._sessions.get(key)
         if known is not None:
@@ -160,7 +160,7 @@ class ShareSessions:
             of_connection.pop(session.key, None)
         return True
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: ClientConnection) -> None:
         for key in list(self._of_connections.pop(connection, ())):
             self.end(self._sessions[key])
 

@@ -220,7 +220,7 @@ class Endpoint:
         except CannotBind:
             self.close()
             raise
-        self.request_times = RequestTimes(broker)
+        self.request_times = RequestTimes(broker.dispatcher, broker.timers, broker.turn)
         application = Application(broker)
         for server in self._servers:
             server.set_app(application)

@@ -51,7 +51,7 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
 
 def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     """What a glance at a broker wants, without a number for each topic; samples of a metric are to be added up."""
-    yield table.REQUESTS, (), sum(codec.requests for codec in list(broker.dispatcher.codecs))
+    yield table.REQUESTS, (), sum(each.requests for each in list(broker.dispatcher.prepared))
     yield table.CONNECTIONS, (), len(broker.server.connections)
     yield _loop_lag(broker)
     yield from traffic.total(broker.logs.logs.values())
@@ -60,9 +60,9 @@ def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
 def requests(broker: Broker) -> Iterator[Sample]:
     """What clients have asked for."""
     of_api: Counter[int] = Counter()
-    for codec in list(broker.dispatcher.codecs):
-        of_api[codec.api.key] += codec.requests
-        yield table.REQUESTS, (codec.api.name, str(codec.version)), codec.requests
+    for each in list(broker.dispatcher.prepared):
+        of_api[each.api.key] += each.requests
+        yield table.REQUESTS, (each.api.name, str(each.version)), each.requests
     yield table.PRODUCE_REQUESTS, (), of_api[PRODUCE.key]
     yield table.FETCH_REQUESTS, (), of_api[FETCH.key]
     if broker.endpoint is not None:

@@ -24,9 +24,9 @@ from protocol.records.crc32c import crc32c
 
 if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
-    from broker.network.connection import Connection
     from broker.observability.telemetry.otlp import Point
     from broker.observability.telemetry.received import ReceivedMetrics
+    from broker.requests.context import ClientConnection
 
 #: Clients remembered, and for how long at least: Kafka's bounds.
 MOST_INSTANCES = 16_384
@@ -48,7 +48,7 @@ class ClientInstance(msgspec.Struct):
     """
 
     instance_id: bytes
-    connection: Connection
+    connection: ClientConnection
     about: Mapping[str, str]
     version: int
     subscription_id: int
@@ -122,7 +122,7 @@ class ClientMetrics:
     def is_known(self, instance_id: bytes) -> bool:
         return instance_id in self._instances
 
-    def ask(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
+    def ask(self, instance_id: bytes, connection: ClientConnection, client_id: str | None) -> ClientInstance:
         """What the client is to report. Raises Refused for one that asks too often."""
         instance = self._instance(instance_id, connection, client_id)
         if not instance.may_ask(self._now_ms()) and instance.last_error not in _ASK_AGAIN:
@@ -133,7 +133,7 @@ class ClientMetrics:
     def push(
         self,
         instance_id: bytes,
-        connection: Connection,
+        connection: ClientConnection,
         client_id: str | None,
         *,
         subscription_id: int,
@@ -174,7 +174,7 @@ class ClientMetrics:
         self.pushes[error] += 1
         return error
 
-    def _instance(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
+    def _instance(self, instance_id: bytes, connection: ClientConnection, client_id: str | None) -> ClientInstance:
         """The client, made anew when it has another connection, the subscriptions have changed, or it was silent."""
         now_ms = self._now_ms()
         former = known = self._instances.get(instance_id)
@@ -191,7 +191,9 @@ class ClientMetrics:
             self._instances.popitem(last=False)
         return known
 
-    def _made(self, instance_id: bytes, connection: Connection, client_id: str | None, now_ms: int) -> ClientInstance:
+    def _made(
+        self, instance_id: bytes, connection: ClientConnection, client_id: str | None, now_ms: int
+    ) -> ClientInstance:
         client = {
             "client_instance_id": id_text(instance_id),
             "client_id": client_id or "",

@@ -29,7 +29,7 @@ class Stage:
             background=SimpleNamespace(retain=lambda: self.retained),
             partitions=SimpleNamespace(of_topic=lambda topic: {}),
         )
-        self.broker.dispatcher = self.channel.make_dispatcher(self.broker, {})
+        self.broker.dispatcher = self.channel.make_dispatcher({})
 
     def open(self) -> None:
         self.channel.open(self.broker)

@@ -40,7 +40,7 @@ class Stage:
         self.broker.cleaner = Cleaner(
             *of_logs, self.broker.loop, self.broker.timers, self.broker.clock, lambda size: OnePool()
         )
-        self.dispatcher = FaultyDispatcher(self.broker, self.broker.rows)
+        self.dispatcher = FaultyDispatcher(self.broker.served)
         self.moves: list[bool] = []
         clock = SimpleNamespace(move_on=self.move_on, now_ms=self.broker.clock.now_ms)
         self.commands = Commands(self.broker, clock, self.dispatcher)  # type: ignore[arg-type]

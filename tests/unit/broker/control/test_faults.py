@@ -1,12 +1,10 @@
 """Requests that a test wants to go wrong."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.requests.dispatcher import CloseConnection, Waiting
-from broker.requests.served_api import Row
+from broker.requests.served_api import Implementation, ServedApi
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.messages.heartbeat import HEARTBEAT
@@ -26,15 +24,15 @@ class Stage:
     def __init__(self):
         self.loop = FakeLoop()
         self.served = []
-        broker = SimpleNamespace(timers=Timers(self.loop, self.loop.clock))
-        rows = {
-            api.key: Row(api.key, api.versions, handler=self.serve, shortcut=shortcut)
-            for api, shortcut in ((HEARTBEAT, self.shortcut), (METADATA, None), (PRODUCE, None))
-        }
-        self.dispatcher = FaultyDispatcher(broker, rows)
+        served = {}
+        for api, shortcut in ((HEARTBEAT, self.shortcut), (METADATA, None), (PRODUCE, None)):
+            served[api.key] = ServedApi(api.key, api.versions)
+            served[api.key].implementation = Implementation(api, self.serve, shortcut)
+        self.dispatcher = FaultyDispatcher(served)
+        self.dispatcher.call_later = Timers(self.loop, self.loop.clock).call_later
         self.reply = None
 
-    def shortcut(self, broker, version):
+    def shortcut(self, version):
         return lambda *_: self.served.append("shortcut")
 
     def serve(self, ctx, request):
@@ -52,7 +50,7 @@ def decoded(chunks, api=HEARTBEAT, version=4):
 
 
 def requests_of(stage, api):
-    return sum(codec.requests for codec in stage.dispatcher.codecs if codec.api is api)
+    return sum(each.requests for each in stage.dispatcher.prepared if each.api is api)
 
 
 def test_so_many_fail_and_are_not_served_then_all_is_as_ever():

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from broker.requests.dispatcher import Dispatcher
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
@@ -20,6 +19,7 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from storage import unopened_logs
 from tests.support.data_broker import DataBroker
 from tests.support.logs import batch
+from tests.support.offered import dispatcher_for
 
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
 SOME_OFFLINE = [(0, ErrorCode.NONE), (1, OFFLINE), (2, ErrorCode.NONE)]
@@ -95,7 +95,7 @@ def test_delete_records(broker: DataBroker) -> None:
 @pytest.mark.parametrize("index", [0, 1])
 def test_the_short_way_of_a_single_partition(broker: DataBroker, index: int) -> None:
     """The connection stays."""
-    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    dispatcher = dispatcher_for(broker)
     connection: Any = SimpleNamespace(
         client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L", principal=None
     )

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from broker.network import connection as connection_module
 from broker.requests.dispatcher import CloseConnection
+from broker.requests.served_api import Implementation
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
@@ -54,6 +55,12 @@ def link(handlers):
     return Link(handlers.table)
 
 
+def give_shortcut(dispatcher, shortcut):
+    """WAIT is asked of the shortcut first."""
+    served = dispatcher.served[WAIT.key]
+    served.implementation = served.implementation._replace(shortcut=lambda version: shortcut)
+
+
 def echo(number, data=None):
     return request_frame(ECHO, 2, number, auth_bytes=data if data is not None else b"%d" % number)
 
@@ -80,7 +87,7 @@ def test_what_waited_in_a_shortcut_may_wait_again_in_its_handler(handlers, link)
     """What is behind it is started when that is done, too."""
     dispatcher = link.server.dispatcher
     first = Deferred()
-    dispatcher.rows[WAIT.key].shortcut = lambda broker, version: lambda *_: first
+    give_shortcut(dispatcher, lambda *_: first)
     link.receive(wait(1) + echo(2))
     first.resolve(None)
     link.loop.settle()
@@ -194,7 +201,7 @@ def test_requests_behind_one_that_redirects_go_the_new_way(link, handlers, befor
         link.connection.redirect(lambda connection, request: new_way.append(bytes(request[-2:-1])))
         return ECHO.response(auth_bytes=b"")
 
-    link.server.dispatcher.rows[ECHO.key].handler = redirect
+    link.server.dispatcher.served[ECHO.key].implementation = Implementation(ECHO, redirect)
     link.receive(before + echo(2) + echo(3, b"3") + echo(4, b"4"))
 
     assert new_way == [b"3", b"4"]
@@ -347,7 +354,7 @@ def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
 def test_an_answer_that_cannot_be_made_after_a_wait_closes_the_connection(link, handlers, caplog):
     """Whatever it fails with: what is behind it would never be started."""
     shortcut = Deferred()
-    link.server.dispatcher.rows[WAIT.key].shortcut = lambda broker, version: lambda *_: shortcut
+    give_shortcut(link.server.dispatcher, lambda *_: shortcut)
     link.receive(wait(1) + echo(2))
     shortcut.fail(ZeroDivisionError())
     link.loop.settle()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.replicas.single_fetch import fetch_single
-from broker.requests.dispatcher import Dispatcher, Waiting
+from broker.requests.dispatcher import Waiting
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
@@ -16,6 +16,7 @@ from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in, request_frame
+from tests.support.offered import dispatcher_for, shortcut_of
 from tests.support.scale import scaled
 
 VERSIONS = range(11, 19)
@@ -64,7 +65,7 @@ def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id
 
 def asked(broker, version, values):
     frame = memoryview(b"header" + FETCH.request.encode(version, FETCH.request(**values)))
-    return fetch_single(broker, version)(None, frame, 6, 77)
+    return shortcut_of(broker, fetch_single, version)(None, frame, 6, 77)
 
 
 def by_shortcut(broker, version, values):
@@ -222,7 +223,7 @@ EVENTS = {
 
 def answer_after(broker, version, values, event, by_shortcut):
     """What a fetch is answered that waits until the event."""
-    dispatcher = Dispatcher(broker, broker.rows)
+    dispatcher = dispatcher_for(broker)
     frame = memoryview(request_frame(FETCH, version, 77, **values))[4:]
     connection = broker.context(FETCH, version).connection
     waiting = dispatcher.dispatch(connection, frame, again=not by_shortcut)

@@ -16,6 +16,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.data_broker import DataBroker
 from tests.support.network import answers_in
+from tests.support.offered import shortcut_of
 from tests.support.scale import scaled
 
 VERSIONS = range(6, 12)
@@ -47,7 +48,7 @@ def fields(version: int, timestamp: int, *, topic: str = "t", index: int = 0, ep
 def by_shortcut(broker: DataBroker, version: int, values: dict[str, Any]) -> Struct | None:
     """What the shortcut answers, None where it does not."""
     frame = memoryview(b"header" + LIST_OFFSETS.request.encode(version, LIST_OFFSETS.request(**values)))
-    shortcut = list_single(broker, version)  # type: ignore[arg-type]
+    shortcut = shortcut_of(broker, list_single, version)
     assert shortcut is not None
     found = shortcut(None, frame, 6, 77)  # type: ignore[arg-type]
     if found is None:
@@ -98,4 +99,4 @@ def test_what_fails_is_left_to_the_handler(tmp_path: Path) -> None:
 
 
 def test_versions_before_tagged_fields_have_none(broker: DataBroker) -> None:
-    assert [version for version in range(12) if list_single(broker, version) is not None] == list(VERSIONS)  # type: ignore[arg-type]
+    assert [version for version in range(12) if shortcut_of(broker, list_single, version) is not None] == list(VERSIONS)

@@ -10,6 +10,7 @@ from protocol.shortcuts.single_produce import SingleProduces
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in
+from tests.support.offered import shortcut_of
 
 VERSIONS = range(3, 14)
 
@@ -40,7 +41,7 @@ def ask(broker, version, records, **of):
     """(what the shortcut answers, what the handler answers after it)"""
     fields = fields_of(version, records, **of)
     frame = request(version, records, **of)
-    shortcut = produce_single(broker, version)
+    shortcut = shortcut_of(broker, produce_single, version)
     assert (shortcut is None) == (version < 9)
     answer = None if shortcut is None else shortcut(None, memoryview(frame), 6, 77)
     if answer is not None:
@@ -74,7 +75,7 @@ def test_what_stands_before_the_records_is_read_once_where_there_is_such_a_parti
     parsed = []
     parse = SingleProduces._parse
     monkeypatch.setattr(SingleProduces, "_parse", lambda self, head: parsed.append(head) or parse(self, head))
-    shortcut = produce_single(broker, version)
+    shortcut = shortcut_of(broker, produce_single, version)
     for acks, index, times in ((1, 0, 1), (0, 0, 1), (1, 7, 3)):
         parsed.clear()
         for _ in range(3):

@@ -11,12 +11,13 @@ from broker.requests.dispatcher import (
     Waiting,
     advertised_apis,
 )
-from broker.requests.served_api import Row, discover, handles
+from broker.requests.served_api import Implementation, ServedApi, discover, handles
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 from protocol.versions import NO_VERSIONS
 from runtime.deferred import Deferred
@@ -69,13 +70,13 @@ def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
     """Its answer is a frame; the handler gets the request as it came."""
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
-    row = Row(
-        HEARTBEAT.key,
-        HEARTBEAT.versions,
-        handler=lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
-        shortcut=lambda broker, version: lambda *_: next(left),
+    served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
+    served.implementation = Implementation(
+        HEARTBEAT,
+        lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
+        lambda version: lambda *_: next(left),
     )
-    dispatcher = Dispatcher(None, {HEARTBEAT.key: row})
+    dispatcher = Dispatcher({HEARTBEAT.key: served})
     frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
     waiting = [dispatcher.dispatch("the connection", memoryview(frame)[4:]) for _ in deferreds]
     frame[:] = bytes(len(frame))  # where it was received, something else is by then
@@ -163,8 +164,9 @@ def failing_shortcut(error):
     def handler(ctx, request):
         raise AssertionError("what the shortcut may have written would be written twice")
 
-    row = Row(HEARTBEAT.key, HEARTBEAT.versions, handler=handler, shortcut=lambda broker, version: shortcut)
-    return Dispatcher(None, {HEARTBEAT.key: row})
+    served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
+    served.implementation = Implementation(HEARTBEAT, handler, lambda version: shortcut)
+    return Dispatcher({HEARTBEAT.key: served})
 
 
 @pytest.mark.parametrize(
@@ -242,15 +244,16 @@ def test_legacy_versions_are_those_of_kafka_3_9(facts):
 
     Early access, which 3.9.1's version 0 of the share groups' APIs was, is not served: 4.3's messages have it no more.
     """
-    rows = discover()
+    apis = discover()
 
     for fact in facts:
-        row = rows.get(int(fact["api_key"]))
-        if row is not None:
+        served = apis.get(int(fact["api_key"]))
+        if served is not None:
+            versions = API_BY_KEY[served.key].versions
             oldest = fact["v3_9_1_client_min"] if fact["v3_9_1_client_min"] not in ("", "-1") else fact["broker_min"]
             newest = fact["broker_max"] or fact["client_max"]  # Kafka serves some that it does not advertise
-            assert (row.served.min, row.served.max) == (max(int(oldest), row.api.versions.min), int(newest)), row.api
-            assert row.advertised == (row.served if fact["broker_max"] else NO_VERSIONS)
+            assert (served.served.min, served.served.max) == (max(int(oldest), versions.min), int(newest)), served.name
+            assert served.advertised == (served.served if fact["broker_max"] else NO_VERSIONS)
 
 
 @pytest.fixture
@@ -264,10 +267,9 @@ def test_requests_are_counted_by_api_and_version():
     """Once each, whatever becomes of them, also where a shortcut leaves one to the handler in the end."""
     deferred = Deferred()
     answer = HEARTBEAT.response()
-    dispatcher = Dispatcher(
-        "the broker",
-        {HEARTBEAT.key: Row(HEARTBEAT.key, HEARTBEAT.versions, handler=lambda *_: answer, shortcut=lambda *_: serve)},
-    )
+    served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
+    served.implementation = Implementation(HEARTBEAT, lambda *_: answer, lambda version: serve)
+    dispatcher = Dispatcher({HEARTBEAT.key: served})
 
     def serve(connection, frame, position, correlation_id):
         return deferred
@@ -279,4 +281,4 @@ def test_requests_are_counted_by_api_and_version():
     for _ in range(2):
         dispatcher.dispatch("the connection", memoryview(request_frame(HEARTBEAT, 3, 77))[4:])
 
-    assert {codec.version: codec.requests for codec in dispatcher.codecs} == {4: 1, 3: 2}
+    assert {each.version: each.requests for each in dispatcher.prepared} == {4: 1, 3: 2}

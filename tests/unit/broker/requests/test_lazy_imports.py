@@ -1,12 +1,10 @@
 """Handlers that are loaded when they are asked for, and in the background."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
 from broker.requests.lazy_imports import FIRST_STEPS, LazyImports
-from broker.requests.served_api import Declared, Row
+from broker.requests.served_api import Implementation, ServedApi
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
@@ -28,11 +26,12 @@ class Stage:
         self.imported = []
         self.handler = lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id))
         self.shortcut = None
-        self.rows = {key: Row(key, key.versions) for key in KEYS}
+        self.served = {key: ServedApi(key, key.versions) for key in KEYS}
         self.done = 0
-        self.lazy_imports = LazyImports(self.rows, self.offload, Timers(self.loop, self.loop.clock))
+        self.lazy_imports = LazyImports(self.served, self.offload, Timers(self.loop, self.loop.clock))
         self.lazy_imports.on_done = self.count_done
-        self.dispatcher = Dispatcher(SimpleNamespace(lazy_imports=self.lazy_imports), self.rows)
+        self.dispatcher = Dispatcher(self.served)
+        self.dispatcher.load = self.lazy_imports.load
         monkeypatch.setattr("broker.requests.served_api.import_module", self.import_module)
         monkeypatch.setattr("broker.requests.served_api._declared", self)
 
@@ -42,7 +41,7 @@ class Stage:
         self.imported.append(name.rpartition(".")[2])
 
     def __getitem__(self, key):
-        return Declared(API_BY_KEY[key], self.handler, self.shortcut, None)
+        return Implementation(API_BY_KEY[key], self.handler, self.shortcut, None)
 
     def count_done(self):
         self.done += 1
@@ -98,7 +97,7 @@ def test_a_request_waits_for_its_module(stage):
     assert error_code(stage.finish(waiting)) == 5
     assert error_code(stage.ask(group_id="id")) == 2
     assert stage.pool == []
-    assert [codec.requests for codec in stage.dispatcher.codecs] == [2]
+    assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
 
 def test_those_that_ask_meanwhile_wait_too(stage):
@@ -108,7 +107,7 @@ def test_those_that_ask_meanwhile_wait_too(stage):
     stage.work()
 
     assert [error_code(stage.finish(each)) for each in waiting[1:]] == [1, 2]
-    assert [codec.requests for codec in stage.dispatcher.codecs] == [2]
+    assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
 
 def test_what_is_not_served_is_refused_at_once(stage):
@@ -163,7 +162,7 @@ def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
     assert sum(turns) == 2
     assert max(turns) == 1
     assert stage.imported == [*first, "heartbeat", "list_groups"]
-    assert all(row.is_loaded for row in stage.rows.values())
+    assert all(each.is_loaded for each in stage.served.values())
     assert stage.done == 1
 
 

@@ -7,15 +7,15 @@ from importlib import import_module
 
 import pytest
 
-from broker.requests.served_api import CannotLoad, Row, discover
+from broker.requests.served_api import CannotLoad, ServedApi, discover
 from protocol.api_keys import ApiKey
 from protocol.versions import VersionRange
 
 WHAT_THE_TABLE_LOADS = """
 import sys
 from broker.requests.served_api import discover
-for row in discover().values():
-    row.served, row.advertised, row.name, row.is_loaded
+for each in discover().values():
+    each.served, each.advertised, each.name, each.is_loaded
 print([name for name in sys.modules if name.startswith(("broker.handlers.", "protocol.messages."))])
 """
 
@@ -30,30 +30,30 @@ def test_each_module_serves_the_key_of_its_name():
     """And each is found: a new API is a file."""
     (folder,) = import_module("broker.handlers").__path__
     modules = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py")} - {"__init__"}
-    rows = discover()
+    served = discover()
 
-    assert {row.name.lower() for row in rows.values()} == modules
-    for key, row in rows.items():
-        assert (row.api.key, row.handler.__module__) == (key, f"broker.handlers.{row.name.lower()}")
-        assert row.is_loaded
-
-
-def test_a_row_with_a_handler_loads_no_other():
-    """Of a worker's rows only the API's messages are loaded."""
-    row = Row(ApiKey.ALTER_CONFIGS, VersionRange(0, 2)).with_handler(len)
-
-    assert row.is_loaded
-    assert (row.api.name, row.handler, row.shortcut, row.encoder) == ("AlterConfigs", len, None, None)
+    assert {each.name.lower() for each in served.values()} == modules
+    for key, each in served.items():
+        assert not each.is_loaded
+        api, handler = each.load()[:2]
+        assert (api.key, handler.__module__) == (key, f"broker.handlers.{each.name.lower()}")
+        assert each.is_loaded
 
 
-def test_what_is_not_there_cannot_be_loaded():
-    """Vote is a controller's: each time it is asked for."""
-    row = Row(ApiKey.VOTE, VersionRange(0, 2))
+def test_an_api_with_another_handler_loads_no_module():
+    """Of what a worker forwards, only the messages are loaded."""
+    served = ServedApi(ApiKey.ALTER_CONFIGS, VersionRange(0, 2)).with_handler(len)
+    assert not served.is_loaded
+
+    implementation = served.load()
+    assert served.implementation is implementation
+    assert (implementation.api.name, *implementation[1:]) == ("AlterConfigs", len, None, None)
+
+
+def test_an_api_without_a_module_cannot_be_loaded():
+    """Vote is a controller's; each attempt says so."""
+    served = ServedApi(ApiKey.VOTE, VersionRange(0, 2))
     for _ in range(2):
         with pytest.raises(CannotLoad, match=r"broker\.handlers\.vote cannot be loaded: ModuleNotFoundError"):
-            row.load()
-    with pytest.raises(CannotLoad):
-        _ = row.handler
-    with pytest.raises(AttributeError):
-        _ = row.nothing
-    assert not row.is_loaded
+            served.load()
+    assert not served.is_loaded

@@ -18,17 +18,18 @@ from broker.workers.requests import (
     LISTS_OF_ALL_BROKERS,
     OF_COORDINATORS,
     SERVED_HERE,
-    ForwardedRow,
-    rows_of_a_worker,
+    ForwardedApi,
+    apis_of_a_worker,
 )
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.list_groups import LIST_GROUPS
+from protocol.registry import API_BY_KEY
 from runtime.deferred import Deferred
 from tests.support.network import answers_in, dispatcher_of, request_frame
 
-ROWS = discover()
+SERVED = discover()
 CONNECTION: Any = SimpleNamespace(
     listener_name="PLAINTEXT",
     security_protocol="PLAINTEXT",
@@ -69,7 +70,12 @@ class CountingServer:
 
 def worker(link: OwnersLink | None = None, server: CountingServer | None = None) -> Dispatcher:
     broker: Any = SimpleNamespace(link=link, server=server or CountingServer())
-    return Dispatcher(broker, rows_of_a_worker(ROWS))
+    served = apis_of_a_worker(SERVED)
+    for each in served.values():
+        each.load()
+    dispatcher = Dispatcher(served)
+    dispatcher.broker = broker
+    return dispatcher
 
 
 def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
@@ -78,20 +84,20 @@ def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
 
 def test_the_same_apis_and_versions_are_told() -> None:
     """Whoever asks which process."""
-    rows = rows_of_a_worker(ROWS)
-    assert list(rows) == list(ROWS)
-    for key, row in rows.items():
-        assert (row.served, row.advertised) == (ROWS[key].served, ROWS[key].advertised)
+    apis = apis_of_a_worker(SERVED)
+    assert list(apis) == list(SERVED)
+    for key, each in apis.items():
+        assert (each.served, each.advertised) == (SERVED[key].served, SERVED[key].advertised)
     assert not SERVED_HERE & OF_COORDINATORS
     assert not LISTS_OF_ALL_BROKERS & (SERVED_HERE | OF_COORDINATORS)
-    assert all(rows[key] is ROWS[key] for key in SERVED_HERE)
+    assert all(apis[key] is SERVED[key] for key in SERVED_HERE)
 
 
 @pytest.mark.parametrize("key", sorted(OF_COORDINATORS))
 def test_coordinators_are_elsewhere(key: int) -> None:
     """In every version of the API, in its own form."""
-    api = ROWS[key].api
-    for version in ROWS[key].served:
+    api = API_BY_KEY[key]
+    for version in SERVED[key].served:
         answer = worker().dispatch(CONNECTION, frame_of(api, version))
         assert isinstance(answer, list)
         ((_, decoded),) = answers_in(b"".join(answer), [(api, version)])
@@ -107,7 +113,7 @@ def test_a_list_for_which_all_are_asked_is_empty() -> None:
 
 def test_decisions_go_to_the_owner_as_they_came() -> None:
     """And its frame is the answer; where the owner lets a client go, so does the worker."""
-    assert isinstance(rows_of_a_worker(ROWS)[CREATE_TOPICS.key], ForwardedRow)
+    assert isinstance(apis_of_a_worker(SERVED)[CREATE_TOPICS.key], ForwardedApi)
     link = OwnersLink()
     dispatcher = worker(link)
     frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)

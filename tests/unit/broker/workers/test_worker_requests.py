@@ -12,6 +12,7 @@ from broker.requests.dispatcher import Waiting
 from broker.workers.messages import Stop
 from broker.workers.requests import SERVED_HERE
 from protocol.primitives import records
+from protocol.registry import API_BY_KEY
 from protocol.schema import Array, StructType
 from tests.support.logs import batch
 from tests.support.network import request_frame
@@ -72,16 +73,16 @@ def test_no_api_fails_for_want_of_what_the_owner_has(tmp_path: Path, caplog: pyt
     async def life(owner: Owner) -> None:
         dispatcher = owner.worker.dispatcher
         for key in sorted(SERVED_HERE):
-            row = dispatcher.rows[key]
-            for version in row.served:
-                fields = filled(row.api.request, version, str(tmp_path))
-                frame = memoryview(request_frame(row.api, version, 7, **fields))[4:]
+            api = API_BY_KEY[key]
+            for version in dispatcher.served[key].served:
+                fields = filled(api.request, version, str(tmp_path))
+                frame = memoryview(request_frame(api, version, 7, **fields))[4:]
                 answer = dispatcher.dispatch(CONNECTION, frame)
                 while isinstance(answer, Waiting):
                     await done(answer.deferred)
                     answer = dispatcher.finish(CONNECTION, answer)
                 assert answer is not None
-                assert "failed" not in caplog.text, (row.api.name, version)
+                assert "failed" not in caplog.text, (api.name, version)
         await owner.answer(Stop())
 
     run(tmp_path, life)

@@ -36,11 +36,11 @@ def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     assert again.groups.at("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     context = again.context(HEARTBEAT, 4)
     request = HEARTBEAT.request(group_id="g", member_id=member_id, generation_id=1)
-    assert again.handlers[HEARTBEAT.key](context, request).error_code == ErrorCode.NONE
-    assert code_of(again.handlers[LIST_GROUPS.key](context, LIST_GROUPS.request())) is (
+    assert again.handler(HEARTBEAT)(context, request).error_code == ErrorCode.NONE
+    assert code_of(again.handler(LIST_GROUPS)(context, LIST_GROUPS.request())) is (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     )
-    reply = again.handlers[LEAVE_GROUP.key](again.context(LEAVE_GROUP, 3), LEAVE_GROUP.request(group_id="g"))
+    reply = again.handler(LEAVE_GROUP)(again.context(LEAVE_GROUP, 3), LEAVE_GROUP.request(group_id="g"))
     assert code_of(reply) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     again.loop.turn()
     assert again.groups.at("other") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -18,6 +18,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPa
 from protocol.schema import Struct
 from protocol.shortcuts.single_commit import SingleCommit, SingleCommits
 from tests.support.network import answers_in
+from tests.support.offered import shortcut_of
 from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
@@ -52,7 +53,7 @@ def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
 
 
 def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
-    serve = commit_single(broker, version)  # type: ignore[arg-type]
+    serve = shortcut_of(broker, commit_single, version)
     assert serve is not None
     frame = serve(None, request(broker, version, **fields), 6, 77)  # type: ignore[arg-type]
     if frame is None:
@@ -127,7 +128,7 @@ def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
         return parse(commits, head)
 
     monkeypatch.setattr(SingleCommits, "_parse", noted)
-    serve = commit_single(broker, 9)  # type: ignore[arg-type]
+    serve = shortcut_of(broker, commit_single, 9)
     assert serve is not None
     for _ in range(3):
         serve(None, request(broker, 9, **fields), 6, 77)  # type: ignore[arg-type]
@@ -136,7 +137,7 @@ def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
 
 def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:
     for version in range(8):
-        assert commit_single(broker, version) is None  # type: ignore[arg-type]
+        assert shortcut_of(broker, commit_single, version) is None
 
 
 def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> None:

@@ -20,6 +20,7 @@ from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
 from protocol.shortcuts.steady_heartbeat import SteadyHeartbeat, SteadyHeartbeats
 from tests.support.network import answers_in
+from tests.support.offered import shortcut_of
 from tests.support.txn_broker import TxnBroker
 
 VERSIONS = (0, 1)
@@ -47,7 +48,7 @@ def join(broker: TxnBroker, member_id: str = "m", instance_id: str | None = None
 def by_shortcut(
     broker: TxnBroker, version: int, *, client_id: str = "client", host: str = "127.0.0.1", **fields: Any
 ) -> Struct | None:
-    serve = steady_heartbeat(broker, version)  # type: ignore[arg-type]
+    serve = shortcut_of(broker, steady_heartbeat, version)
     assert serve is not None
     body = CONSUMER_GROUP_HEARTBEAT.request.encode(version, CONSUMER_GROUP_HEARTBEAT.request(**fields))
     header = encode_request_header(CONSUMER_GROUP_HEARTBEAT, version, 77, client_id)
@@ -158,7 +159,7 @@ def test_a_request_is_decoded_once_where_it_was_taken(
     monkeypatch.setattr(SteadyHeartbeats, "_parse", noted)
     who = join(broker)
     fields = who if epoch is None else {**who, "member_epoch": epoch}
-    serve = steady_heartbeat(broker, 1)  # type: ignore[arg-type]
+    serve = shortcut_of(broker, steady_heartbeat, 1)
     assert serve is not None
     body = CONSUMER_GROUP_HEARTBEAT.request.encode(1, CONSUMER_GROUP_HEARTBEAT.request(**fields))
     header = encode_request_header(CONSUMER_GROUP_HEARTBEAT, 1, 77, "client")
@@ -169,4 +170,4 @@ def test_a_request_is_decoded_once_where_it_was_taken(
 
 def test_where_an_authorizer_decides_the_handler_serves_all(broker: TxnBroker) -> None:
     broker.guard = object()  # type: ignore[assignment]
-    assert steady_heartbeat(broker, 1) is None  # type: ignore[arg-type]
+    assert shortcut_of(broker, steady_heartbeat, 1) is None

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from broker.access.authorization.guard import Guard
-from broker.requests.served_api import Row
 from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE
 from protocol.messages.share_fetch import SHARE_FETCH
 from security.acl import Acl, Operation, PatternType, Permission, ResourceType
 from security.authorizer import Authorizer
+from tests.support.offered import handler_of
 from tests.support.share_broker import SETTINGS, FakeConnection, ShareBroker, ShareMemberClient
 
 REFUSED = "NONE 30000 ['0 TOPIC_AUTHORIZATION_FAILED NONE None [] 0']"
@@ -25,9 +25,9 @@ class Guarded(ShareBroker):
         self.authorizer = Authorizer()
         self.guard = Guard(self.authorizer, self.metadata)  # type: ignore[assignment]
         for api in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
-            row = self.rows[api.key]
-            protected = self.guard.protect(api, row.handler)
-            self.rows[api.key] = Row(api.key, row.served, handler=protected, encoder=row.encoder)  # type: ignore[attr-defined]
+            implementation = self.served[api.key].load()
+            protected = self.guard.protect(api, handler_of(self, api))
+            self.served[api.key].implementation = implementation._replace(handler=protected)
 
     def let(self, *readers: str) -> None:
         may = [(ResourceType.GROUP, "g", "User:*"), *((ResourceType.TOPIC, "t", f"User:{name}") for name in readers)]

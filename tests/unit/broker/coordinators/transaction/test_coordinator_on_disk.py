@@ -28,6 +28,7 @@ from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from storage.log_config import LogConfig
 from tests.support.data_client import batch
+from tests.support.offered import handler_of
 from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
@@ -53,7 +54,7 @@ def send(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Deferred[S
     """A request whose buffer is used for something else as soon as its handler is done with it."""
     data = bytearray(api.request.encode(version, api.request(**fields)))
     request, _ = api.request.decode(version, memoryview(data))
-    reply = broker.rows[api.key].handler(broker.context(api, version), request)
+    reply = handler_of(broker, api)(broker.context(api, version), request)
     data[:] = bytes(len(data))
     assert reply is not None
     return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)

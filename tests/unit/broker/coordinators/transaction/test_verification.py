@@ -19,6 +19,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 from storage.errors import LogWaits
 from tests.support.data_client import batch
+from tests.support.offered import handler_of
 from tests.support.txn_broker import TxnBroker
 from tests.support.txn_client import TxnClient
 
@@ -171,7 +172,7 @@ def begin_too_early(broker: TxnBroker) -> Deferred[Struct]:
     request = PRODUCE.request(transactional_id="x", acks=-1, timeout_ms=1_000, topic_data=topics)
     data = bytearray(PRODUCE.request.encode(12, request))
     decoded, _ = PRODUCE.request.decode(12, memoryview(data))
-    reply = broker.rows[PRODUCE.key].handler(broker.context(PRODUCE, 12), decoded)
+    reply = handler_of(broker, PRODUCE)(broker.context(PRODUCE, 12), decoded)
     data[:] = bytes(len(data))
     assert reply is not None
     return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)

@@ -17,37 +17,49 @@ from broker.observability.metrics.table import (
     SEND_TIME,
     TOTAL_TIME,
 )
+from broker.requests.dispatcher import Dispatcher
+from broker.requests.served_api import Implementation, ServedApi
+from protocol.messages.fetch import FETCH
+from protocol.messages.produce import PRODUCE
+from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from runtime.turn import Turn
 from tests.support.fake_loop import FakeLoop
+from tests.support.network import request_frame
 
 
 class Stage:
-    """One API, whose handler and shortcut take as many milliseconds as the test says, and a turn's end."""
+    """A dispatcher of one API. Its shortcut and its handler take as many milliseconds as the test says."""
 
-    def __init__(self, name: str = "Produce") -> None:
+    def __init__(self, api: Api = PRODUCE) -> None:
         self.now = 100.0
         self.loop = FakeLoop()
         self.ticks: list[tuple[int, Callable[[], None]]] = []
         self.answer: Any = b"answer"
         self.takes_ms, self.sends_ms = 3, 2
-        self.shortcut, self.handler = lambda *_: self.serve(), lambda ctx, request: self.serve()
-        api = SimpleNamespace(name=name)
-        self.codec: Any = SimpleNamespaceWithHash(api=api, shortcut=self.shortcut, handler=self.handler)
+        self.api = api
         self.turn = Turn(self.loop.call_soon)
-        timers = SimpleNamespace(call_later=lambda delay_ms, call: self.ticks.append((delay_ms, call)))
-        dispatcher = SimpleNamespace(codecs=[self.codec])
-        self.broker: Any = SimpleNamespace(timers=timers, dispatcher=dispatcher, turn=self.turn)
+        served = ServedApi(api.key, api.versions)
+        served.implementation = Implementation(api, self.serve_by_handler, lambda version: self.serve_by_shortcut)
+        self.dispatcher = Dispatcher({api.key: served})
         self.connection: Any = SimpleNamespace(send_now=lambda: self.passes(self.sends_ms))
-        self.times = RequestTimes(self.broker, lambda: self.now)
+        timers: Any = SimpleNamespace(call_later=lambda delay_ms, call: self.ticks.append((delay_ms, call)))
+        self.times = RequestTimes(self.dispatcher, timers, self.turn, lambda: self.now)
         self.times.start()
+        self.request()  # prepares the version
 
     def passes(self, ms: float) -> None:
         self.now += ms / 1000
 
-    def serve(self) -> Any:
-        self.passes(self.takes_ms)
+    def serve_by_shortcut(self, *_: object) -> Any:
+        """Leaves the request to the handler where there is no answer."""
+        if self.answer is not None:
+            self.passes(self.takes_ms)
         return self.answer
+
+    def serve_by_handler(self, *_: object) -> Struct:
+        self.passes(self.takes_ms)
+        return self.api.response()
 
     def tick(self) -> None:
         delay_ms, call = self.ticks.pop()
@@ -55,10 +67,9 @@ class Stage:
         call()
 
     def request(self, connection: Any = None) -> None:
-        """As dispatch does it; the connection queues its answer behind what was measured."""
-        connection = connection or self.connection
-        if self.codec.shortcut(connection, memoryview(b""), 0, 1) is None:
-            self.codec.handler(SimpleNamespace(connection=connection), None)
+        """One request of a client; the connection queues its answer after the measurement."""
+        frame = memoryview(request_frame(self.api, self.api.versions.max, 1))[4:]
+        self.dispatcher.dispatch(connection or self.connection, frame)
 
     def end_turn(self, after_ms: float) -> None:
         self.passes(after_ms)
@@ -72,10 +83,6 @@ class Stage:
 
     def totals(self) -> dict[Any, float]:
         return {metric: round(value.total, 6) for metric, _, value in self.samples()}
-
-
-class SimpleNamespaceWithHash(SimpleNamespace):
-    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -93,32 +100,33 @@ def test_phases_follow_each_other(stage: Stage) -> None:
 
 
 def test_only_the_next_request_is_measured(stage: Stage) -> None:
-    """Those before and behind it go the way that they went before."""
+    """Neither the one before the tick nor the one after it."""
     stage.request()
     assert stage.counts() == {}
     stage.tick()
     stage.request()
-    assert (stage.codec.shortcut, stage.codec.handler) == (stage.shortcut, stage.handler)
     stage.request()
     assert stage.counts() == {"Produce": 1}
 
     stage.tick()
-    stage.tick()  # nobody has come meanwhile
+    stage.tick()  # without a request in between
     stage.request()
-    assert (stage.codec.shortcut, stage.codec.handler) == (stage.shortcut, stage.handler)
+    stage.request()
     assert stage.counts() == {"Produce": 2}
 
 
-def test_what_a_shortcut_leaves_is_measured_with_its_handler(stage: Stage) -> None:
-    stage.codec.shortcut = lambda *_: None
+def test_a_request_left_by_a_shortcut_is_measured(stage: Stage) -> None:
+    """With its handler, once."""
+    stage.answer = None
     stage.tick()
+    stage.request()
     stage.request()
 
     assert stage.counts() == {"Produce": 1}
-    assert stage.codec.handler is stage.handler
+    assert stage.totals()[LOCAL_TIME] == 3
 
 
-def test_what_waits_is_remote(stage: Stage) -> None:
+def test_the_wait_of_a_deferred_is_remote_time(stage: Stage) -> None:
     """Until it is resolved; then it is sent at the end of that turn, before the connection would do so."""
     waits: Deferred[bytes] = Deferred()
     stage.answer = waits
@@ -132,8 +140,8 @@ def test_what_waits_is_remote(stage: Stage) -> None:
     assert stage.totals() == {LOCAL_TIME: 3, REMOTE_TIME: 40, QUEUE_TIME: 1, SEND_TIME: 2, TOTAL_TIME: 46}
 
 
-def test_request_of_a_client_that_has_gone_is_not_counted_on(stage: Stage) -> None:
-    """Nor does it keep the next one from being measured."""
+def test_a_closed_connection_leaves_only_its_local_time(stage: Stage) -> None:
+    """And the next request is measured."""
     stage.answer = Deferred()
     stage.tick()
     stage.request()
@@ -141,10 +149,13 @@ def test_request_of_a_client_that_has_gone_is_not_counted_on(stage: Stage) -> No
     stage.end_turn(after_ms=1)
 
     assert stage.totals() == {LOCAL_TIME: 3}
-    assert stage.codec.handler is stage.handler
+    stage.answer = b"answer"
+    stage.tick()
+    stage.request()
+    assert stage.counts() == {"Produce": 2}
 
 
-def test_request_that_another_process_has_sent_is_not_sent_from_here(stage: Stage) -> None:
+def test_a_forwarded_request_has_no_times_of_sending(stage: Stage) -> None:
     stage.tick()
     stage.request(SimpleNamespace())
     stage.end_turn(after_ms=1)
@@ -152,16 +163,16 @@ def test_request_that_another_process_has_sent_is_not_sent_from_here(stage: Stag
     assert stage.totals() == {LOCAL_TIME: 3, REMOTE_TIME: 0}
 
 
-def test_fetches_are_of_consumers_too() -> None:
+def test_fetches_are_counted_as_fetch_consumer() -> None:
     """Under both of Kafka's names."""
-    stage = Stage("Fetch")
+    stage = Stage(FETCH)
     stage.tick()
     stage.request()
 
     assert stage.counts() == {"Fetch": 1, "FetchConsumer": 1}
 
 
-def test_quantiles_are_named_as_the_exporters_rules_name_them(stage: Stage) -> None:
+def test_quantiles_are_named_as_by_the_exporter(stage: Stage) -> None:
     """50thPercentile is 0.50."""
     for number in range(100):
         stage.takes_ms = number
