@@ -39,25 +39,28 @@ PAGES = [
     ),
 ]
 
-_README = "tests/conformance/test_readme.py runs it"
+_INSTALLS = "installs, over the network"
 _STARTS = "starts a broker, which the test does with its own port"
 _TOOLS = "Apache Kafka's tools: tests/conformance/test_readme.py runs these lines"
 #: (page, below docs/guides/ or from the root; first words of a block) -> why it is not run.
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "make run"): "the Makefile's verbs: make test is what runs this",
-    ("README.md", "from kafka import"): _README,
-    ("README.md", "from confluent_kafka import"): _README,
-    ("README.md", "import asyncio"): _README,
-    ("README.md", "kafka-topics.sh"): _README,
-    ("README.md", "from pyspark.sql"): _README,
     ("docs/start/five-minutes.md", "make run"): _STARTS,
-    ("docs/start/five-minutes.md", ".venv/bin/pip install"): "installs, by the network",
+    ("docs/start/five-minutes.md", ".venv/bin/pip install"): _INSTALLS,
+    ("docs/start/installation.md", "make run"): _STARTS,
+    ("docs/start/installation.md", "python3 -m venv"): _INSTALLS,
+    ("docs/start/installation.md", "docker build"): "needs docker",
+    ("systemd.md", "python3 -m venv"): _INSTALLS,
+    ("systemd.md", "/opt/pybroker/bin/pybroker"): "needs root and systemd",
+    ("systemd.md", "systemctl status"): "needs systemd",
+    ("backup.md", "pybroker stop"): "tests/integration/test_backup_guide.py runs these lines",
+    ("backup.md", "pybroker verify"): "tests/integration/test_backup_guide.py runs these lines",
     ("clients/librdkafka.md", "echo hello | kcat"): "needs kcat",
     ("clients/java.md", "kafka-topics.sh"): _TOOLS,
     ("spark.md", "pybroker pipeline"): "starts Spark: tests/conformance/test_pipeline.py does",
-    ("spark.md", "from pyspark.sql"): "starts Spark: tests/conformance/test_readme.py runs a program like it",
+    ("spark.md", "from pyspark.sql"): "starts Spark: tests/conformance/test_readme.py runs it",
     ("migrate.md", "kafka-server-stop.sh"): "Apache Kafka's own",
-    ("migrate.md", "pybroker verify"): "needs directories: tests/unit/offline has them",
+    ("migrate.md", "pybroker verify"): "needs directories: tests/unit/tools/data has them",
     ("migrate.md", "pybroker config/server.properties"): _STARTS,
     ("migrate.md", "kill PID"): "Apache Kafka's own",
     ("migrate.md", "pybroker mirror"): "takes two brokers: tests/integration/test_mirror.py has them",

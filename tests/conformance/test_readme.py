@@ -1,4 +1,4 @@
-"""The README's lines do what they say, but for the port: clients, console tools, Spark, and declared topics."""
+"""Programs and tools of README.md and the guides do what the pages say, but for the port."""
 
 from __future__ import annotations
 
@@ -17,28 +17,42 @@ from tests.support.brokers import OurBroker, RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.tools import MAIN_CLASSES
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-NAMES = ["kafka-python", "confluent-kafka", "aiokafka", "spark"]
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = (ROOT / "docs/reference/configuration.md").read_text()
+JAVA = (ROOT / "docs/guides/clients/java.md").read_text()
+#: Name -> page, and the first words of the program on it.
+PROGRAMS = {
+    "README": ("README.md", "from confluent_kafka import"),
+    "kafka-python": ("docs/guides/clients/python.md", "from kafka import KafkaConsumer"),
+    "confluent-kafka": ("docs/guides/clients/librdkafka.md", "from confluent_kafka import"),
+    "aiokafka": ("docs/guides/clients/python.md", "import asyncio"),
+    "spark": ("docs/guides/spark.md", "from pyspark.sql"),
+}
+
+
+def program(name: str) -> str:
+    """The first block of the page that begins so."""
+    page, start = PROGRAMS[name]
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return next(block for block in blocks if block.startswith(start))
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    declared = re.search(r"`(orders:3;[^`]*)`", README)
+    declared = re.search(r"`(orders:3;[^`]*)`", CONFIGURATION)
     assert declared is not None
     broker = OurBroker(tmp_path_factory.mktemp("readme"), {"pybroker.topics": declared[1]})
     yield broker
     broker.stop()
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
-def test_program_prints_what_was_sent(broker: RunningBroker, number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_prints_what_was_sent(broker: RunningBroker, name: str, tmp_path: Path) -> None:
     """Each client sends a record and reads one; Spark reads what they have sent, or what was sent here."""
-    if NAMES[number] == "spark":
-        test_program_prints_what_was_sent(broker, 0, tmp_path)
-    assert len(PROGRAMS) == len(NAMES)
+    if name == "spark":
+        test_program_prints_what_was_sent(broker, "README", tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAMS[number].replace("localhost:9092", broker.bootstrap)],
+        [sys.executable, "-c", program(name).replace("localhost:9092", broker.bootstrap)],
         cwd=tmp_path,
         env={**os.environ, "JAVA_HOME": str(find_java().home)},
         capture_output=True,
@@ -51,7 +65,7 @@ def test_program_prints_what_was_sent(broker: RunningBroker, number: int, tmp_pa
 
 def test_console_tools_do_what_the_lines_say(broker: RunningBroker, java: JavaRunner) -> None:
     """A topic is made, written to and read; groups are described."""
-    lines = re.findall(r"^(?:echo (\w+) \| )?(kafka-[a-z-]+)\.sh (.*)$", README, re.MULTILINE)
+    lines = re.findall(r"^(?:echo (\w+) \| )?(kafka-[a-z-]+)\.sh (.*)$", JAVA, re.MULTILINE)
     output = ""
     for stdin, tool, arguments in lines:
         own = shlex.split(arguments.replace("localhost:9092", broker.bootstrap))
