@@ -29,7 +29,7 @@ from broker.observability.loop_watch import LoopWatch
 from broker.observability.metrics.serving import bind_endpoint
 from broker.process.descriptors import raise_limit, share_out
 from broker.process.state import BrokerState
-from broker.replicas.append_scheduler import Appends
+from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.cordoned_dirs import mark_cordoned
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
@@ -153,7 +153,7 @@ class Broker(ABC):
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
         self.time_look_ups = TimeLookUps(self.workers, loop.call_soon)
-        self.appends = Appends(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
+        self.appends = AppendScheduler(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
         #: The other workers, and the ports of all by listener, where there are several.

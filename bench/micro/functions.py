@@ -19,8 +19,8 @@ from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartitio
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
 from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
+from protocol.shortcuts.plain_produce import parse_one
 from protocol.shortcuts.single_fetch import answer, parse
-from protocol.shortcuts.single_produce import SingleProduces
 from runtime.clock import Clock
 from storage.append.rules import AppendOrigin, check_batch
 from storage.fetch_slice import FetchSlice
@@ -71,11 +71,7 @@ def _yardstick(folder: Path) -> Call:
 @_named("read a Produce request")
 def _read(folder: Path) -> Call:
     data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
-    requests = SingleProduces(_PRODUCE_VERSION)
-    first = requests.read(data, position)
-    assert first is not None
-    requests.learn(first[0])  # as the broker does once it knows the partition
-    return lambda: requests.read(data, position)
+    return lambda: parse_one(_PRODUCE_VERSION, data, position)
 
 
 @_named("parse a batch's header")

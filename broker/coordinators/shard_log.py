@@ -134,7 +134,7 @@ class ShardLog(Generic[S, R]):
         return ErrorCode.NONE
 
     def _append(self, batch: bytearray, record_count: int, now_ms: int) -> AppendResult | ErrorCode:
-        if self.partition.lacks_replicas():
+        if self.partition.is_under_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         try:
             result = self.partition.append(batch, now_ms, AppendOrigin.COORDINATOR)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from broker.coordinators.transaction.verification import NO_VERDICTS, Verdict, when_verified
 from broker.replicas.partition import Partition
-from broker.replicas.single_produce import produce_single
+from broker.replicas.plain_produce import appended_by, plain_produce
 from broker.requests.advertised_endpoints import endpoints_of
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.error_map import error_code_of
@@ -97,7 +97,7 @@ _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 _WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, TooMuchToOpen, LogOffline)
 
 
-@handles(PRODUCE, shortcut=produce_single)
+@handles(PRODUCE, shortcut=plain_produce)
 def produce(ctx: RequestContext, request: Struct) -> Reply:
     refused = _refuse_all(request)
     if refused is not None:
@@ -110,8 +110,14 @@ def produce(ctx: RequestContext, request: Struct) -> Reply:
     return when_verified(ctx, request, partial(_append_all, ctx, request))
 
 
-def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPartition, Verdict]) -> Reply:
+def _append_all(
+    ctx: RequestContext,
+    request: Struct,
+    refusals: Mapping[TopicPartition, Verdict],
+) -> Reply:
+    """Append partition by partition, and answer. The short way may have appended those that come first."""
     broker = ctx.broker
+    appended = appended_by(ctx.results)
     by_name = ctx.api_version < 13
     partitions = broker.partitions
     append = broker.appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(broker)
@@ -127,6 +133,9 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
         for data in topic.partition_data:
             answer = _new_partition(index=data.index, base_offset=-1)
             answers.append(answer)
+            if (known := next(appended, None)) is not None:
+                answer.base_offset, answer.log_append_time_ms, answer.log_start_offset = known
+                continue
             partition = None if name is None else partitions.get(name, data.index)
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
@@ -284,7 +293,7 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
         code = ErrorCode.INVALID_REQUIRED_ACKS
     elif partition.internal and ctx.client_id != _ADMIN_CLIENT_ID:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif acks == -1 and partition.lacks_replicas():
+    elif acks == -1 and partition.is_under_min_isr():
         code = ErrorCode.NOT_ENOUGH_REPLICAS
     if code and ctx.api_version >= _FIRST_VERSION_WITH_BATCHES:
         wrong = error_of_heads(records)

@@ -50,7 +50,7 @@ _MESSAGE_ATTRIBUTES = 17
 _ATTEMPTS = 2
 
 
-class Appends:
+class AppendScheduler:
     """The one way by which clients' records come into partitions. Everything in it belongs to the event loop's thread.
 
     Args:
@@ -175,7 +175,7 @@ class _Append(_Step[AppendResult]):
 
     __slots__ = ("_appends", "_attempts", "_opened", "_origin", "_partition", "_records")
 
-    def __init__(self, appends: Appends, partition: Partition, records: Buffer, origin: AppendOrigin) -> None:
+    def __init__(self, appends: AppendScheduler, partition: Partition, records: Buffer, origin: AppendOrigin) -> None:
         super().__init__()
         self._appends = appends
         self._partition = partition
@@ -238,7 +238,9 @@ class _PlacedAppend(_Append):
 
     __slots__ = ("_error", "_placed")
 
-    def __init__(self, appends: Appends, partition: Partition, records: memoryview, origin: AppendOrigin) -> None:
+    def __init__(
+        self, appends: AppendScheduler, partition: Partition, records: memoryview, origin: AppendOrigin
+    ) -> None:
         super().__init__(appends, partition, records, origin)
         self._error: StorageError | None = None
         self._placed: PlacedBatch | None = None
@@ -296,7 +298,7 @@ class _Conversion(_Append):
 
     __slots__ = ("_convert",)
 
-    def __init__(self, appends: Appends, partition: Partition, records: bytes, convert: Opener) -> None:
+    def __init__(self, appends: AppendScheduler, partition: Partition, records: bytes, convert: Opener) -> None:
         super().__init__(appends, partition, records, AppendOrigin.CLIENT)
         self._convert = convert
 

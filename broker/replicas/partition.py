@@ -175,9 +175,13 @@ class Partition:
         self._wake(self)
         return self.log_start_offset
 
-    def lacks_replicas(self) -> bool:
-        """Whether acks=all may not be promised: fewer in sync than min.insync.replicas, or than there are at all."""
-        return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
+    def is_under_min_isr(self) -> bool:
+        """Return whether acks=all cannot be promised: the ISR is smaller than min.insync.replicas.
+
+        Where a partition has fewer replicas than min.insync.replicas, all of them suffice.
+        """
+        in_sync, replicas = len(self.isr), len(self.replicas)
+        return in_sync < replicas and in_sync < min(self.log.config.min_insync_replicas, replicas)
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
         """Compare the epoch that a client believes to be current with ours; negative is not compared (KIP-320)."""

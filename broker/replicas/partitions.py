@@ -120,6 +120,11 @@ class Partitions:
         """The hosted partitions of a topic by index; not to be changed. Empty for an unknown topic."""
         return self._by_name.get(topic, {})
 
+    def of_topic_id(self, topic_id: bytes) -> dict[int, Partition]:
+        """The same by the topic's id."""
+        name = self._names.get(topic_id)
+        return {} if name is None else self._by_name[name]
+
     def create(
         self,
         topic: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from protocol.schema import Api, Struct
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 class CloseConnection(Exception):
     """Close the connection instead of answering. A handler may raise it too, for example for a failed acks=0."""
+
+
+class PartlyServed(Exception):
+    """Raised by a shortcut that has served the front of a request: the handler has to serve the rest of it.
+
+    The handler finds `results` in its context; what they mean is a matter between both.
+    """
+
+    def __init__(self, results: Sequence[int]) -> None:
+        super().__init__()
+        self.results = results
 
 
 class Authenticator(Protocol):
@@ -92,10 +103,11 @@ class RequestCharge(Protocol):
 class RequestContext:
     """One request, for as long as it is being answered.
 
-    `charge` counts what the request takes of its client's quotas; None for a client without quotas.
+    `charge` counts what the request takes of its client's quotas; None for a client without quotas. `results` are those
+    of a shortcut that has served the front of the request (PartlyServed); empty for all others.
     """
 
-    __slots__ = ("api", "api_version", "broker", "charge", "client_id", "connection", "correlation_id")
+    __slots__ = ("api", "api_version", "broker", "charge", "client_id", "connection", "correlation_id", "results")
 
     def __init__(
         self,
@@ -113,4 +125,5 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.charge = charge
+        self.results: Sequence[int] = ()
         self.broker: Broker = broker  # type: ignore[assignment]

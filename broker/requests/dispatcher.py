@@ -9,14 +9,14 @@ answers UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import Struct as Layout
 from struct import error as layout_error
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from broker.requests.binding import MissingService, bind
-from broker.requests.context import ClientConnection, CloseConnection, RequestCharge, RequestContext
+from broker.requests.context import ClientConnection, CloseConnection, PartlyServed, RequestCharge, RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.error_reply import error_reply
 from broker.requests.served_api import CannotLoad, Encode, Handler, Implementation, ServedApi
@@ -268,11 +268,15 @@ class Dispatcher:
                 charge = self._quotas.charge(connection, bytes(frame[10:position]), served_by.api, len(frame))
             if served_by.take_sample(self._quotas) and self._sampler is not None:
                 began = self._sampler.clock()
+        results: Sequence[int] = ()
         if not again and served_by.shortcut is not None and charge is None:
+            answer = None
             try:
                 answer = served_by.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
                 raise
+            except PartlyServed as begun:
+                results = begun.results
             except Exception as error:  # the shortcut may have written: the handler must not do it again
                 return self._failed(served_by, correlation_id, served_by.decode(frame, body)[0], error)
             if answer is not None:
@@ -288,6 +292,7 @@ class Dispatcher:
             ctx = RequestContext(
                 connection, served_by.api, served_by.version, correlation_id, client_id, charge, self.broker
             )
+            ctx.results = results
             reply = served_by.handler(ctx, request)
             if began is not None:
                 self._measure(served_by, connection, began, reply)

@@ -10,13 +10,14 @@ from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Message, Struct
+from protocol.shortcuts.plain_produce import FIRST_VERSION as FIRST_PLAIN_PRODUCE
+from protocol.shortcuts.plain_produce import parse as parse_plain_produce
+from protocol.shortcuts.plain_produce import parse_one as parse_one_produce
 from protocol.shortcuts.single_commit import SingleCommits
 from protocol.shortcuts.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
 from protocol.shortcuts.single_fetch import parse as parse_single_fetch
 from protocol.shortcuts.single_list_offsets import FIRST_VERSION as FIRST_SINGLE_LIST
 from protocol.shortcuts.single_list_offsets import parse as parse_single_list
-from protocol.shortcuts.single_produce import FIRST_VERSION as FIRST_SINGLE_PRODUCE
-from protocol.shortcuts.single_produce import SingleProduces
 
 _LIMIT = 1 << 20
 _FETCH_KEY = 1
@@ -66,13 +67,14 @@ def _written_and_read(message: Message, version: int, value: Struct) -> None:
 
 def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None:
     """The short ways for common requests take these, or say that they do not."""
-    if key == PRODUCE.key and version >= FIRST_SINGLE_PRODUCE:
-        found = SingleProduces(version).read(frame, position)
+    if key == PRODUCE.key and version >= FIRST_PLAIN_PRODUCE:
+        found = parse_plain_produce(version, frame, position)
         if found is not None:
             value, _ = PRODUCE.request.decode(version, frame, position)
-            [topic] = value.topic_data
-            [partition] = topic.partition_data
-            assert (found[0].index, bytes(found[1])) == (partition.index, bytes(partition.records))
+            read = [(index, bytes(records)) for _, _, wanted in found[1] for index, records in wanted]
+            assert read == [(each.index, each.records) for topic in value.topic_data for each in topic.partition_data]
+        one = parse_one_produce(version, frame, position)
+        assert one is None or found is not None, "what one function reads, the other reads"
     elif key == OFFSET_COMMIT.key and version in OFFSET_COMMIT.request.flexible:
         SingleCommits(version).read(frame, position)
     elif key == _FETCH_KEY and version >= FIRST_SINGLE_FETCH:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.maintenance.log_scheduler import Background
-from broker.replicas.append_scheduler import Appends
+from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
@@ -126,7 +126,7 @@ class DataBroker:
         self.held_bytes = 0
         self.queued_requests = 0
         self.offload: Callable[..., Deferred[Any]] = lambda function, *args: Deferred.resolved(function(*args))
-        self.appends = Appends(
+        self.appends = AppendScheduler(
             self.workers,  # type: ignore[arg-type]
             self.clock,
             lambda *call: self.offload(*call),  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ class MemoryPartition:
     def high_watermark(self) -> int:
         return self.log_end_offset
 
-    def lacks_replicas(self) -> bool:
+    def is_under_min_isr(self) -> bool:
         return self.few_replicas
 
     def append(self, batch: bytes, now_ms: int, origin: AppendOrigin) -> SimpleNamespace:

@@ -70,7 +70,7 @@ def _when_forced(broker: Broker, partition: Partition, code: ErrorCode) -> Error
 def _append(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
     if not partition.hosted:  # deleted while it waited
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.lacks_replicas():
+    if partition.is_under_min_isr():
         return ErrorCode.NOT_ENOUGH_REPLICAS
     now_ms = broker.clock.now_ms()
     try:

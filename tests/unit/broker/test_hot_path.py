@@ -43,21 +43,22 @@ def as_rows(functions: list[tuple[str, str]]) -> str:
     return "\n".join(f"| `{path}` | `{name}` |" for path, name in functions)
 
 
-def produce(connection: OneConnection, size_bytes: int) -> int:
-    """Append a batch of one record of that size; its offset."""
+def produce(connection: OneConnection, size_bytes: int, partitions: int = 1) -> int:
+    """Append a batch of one record of that size to each partition; its offset in the last."""
     builder = BatchBuilder()
     builder.append(connection.broker.clock.now_ms(), None, b"x" * size_bytes, ())
-    data = PartitionProduceData(index=0, records=builder.build())
+    records = builder.build()
+    data = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
     answer = connection.call(
         PRODUCE,
         13,
         acks=-1,
         timeout_ms=1000,
-        topic_data=[TopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
+        topic_data=[TopicProduceData(topic_id=TOPIC_ID, partition_data=data)],
     )
-    (partition,) = answer.responses[0].partition_responses
-    assert partition.error_code == 0
-    return partition.base_offset
+    answers = answer.responses[0].partition_responses
+    assert [each.error_code for each in answers] == [0] * partitions
+    return int(answers[-1].base_offset)
 
 
 def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, partitions: int = 1) -> int:
@@ -96,6 +97,14 @@ def test_warm_produce_passes_what_the_page_lists(connection: OneConnection) -> N
         assert produce(connection, SMALL) == offset
 
     compare("Produce", connection.traced)
+
+
+def test_warm_produce_of_several_partitions_passes_what_the_page_lists(connection: OneConnection) -> None:
+    """The same for two partitions."""
+    for offset in range(4):
+        assert produce(connection, SMALL, partitions=2) == offset
+
+    compare("Produce of several partitions", connection.traced)
 
 
 def test_warm_fetch_passes_what_the_page_lists(connection: OneConnection) -> None:

@@ -144,7 +144,7 @@ def test_without_a_descriptor_it_waits_on(stage: Stage, monkeypatch: pytest.Monk
     undo = stage.fail_to_open(monkeypatch, OSError(errno.EMFILE, "too many open files"))
     assert not stage.one.online
     assert isinstance(stage.one.log, OfflineLog)
-    assert not stage.one.lacks_replicas()
+    assert not stage.one.is_under_min_isr()
     with pytest.raises(LogOffline, match="too many open files"):
         stage.one.append(batch(), T0)
     undo()

@@ -121,7 +121,7 @@ def test_min_insync_replicas_counts_at_most_the_replicas(broker: DataBroker) -> 
     pair = broker.topic("b", topic_id=b"b" * 16, config=config, replicas=[1, 2], isr=[1])
     both = broker.topic("c", topic_id=b"c" * 16, config=config, replicas=[1, 2], isr=[1, 2])
 
-    assert [each.lacks_replicas() for each in (alone, pair, both)] == [False, True, False]
+    assert [each.is_under_min_isr() for each in (alone, pair, both)] == [False, True, False]
 
 
 def test_without_a_working_directory_a_partition_is_hosted_offline(broker: DataBroker) -> None:
