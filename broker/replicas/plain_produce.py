@@ -40,9 +40,7 @@ def plain_produce(
     now_ms = clock.now_ms
     may_write = None if guard is None else guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
-    def serve(
-        connection: Connection, frame: memoryview, position: int, correlation_id: int
-    ) -> bytes | None:
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """Answer the request in `frame`, whose body begins at `position`; None: the handler has to."""
         one = parse_one(version, frame, position)
         if one is not None:
@@ -65,9 +63,7 @@ def plain_produce(
             return answer_one(correlation_id, key, index, base_offset, time_ms, start_offset)
         return serve_many(connection, frame, position, correlation_id)
 
-    def serve_many(
-        connection: Connection, frame: memoryview, position: int, correlation_id: int
-    ) -> bytes | None:
+    def serve_many(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         request = parse(version, frame, position)
         if request is None:
             return None
