@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from broker.coordinators.share.partitions import SharePartitions
 from broker.external_readers.archives.following import follow_archives
 from broker.external_readers.spark.following import follow_queries
 from broker.maintenance.log_cleaner import Cleaner
@@ -58,16 +59,18 @@ if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.share.coordinator import ShareCoordinator
-    from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.states import ShareStates
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.markers import PartitionMarkers
     from broker.coordinators.transaction.producer_ids import ProducerIds
+    from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.external_readers.spark.queries import SparkQueries
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher, Placements
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.replicas.end_offsets import EndOffsets
     from broker.startup.node import Node
-    from broker.workers.remote import RemoteTransactionCoordinator
     from broker.workers.supervisor import WorkerSupervisor
     from controller.controller import Controller
     from controller.metadata_retention import MetadataRetention
@@ -102,6 +105,7 @@ class Broker(ABC):
     directory_ids: Mapping[str, bytes]
     missing: Missing
     background: Background
+    end_offsets: EndOffsets
     queries: SparkQueries | None
     opening: LogOpening
     cleaner: Cleaner
@@ -114,7 +118,9 @@ class Broker(ABC):
     placements: Placements
     controller: Controller
     quorum: MetadataQuorum
-    share_states: ShareCoordinator
+    share_states: ShareStates
+    verifier: TransactionVerifier
+    markers: PartitionMarkers
     share_partitions: SharePartitions
 
     # Of the main process alone: what workers serve does not need them.
@@ -122,6 +128,7 @@ class Broker(ABC):
     client_metrics: ClientMetrics
     metadata_retention: MetadataRetention
     producer_ids: ProducerIds
+    share_coordinator: ShareCoordinator
     groups: GroupCoordinator
     transactions: TransactionCoordinator
 
@@ -159,8 +166,6 @@ class Broker(ABC):
         #: The other workers, and the ports of all by listener, where there are several.
         self.supervisor: WorkerSupervisor | None = None
         self.ports: Mapping[str, tuple[int, ...]] = {}
-        #: The transaction coordinator, where another process has it: then there are no `transactions` here.
-        self.remote_transactions: RemoteTransactionCoordinator | None = None
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING
@@ -243,6 +248,11 @@ class Broker(ABC):
         self.moves = ReplicaMoves(self)
         mark_cordoned(config, node.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
+
+    def _share_partitions(self, states: ShareStates) -> SharePartitions:
+        return SharePartitions(
+            self.config, self.clock, self.timers, self.purgatory, self.metadata, self.time_look_ups, states
+        )
 
     def _start_data(self) -> None:
         self.background.start()

@@ -17,17 +17,20 @@ from broker.access.quotas.enforcement import enforce_quotas
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker, CannotStart
 from broker.console.hosted import bind_console
+from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.group.coordinator import GroupCoordinator
 from broker.coordinators.share.coordinator import ShareCoordinator
-from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.transaction.coordinator import TransactionCoordinator
+from broker.coordinators.transaction.markers import MarkerWriter, PartitionMarkers
 from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.coordinators.transaction.verifier import CoordinatorVerifier
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.replicas.cordoned_dirs import record_cordoned
+from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
 from broker.services import MainServices, Services
@@ -127,10 +130,36 @@ class MainProcess(Broker):
         self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
-        self.share_states = ShareCoordinator(self)
-        self.share_partitions = SharePartitions(self)
-        self.groups = GroupCoordinator(self)
-        self.transactions = TransactionCoordinator(self)
+        self._wire_coordinators()
+
+    def _wire_coordinators(self) -> None:
+        config, clock = self.config, self.clock
+        environment = CoordinatorEnvironment(
+            config=config,
+            loop=self.loop,
+            clock=clock,
+            timers=self.timers,
+            metadata=self.metadata,
+            topics=self.topics,
+            partitions=self.partitions,
+            background=self.background,
+        )
+        self.share_coordinator = ShareCoordinator(environment)
+        self.share_states = self.share_coordinator
+        self.share_partitions = self._share_partitions(self.share_coordinator)
+        self.groups = GroupCoordinator(environment, self.controller, self.share_coordinator)
+        own = self.markers = PartitionMarkers(self.partitions, self.appends, self.background, clock, self.groups.log_at)
+        markers: MarkerWriter = own
+        self.end_offsets = PartitionEndOffsets(self.partitions)
+        if self.supervisor is not None:
+            from broker.workers.end_offsets import WorkerEndOffsets
+            from broker.workers.markers import WorkerMarkers
+
+            markers = WorkerMarkers(own, self.partitions, self.supervisor)
+            self.end_offsets = WorkerEndOffsets(self.partitions, self.supervisor)
+            self.share_partitions.on_forget(self.supervisor.forget_shares)
+        self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, markers)
+        self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
 
     def _services(self) -> Services:
         return MainServices(
@@ -165,7 +194,7 @@ class MainProcess(Broker):
         if self.supervisor is not None:
             assert self._node is not None
             await self.supervisor.start(self._node.deleted_topics)
-        self.share_states.start()
+        self.share_coordinator.start()
         self.groups.start()
         self.transactions.start()
         self.delegation_tokens.start()
@@ -204,7 +233,7 @@ class MainProcess(Broker):
         workers = self.loop.create_task(self.supervisor.stop()) if self.supervisor is not None else None
         self.transactions.stop()
         self.groups.stop()
-        self.share_states.stop()
+        self.share_coordinator.stop()
         await self._give_last_answers()
         are_clean = True
         if self.supervisor is not None and workers is not None:
@@ -223,7 +252,7 @@ class MainProcess(Broker):
         """Serve the others; end when it was the last one, as Apache Kafka does."""
         for partition in self.partitions.take_offline(directory):
             self.groups.partition_lost(partition)
-            self.share_states.partition_lost(partition)
+            self.share_coordinator.partition_lost(partition)
             self.transactions.partition_lost(partition)
         self._report_failure(directory)
         if self.supervisor is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runtime.timers import Timers
 
 
-class Forcing:
+class FlushGate:
     """The flushes of a coordinator's partitions for which nobody has waited yet.
 
     `timeout_ms`: how long an answer waits for one. What it tells of may be on the disk later, or is there already: a

@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from broker.coordinators.flush_gate import Forcing
+from broker.coordinators.environment import CoordinatorEnvironment
+from broker.coordinators.flush_gate import FlushGate
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
@@ -31,7 +32,6 @@ from storage.errors import LogOffline
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.replicas.partition import Partition
     from broker.requests.served_api import Reply
 
@@ -47,6 +47,7 @@ LOAD_CHUNK_BYTES = 1 << 20
 S = TypeVar("S", bound=Shard[Any])
 R = TypeVar("R", bound=LogRecord)
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 
 class CoordinatorRuntime(ABC, Generic[S, R, K]):
@@ -62,11 +63,19 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     """
 
     def __init__(
-        self, broker: Broker, topic: str, *, noun: str, codec: int, load_buffer_bytes: int, write_timeout_ms: int
+        self,
+        environment: CoordinatorEnvironment,
+        topic: str,
+        *,
+        noun: str,
+        codec: int,
+        load_buffer_bytes: int,
+        write_timeout_ms: int,
     ) -> None:
         self.topic = topic
         self.timers: Timers[K] = Timers()
-        self._broker = broker
+        self._environment = environment
+        self._partitions = environment.partitions
         self._noun = noun
         #: Decisions are told of by the room that takes them: levels are set for groups, or for transactions.
         self._decisions = logging.getLogger(type(self).__module__)
@@ -82,7 +91,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._armed: Timer | None = None
         self._repeated: dict[Callable[[], None], Timer] = {}
         self._followers: list[Callable[[int], None]] = []
-        self._forcing = Forcing(broker.timers, write_timeout_ms)
+        self._gate = FlushGate(environment.timers, write_timeout_ms)
 
     # -- what a kind of coordinator is ------------------------------------------------------------------------------
 
@@ -106,10 +115,10 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
 
     def start(self) -> None:
         """Load what is there: after the partitions are hosted, before clients come. A long load goes on beside them."""
-        for index in sorted(self._broker.partitions.of_topic(self.topic)):
+        for index in sorted(self._partitions.of_topic(self.topic)):
             self._open(index)
         self._load(LOAD_AT_START_MS)
-        self._broker.metadata.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
+        self._environment.metadata.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
 
     def stop(self) -> None:
         """Answer who waits, with NOT_COORDINATOR, and all who come from now on."""
@@ -131,7 +140,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
 
     def call_later(self, delay_ms: int, work: Callable[[], None], call: Callable[[], None] | None = None) -> None:
         """Do `work()` once, unless the broker stops before; with `call`: that in its place."""
-        self._repeated[work] = self._broker.timers.call_later(delay_ms, call or work)
+        self._repeated[work] = self._environment.timers.call_later(delay_ms, call or work)
 
     # -- shards -----------------------------------------------------------------------------------------------------
 
@@ -166,11 +175,11 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """Call `serve()`; first make the topic if there is none. Where that fails `at` still says NOT_COORDINATOR."""
         if self._stopped or self._count or self._find_topic():
             return serve()
-        return after(self._broker.topics.ensure(self.topic), serve)
+        return after(self._environment.topics.ensure(self.topic), serve)
 
     def shards(self) -> Iterable[S] | ErrorCode:
         """All shards; COORDINATOR_LOAD_IN_PROGRESS while one is missing."""
-        for index in self._broker.partitions.of_topic(self.topic):
+        for index in self._partitions.of_topic(self.topic):
             found = self._logs.get(index) or self._open(index)
             if found is not None and not found.loaded:
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -181,7 +190,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         return [each for each in self._logs.values() if each.loaded]
 
     def now(self) -> Now:
-        clock = self._broker.clock
+        clock = self._environment.clock
         return Now(clock.now_ms(), clock.monotonic_ms())
 
     def on_load(self, follow: Callable[[int], None]) -> None:
@@ -192,15 +201,15 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         if self._stopped:
             return 0
         # The number stays what it is first seen to be: other partitions would mean other places for keys.
-        self._count = self._broker.topics.partition_count(self.topic)
+        self._count = self._environment.topics.partition_count(self.topic)
         return self._count
 
     def _open(self, index: int) -> ShardLog[S, R] | None:
-        partition = self._broker.partitions.get(self.topic, index)
+        partition = self._partitions.get(self.topic, index)
         if partition is None or not partition.online or index in self._failed:
             return None
         shard = self.new_shard(index)
-        found = self._logs[index] = ShardLog(partition, shard, self._broker.clock, self._codec, self._noun)
+        found = self._logs[index] = ShardLog(partition, shard, self._environment.clock, self._codec, self._noun)
         if not found.loaded:
             self._loading.append(found)
             self._load_soon()
@@ -234,42 +243,47 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def _note_flush(self, found: ShardLog[S, R]) -> None:
         if found.flush_due:
             found.flush_due = False
-            self._forcing.begun(found.partition.index, self._broker.background.flush(found.partition.log))
+            self._gate.begun(found.partition.index, self._environment.background.flush(found.partition.log))
 
-    def once_forced(
-        self, key: str, serve: Callable[[], Reply], failed: Callable[[ErrorCode], Reply]
-    ) -> Deferred[Struct] | None:
-        """What `serve()` answers once all that is known of a key is on the disk, for what may be there after it only;
-        `failed(code)` where that fails. One of them is called, also when the client has hung up: what it had written
-        counts. None where flush.messages asks for no waiting: go on at once.
+    def once_committed(
+        self,
+        key: str,
+        serve: Callable[[], T | Deferred[T] | None],
+        failed: Callable[[ErrorCode], T | Deferred[T] | None],
+    ) -> Deferred[T] | None:
+        """Return what `serve()` answers once the state of a key is on the disk; None where it need not be.
+
+        For work that must not be on the disk before that state is. `failed(code)` answers where the flush fails. One of
+        the two is called even if the client hangs up: what it has written counts.
         """
         index = self.index_of(key)
         found = None if index is None else self._logs.get(index)
-        forced = None if found is None else self._broker.background.forced(found.partition.log)
-        if forced is None:
+        flush = None if found is None else self._environment.background.forced(found.partition.log)
+        if flush is None:
             return None
 
-        def go_on() -> Reply:
+        def serve_or_fail() -> T | Deferred[T] | None:
             try:
-                forced.result()
+                flush.result()
             except LogOffline:
                 return failed(APPEND_ERRORS[ErrorCode.KAFKA_STORAGE_ERROR])
             return serve()
 
-        return after(settled([forced]), go_on, even_if_cancelled=True)
+        return after(settled([flush]), serve_or_fail, even_if_cancelled=True)
 
-    def must_force(self, shard: S) -> bool:
-        """Whether an answer has to wait for the disk once something is written: see `when_forced`."""
+    def waits_for_commit(self, shard: S) -> bool:
+        """Whether an answer about this shard may have to wait for the disk: see `after_commit`."""
         found = self._logs.get(shard.partition)
         if found is None or found.partition.log.config.flush_messages != LONG_MAX:
             return True
-        return self._forcing.is_due_at(shard.partition)
+        return self._gate.is_due_at(shard.partition)
 
-    def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
-        """The answer to a request that was just carried out for these keys: at once, or where flush.messages asks for
-        it once what it has written is on the disk. `failed(code)` is the answer where that fails, or takes too long.
+    def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
+        """Return the answer to a request that was carried out for these keys, once what it wrote is on the disk.
+
+        Without flush.messages that is at once. `failed(code)` answers where the flush fails or takes too long.
         """
-        return self._forcing.answer(map(self.index_of, keys), response, failed) if self._forcing.is_due else response
+        return self._gate.answer(map(self.index_of, keys), response, failed) if self._gate.is_due else response
 
     def arm(self) -> None:
         """Have the timer come up in time for the next deadline. To be called after any decision."""
@@ -280,7 +294,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         if armed is None or not armed.active or check_ms < armed.deadline_ms:
             if armed is not None:
                 armed.cancel()
-            self._armed = self._broker.timers.call_at(int(check_ms), self._on_deadlines)
+            self._armed = self._environment.timers.call_at(int(check_ms), self._on_deadlines)
 
     def _on_deadlines(self) -> None:
         now = self.now()
@@ -296,7 +310,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def _load_soon(self) -> None:
         if not self._load_scheduled:
             self._load_scheduled = True
-            self._broker.loop.call_soon(self._load)
+            self._environment.loop.call_soon(self._load)
 
     def _load(self, budget_ms: float = LOAD_SLICE_MS) -> None:
         """Load for as long as the budget lasts; what is left goes on in a later turn of the loop."""

@@ -31,7 +31,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: Struct) -> Reply:
         # Clients of the newer protocol have TxnOffsetCommit do it.
         code = broker.transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
         code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
-        return broker.transactions.when_forced((request.transactional_id,), response(code), response)
+        return broker.transactions.after_commit((request.transactional_id,), response(code), response)
 
     return broker.groups.with_topic(add)
 

@@ -43,7 +43,7 @@ def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
     def response(codes: Mapping[TopicPartition, ErrorCode]) -> Struct:
         return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
 
-    return ctx.broker.transactions.when_forced(
+    return ctx.broker.transactions.after_commit(
         (request.v3_and_below_transactional_id,),
         response(codes),
         lambda code: response(dict.fromkeys(codes, code)),
@@ -77,7 +77,7 @@ def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
         return response([dict.fromkeys(codes, code) for codes in decided])
 
     transactional_ids = [each.transactional_id for each in request.transactions]
-    return ctx.broker.transactions.when_forced(transactional_ids, response(decided), failed)
+    return ctx.broker.transactions.after_commit(transactional_ids, response(decided), failed)
 
 
 def decide(

@@ -36,7 +36,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             return refused(shard)
         offsets = known_offsets(ctx, request)
         try:
-            failed = group_states.alter_offsets(broker, shard, request.group_id, offsets)
+            failed = broker.groups.share_states.alter_offsets(shard, request.group_id, offsets)
         except Refused as refusal:
             return refused(refusal.code, refusal.message)
         for topic_id, (_, wanted) in offsets.items():
@@ -46,9 +46,9 @@ def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             for topic_id, (_, wanted) in offsets.items()
             for partition in wanted
         )
-        return broker.share_states.when_forced(keys, answer(ctx, request, offsets, failed), refused)
+        return broker.share_coordinator.after_commit(keys, answer(ctx, request, offsets, failed), refused)
 
-    return broker.groups.with_topic(lambda: broker.share_states.with_topic(serve))
+    return broker.groups.with_topic(lambda: broker.share_coordinator.with_topic(serve))
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

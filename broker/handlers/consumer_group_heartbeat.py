@@ -60,4 +60,4 @@ def serve(ctx: RequestContext, request: Struct, caller: Caller) -> Reply:
     code = groups.run(shard, effects)
     if code is not ErrorCode.NONE:
         return new_response(error_code=code)
-    return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
+    return groups.after_commit((request.group_id,), response, lambda code: new_response(error_code=code))

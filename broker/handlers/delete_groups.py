@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.coordinators.share import group_states
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
@@ -24,7 +23,7 @@ from protocol.schema import Struct
 def delete_groups(ctx: RequestContext, request: Struct) -> Reply:
     codes = {group_id: delete(ctx, group_id) for group_id in dict.fromkeys(request.groups_names)}
     unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
-    return ctx.broker.groups.when_forced(
+    return ctx.broker.groups.after_commit(
         unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code))
     )
 
@@ -45,7 +44,7 @@ def delete(ctx: RequestContext, group_id: str) -> ErrorCode:
     sharing = shard.share(group_id)
     if sharing is not None and sharing.is_empty and (topics := topics_of(sharing)):
         try:
-            failed = group_states.delete_offsets(ctx.broker, shard, group_id, topics, keep_noted=True)
+            failed = ctx.broker.groups.share_states.delete_offsets(shard, group_id, topics, keep_noted=True)
         except Refused as refusal:
             return refusal.code
         for topic_id in topics:

@@ -46,7 +46,7 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
                 errors.append(result_of(name, code, "There is no offset information to delete."))
             else:
                 known[topic.topic_id] = name
-        failed = group_states.delete_offsets(broker, shard, group_id, known) if known else {}
+        failed = broker.groups.share_states.delete_offsets(shard, group_id, known) if known else {}
     except Refused as refusal:
         return refused(refusal.code, refusal.message)
     for topic_id, name in known.items():
@@ -60,7 +60,7 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
         for topic_id, name in known.items()
         for partition in broker.controller.image.topics_by_name[name].partitions
     )
-    return broker.share_states.when_forced(keys, response, refused)
+    return broker.share_coordinator.after_commit(keys, response, refused)
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

@@ -12,7 +12,7 @@ from protocol.schema import Struct
 
 @handles(DELETE_SHARE_GROUP_STATE)
 def delete_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_states
+    states = ctx.broker.share_coordinator
 
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
         check_exists(ctx, share)

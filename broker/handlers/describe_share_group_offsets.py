@@ -12,7 +12,6 @@ from broker.coordinators.share.requests import is_served
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
-from broker.workers.link import LinkEnded
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of
@@ -94,7 +93,7 @@ def describe_partition(
     if topic is None or index not in topic.partitions:
         return answer
     try:
-        state = ctx.broker.share_states.summarize(ShareKey(group_id, topic.topic_id, index))
+        state = ctx.broker.share_coordinator.summarize(ShareKey(group_id, topic.topic_id, index))
     except Refused as refusal:
         if refusal.code is not ErrorCode.NOT_COORDINATOR:  # then there is no state of anything yet
             answer.error_code, answer.error_message = refusal.code, refusal.message
@@ -103,26 +102,10 @@ def describe_partition(
     answer.leader_epoch = state.leader_epoch
     is_counted = state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT
     if ctx.api_version >= 1 and is_counted:
-        end = end_offset(ctx, name, index)
+        end = ctx.broker.end_offsets.end_offset(name, index)
         pending += [] if end.done else [end]
         end.add_done_callback(lambda done: tell_lag(answer, state, done))
     return answer
-
-
-def end_offset(ctx: RequestContext, name: str, index: int) -> Deferred[int]:
-    """The high watermark of a partition, which another worker may have."""
-    broker = ctx.broker
-    if broker.supervisor is not None and broker.partitions.is_elsewhere(name, index):
-        return broker.supervisor.end_offset(name, index)
-    found: Deferred[int] = Deferred()
-    partition = broker.partitions.get(name, index)
-    try:
-        if partition is None:
-            raise Refused(broker.partitions.absence(name, index))
-        found.resolve(partition.high_watermark)
-    except Exception as error:
-        found.fail(error)
-    return found
 
 
 def tell_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
@@ -135,6 +118,4 @@ def tell_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
 
 
 def _code_of(error: Exception) -> ErrorCode:
-    if isinstance(error, Refused):
-        return error.code
-    return ErrorCode.NOT_LEADER_OR_FOLLOWER if isinstance(error, LinkEnded) else error_code_of(error)
+    return error.code if isinstance(error, Refused) else error_code_of(error)

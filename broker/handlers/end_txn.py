@@ -59,7 +59,7 @@ def _end(ctx: RequestContext, request: Struct) -> Reply:
     )
     code = transactions.run(shard, effects)
     answer = _response(ctx, Ended(code) if code is not ErrorCode.NONE else ended)
-    return transactions.when_forced((request.transactional_id,), answer, lambda code: _response(ctx, Ended(code)))
+    return transactions.after_commit((request.transactional_id,), answer, lambda code: _response(ctx, Ended(code)))
 
 
 def _response(ctx: RequestContext, ended: Ended) -> Struct:

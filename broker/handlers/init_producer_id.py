@@ -62,7 +62,7 @@ def _take_over(ctx: RequestContext, request: Struct) -> Reply:
     if code is not ErrorCode.NONE:
         return _refused(ctx, code)
     answer = _given(given.producer_id, given.producer_epoch)
-    return transactions.when_forced((request.transactional_id,), answer, lambda code: _refused(ctx, code))
+    return transactions.after_commit((request.transactional_id,), answer, lambda code: _refused(ctx, code))
 
 
 def _given(producer_id: int, producer_epoch: int) -> Struct:

@@ -16,7 +16,7 @@ from protocol.schema import Struct
 
 @handles(INITIALIZE_SHARE_GROUP_STATE)
 def initialize_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_states
+    states = ctx.broker.share_coordinator
 
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
         check_exists(ctx, share)

@@ -54,7 +54,7 @@ def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
 
         if code is not ErrorCode.NONE:
             return refusal(code)
-        return groups.when_forced((request.group_id,), new_response(topics=merged(refused, topics)), refusal)
+        return groups.after_commit((request.group_id,), new_response(topics=merged(refused, topics)), refusal)
 
     return groups.with_topic(decide)
 

@@ -45,7 +45,7 @@ def offset_delete(ctx: RequestContext, request: Struct) -> Reply:
     if code is not ErrorCode.NONE:
         return OFFSET_DELETE.response(error_code=code)
     response = OFFSET_DELETE.response(topics=list(answers.values()))
-    return groups.when_forced((request.group_id,), response, lambda code: OFFSET_DELETE.response(error_code=code))
+    return groups.after_commit((request.group_id,), response, lambda code: OFFSET_DELETE.response(error_code=code))
 
 
 def split_unknown(image: MetadataImage, topics: list[Struct]) -> tuple[list[Struct], dict[str, Struct]]:

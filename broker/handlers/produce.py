@@ -20,7 +20,8 @@ from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from broker.coordinators.transaction.verification import NO_VERDICTS, Verdict, when_verified
+from broker.coordinators.transaction.verification import NO_VERDICTS, when_verified
+from broker.coordinators.transaction.verifier import Verdict
 from broker.replicas.partition import Partition
 from broker.replicas.plain_produce import appended_by, plain_produce
 from broker.requests.advertised_endpoints import endpoints_of
@@ -107,7 +108,9 @@ def produce(ctx: RequestContext, request: Struct) -> Reply:
         request.topic_data = _last_of_each(topics)
     if request.transactional_id is None:
         return _append_all(ctx, request, NO_VERDICTS)
-    return when_verified(ctx, request, partial(_append_all, ctx, request))
+    return when_verified(
+        ctx.broker.partitions, ctx.broker.verifier, ctx.api_version, request, partial(_append_all, ctx, request)
+    )
 
 
 def _append_all(

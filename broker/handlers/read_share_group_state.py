@@ -13,7 +13,7 @@ from protocol.schema import Struct
 
 @handles(READ_SHARE_GROUP_STATE)
 def read_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_states
+    states = ctx.broker.share_coordinator
 
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
         found = states.read(share, asked.leader_epoch)

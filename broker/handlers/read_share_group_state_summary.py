@@ -19,7 +19,7 @@ from protocol.schema import Struct
 
 @handles(READ_SHARE_GROUP_STATE_SUMMARY)
 def read_share_group_state_summary(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_states
+    states = ctx.broker.share_coordinator
 
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
         check_exists(ctx, share)

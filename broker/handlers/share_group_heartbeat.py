@@ -38,6 +38,6 @@ def share_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
         code = groups.run(shard, effects)
         if code is not ErrorCode.NONE:
             return new_response(error_code=code)
-        return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
+        return groups.after_commit((request.group_id,), response, lambda code: new_response(error_code=code))
 
     return groups.with_topic(serve)

@@ -48,7 +48,7 @@ def streams_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
             return refused(code)
         if outcome.missing:
             make_topics(ctx, outcome)
-        return groups.when_forced((request.group_id,), outcome.response, refused)
+        return groups.after_commit((request.group_id,), outcome.response, refused)
 
     return groups.with_topic(serve)
 

@@ -65,7 +65,10 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, force
             return commit(ctx, request, refused, forced=True)
 
         transactions = ctx.broker.transactions
-        if not forced and (waiting := transactions.once_forced(request.transactional_id, go_on, refusal)) is not None:
+        if (
+            not forced
+            and (waiting := transactions.once_committed(request.transactional_id, go_on, refusal)) is not None
+        ):
             return waiting
     code = check_transactional_commit(shard, request)
     if code is not ErrorCode.NONE:
@@ -75,7 +78,7 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, force
     code = groups.run(shard, effects)
     if code is not ErrorCode.NONE:
         return refusal(code)
-    return groups.when_forced((request.group_id,), response(refused + topics), refusal)
+    return groups.after_commit((request.group_id,), response(refused + topics), refusal)
 
 
 def verify(ctx: RequestContext, request: Struct, partition: Partition, producer: Producer) -> ErrorCode:

@@ -15,7 +15,7 @@ from protocol.schema import Struct
 
 @handles(WRITE_SHARE_GROUP_STATE)
 def write_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_states
+    states = ctx.broker.share_coordinator
 
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
         states.write(

@@ -5,7 +5,7 @@ Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broke
 
 from __future__ import annotations
 
-from broker.coordinators.transaction.markers import Marker, append_marker
+from broker.coordinators.transaction.markers import Marker
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
@@ -51,7 +51,7 @@ def _write(ctx: RequestContext, asked: Struct, topic: str, index: int, waiting: 
         asked.coordinator_epoch,
         asked.transaction_version,
     )
-    code = append_marker(ctx.broker, marker, topic, index)
+    code = ctx.broker.markers.write(marker, topic, index)
     if not isinstance(code, Deferred):
         answer.error_code = code
         return answer

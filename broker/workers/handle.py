@@ -35,7 +35,6 @@ from broker.workers.messages import (
     WriteShare,
 )
 from broker.workers.share_keeping import ShareKeeper
-from broker.workers.verifying import verified
 from metadata.framing import encode_record
 from metadata.snapshot import image_records
 from protocol.errors import ErrorCode
@@ -335,7 +334,7 @@ class WorkerHandle:
         if isinstance(message, Forward):
             return serve_forwarded(broker, message)
         if isinstance(message, Verify):
-            return verified(broker, message)
+            return broker.verifier.verify(message.transactional_id, message.batches, message.api_version)
         if isinstance(message, ReadShare):
             return self._shares.read(message)
         if isinstance(message, WriteShare):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from broker.coordinators.transaction.markers import Marker
-from broker.coordinators.transaction.verification import FirstBatch
+from broker.coordinators.transaction.verifier import FirstBatch
 from broker.startup.missing_partitions import Missing
 from config.listening import Listening
 from config.setting import Setting

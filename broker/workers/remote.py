@@ -18,7 +18,7 @@ from metadata.image import MetadataImage
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.coordinators.transaction.verification import FirstBatch
+    from broker.coordinators.transaction.verifier import FirstBatch
     from broker.workers.link import Link
     from config import BrokerConfig
     from coordinator.transaction.transaction import TopicPartition
@@ -48,14 +48,14 @@ class RemoteController:
         return self._link.ask(AutoCreate(tuple(admitted)))
 
 
-class RemoteTransactionCoordinator:
-    """The transaction coordinator as a worker knows it."""
+class RemoteVerifier:
+    """Asks the transaction coordinator of the main process."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def ask(
+    def verify(
         self, transactional_id: str, batches: Sequence[FirstBatch], api_version: int
     ) -> Deferred[Mapping[TopicPartition, ErrorCode]]:
-        """What the coordinator says of partitions, joined now or before."""
+        """Return the codes, as `TransactionVerifier.verify`."""
         return self._link.ask(Verify(transactional_id, tuple(batches), api_version))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEPT_MS = 5_000
 
 
-class RemoteShareCoordinator:
+class RemoteShareStates:
     """The states of share-partitions that this worker leads.
 
     Args:
@@ -74,6 +74,6 @@ class RemoteShareCoordinator:
             WriteShare(share, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
         )
 
-    def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Struct:
+    def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Struct:
         """`response`: what is written here is answered for when it is where it has to be."""
         return response

@@ -10,13 +10,12 @@ from typing import Any, cast
 from broker.access.quotas.enforcement import enforce_quotas
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
-from broker.coordinators.share.coordinator import ShareCoordinator
-from broker.coordinators.share.partitions import SharePartitions
-from broker.coordinators.transaction.markers import append_marker
+from broker.coordinators.transaction.markers import PartitionMarkers
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
+from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import ServedApi
 from broker.services import Services
@@ -37,8 +36,8 @@ from broker.workers.messages import (
     Stop,
 )
 from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
-from broker.workers.remote import RemoteController, RemoteTransactionCoordinator
-from broker.workers.remote_shares import RemoteShareCoordinator
+from broker.workers.remote import RemoteController, RemoteVerifier
+from broker.workers.remote_shares import RemoteShareStates
 from broker.workers.requests import apis_of_a_worker
 from config import BrokerConfig
 from controller.controller import Controller
@@ -112,10 +111,13 @@ class Worker(Broker):
         self.features = RemoteFeatures(self._follower, self._begin.kraft_version)
         self.controller = cast(Controller, self.metadata)
         self.quorum = cast(MetadataQuorum, self.features)
-        self.remote_transactions = RemoteTransactionCoordinator(self.link)
-        self._remote_shares = RemoteShareCoordinator(self.link, self.timers, self._on_share_read)
-        self.share_states = cast(ShareCoordinator, self._remote_shares)
-        self.share_partitions = SharePartitions(self)
+        self.end_offsets = PartitionEndOffsets(self.partitions)  # of all, the main process knows
+        self.verifier = RemoteVerifier(self.link)
+        self.markers = PartitionMarkers(
+            self.partitions, self.appends, self.background, self.clock, lambda index: ErrorCode.NOT_COORDINATOR
+        )
+        self._remote_shares = self.share_states = RemoteShareStates(self.link, self.timers, self._on_share_read)
+        self.share_partitions = self._share_partitions(self.share_states)
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)
 
@@ -203,7 +205,7 @@ class Worker(Broker):
     def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
         if self.publisher.is_to_be_hosted(asked.topic, asked.partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
-        return append_marker(self, asked.marker, asked.topic, asked.partition)
+        return self.markers.write(asked.marker, asked.topic, asked.partition)
 
     def _end_offset(self, asked: EndOffset) -> int:
         """Raises Refused."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from broker.maintenance.log_scheduler import Background
 from broker.replicas.append_scheduler import AppendScheduler
+from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
@@ -86,7 +87,7 @@ class InstantBackground(Background):
 class DataBroker:
     """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
 
-    remote_transactions: Any = None
+    verifier: Any = None
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class DataBroker:
         self.logs.lock()
         self.logs.load(lambda topic: LogConfig(), self.clock.now_ms(), may_wait=lambda directory, stored: may_wait)
         self.partitions = Partitions(self.logs, 1, self.clock, self.purgatory.check_soon)
+        self.end_offsets = PartitionEndOffsets(self.partitions)
         self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
         self.workers = InstantWorkers()

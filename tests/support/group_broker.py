@@ -215,7 +215,7 @@ class GroupBroker:
             self.host(partitions)
         self.flushes: list[Deferred[None]] = []
         self.background = SimpleNamespace(flush=self._flush)
-        self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
+        self.groups = GroupCoordinator(self, self.controller, None)  # type: ignore[arg-type]
         if start:
             self.groups.start()
 

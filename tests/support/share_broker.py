@@ -34,11 +34,12 @@ class ShareBroker(TxnBroker):
     """`member(name)` gives a client of a connection of its own; all are of group "g" and topic "t"."""
 
     connection = FakeConnection()
-    supervisor = None
 
     def start_coordinators(self) -> None:
-        self.share_states = ShareCoordinator(self)  # type: ignore[arg-type]
-        self.share_partitions = SharePartitions(self)  # type: ignore[arg-type]
+        self.share_states = self.share_coordinator = ShareCoordinator(self)  # type: ignore[arg-type]
+        self.share_partitions = SharePartitions(
+            self.config, self.clock, self.timers, self.purgatory, self.metadata, self.time_look_ups, self.share_states
+        )
         super().start_coordinators()
         self.share_states.start()
 

@@ -9,7 +9,9 @@ from typing import Any
 from broker.automatic_topics import AutomaticTopics
 from broker.coordinators.group.coordinator import GroupCoordinator
 from broker.coordinators.transaction.coordinator import TransactionCoordinator
+from broker.coordinators.transaction.markers import PartitionMarkers
 from broker.coordinators.transaction.producer_ids import ProducerIds
+from broker.coordinators.transaction.verifier import CoordinatorVerifier, TransactionVerifier
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
 from broker.replicas.partition import Partition
@@ -43,6 +45,8 @@ class TxnBroker(DataBroker):
     is in the log, is the last thing that happens.
     """
 
+    share_states: Any = None
+
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(directory)
         self.crash_after: int | None = None
@@ -68,8 +72,12 @@ class TxnBroker(DataBroker):
 
     def start_coordinators(self) -> None:
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
-        self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
-        self.transactions = TransactionCoordinator(self)  # type: ignore[arg-type]
+        self.groups = GroupCoordinator(self, self.controller, self.share_states)  # type: ignore[arg-type]
+        self.markers = PartitionMarkers(self.partitions, self.appends, self.background, self.clock, self.groups.log_at)
+        self.transactions = TransactionCoordinator(self, self.groups, self.producer_ids, self.markers)  # type: ignore[arg-type]
+        self.verifier: TransactionVerifier = CoordinatorVerifier(
+            self.config, self.clock, self.timers, self.transactions
+        )
         self.groups.start()
         self.transactions.start()
 

@@ -9,12 +9,13 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.expiry import Expiry
 from broker.coordinators.group.cluster_view import ClusterView
 from broker.coordinators.group.streams_topics import StreamsTopics
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
-from broker.coordinators.share import group_states
+from broker.coordinators.share.group_states import ShareGroupStates
 from config.resources import capped_group_numbers
 from coordinator.clock import Now
 from coordinator.effects import Effects
@@ -32,9 +33,10 @@ from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.metadata_cache import MetadataCache
     from config import BrokerConfig
+    from controller.controller import Controller
 
 log = logging.getLogger(__name__)
 
@@ -78,10 +80,12 @@ def has_consumer_groups(groups: GroupCoordinator, metadata: MetadataCache) -> bo
 class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
     """The coordinator. `at(group_id)` gives the shard to decide on, `run` carries a decision out."""
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(
+        self, environment: CoordinatorEnvironment, controller: Controller, share_states: ShareCoordinator
+    ) -> None:
+        config = environment.config
         super().__init__(
-            broker,
+            environment,
             OFFSETS_TOPIC,
             noun="group",
             codec=config.get_int("offsets.topic.compression.codec"),
@@ -89,13 +93,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
             write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         )
         self.settings = read_settings(config)
-        self.cluster = ClusterView(broker.metadata, broker.controller, config)
-        self.streams_topics = StreamsTopics(broker.controller, broker.clock.monotonic_ms)
+        self.cluster = ClusterView(environment.metadata, controller, config)
+        self.streams_topics = StreamsTopics(controller, environment.clock.monotonic_ms)
+        self.share_states = ShareGroupStates(self, share_states, environment.metadata)
 
     def start(self) -> None:
         super().start()
         self._tell_capped()
-        self.repeat(self._broker.config.get_int("offsets.retention.check.interval.ms"), self._expire)
+        self.repeat(self._environment.config.get_int("offsets.retention.check.interval.ms"), self._expire)
 
     def new_shard(self, index: int) -> GroupShard:
         return GroupShard(GROUP_KINDS, index, self.settings, self.timers, self.cluster)
@@ -105,7 +110,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
 
     def on_deadline(self, key: TimerKey, now: Now) -> None:
         if key.kind == "initialize":
-            group_states.initialize(self._broker, key.group_id)
+            self.share_states.initialize(key.group_id)
             return
         shard = self.at(key.group_id)
         if isinstance(shard, GroupShard):
@@ -125,20 +130,20 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
 
     def _tell_capped(self) -> None:
         """Groups may have settings from when the broker had other limits."""
-        for (kind, group_id), own in self._broker.controller.image.configs.items():
+        for (kind, group_id), own in self._environment.metadata.image.configs.items():
             if kind == ResourceType.GROUP:
-                for line in capped_group_numbers(self._broker.config, group_id, own):
+                for line in capped_group_numbers(self._environment.config, group_id, own):
                     log.warning("%s", line)
 
     def _expire(self) -> None:
         """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._environment.clock.now_ms()
         walks = (
             (found, walk)
             for found in self.loaded_logs()
             for walk in (expired_offsets(found.shard, now_ms), expired_groups(found.shard))
         )
-        Expiry(self._broker.loop, self._remove, walks).go_on()
+        Expiry(self._environment.loop, self._remove, walks).go_on()
 
     def _remove(self, found: ShardLog[GroupShard, StoredRecord], records: Sequence[StoredRecord]) -> None:
         if found in self.loaded_logs() and self.run_records(found, records) is ErrorCode.NONE:

@@ -56,7 +56,7 @@ def commit_single(
             return None
         if single.unlearned:
             learn(single)
-        if groups.must_force(found.shard):
+        if groups.waits_for_commit(found.shard):
             return None
         now = groups.now()
         touch_member(found.shard, single.group_id, single.member_id, now)

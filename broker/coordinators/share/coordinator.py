@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.runtime import CoordinatorRuntime
 from coordinator.clock import Now
 from coordinator.effects import Effects
@@ -24,7 +25,6 @@ from runtime.deferred import Deferred
 from storage.errors import LogOffline, OffsetOutOfRange
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
     COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and what else keeps records from being written.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(self, environment: CoordinatorEnvironment) -> None:
+        config = environment.config
         super().__init__(
-            broker,
+            environment,
             SHARE_GROUP_STATE,
             noun="share-partition",
             codec=config.get_int("share.coordinator.state.topic.compression.codec"),
@@ -66,7 +66,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
 
     def start(self) -> None:
         super().start()
-        config = self._broker.config
+        config = self._environment.config
         self.repeat(config.get_int("share.coordinator.state.topic.prune.interval.ms"), self._prune)
         self.repeat(self.settings.cold_snapshot_interval_ms, self._snapshot_cold)
 

@@ -7,7 +7,7 @@ last that has something for the member, and the answer says which of their recor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import field
@@ -31,7 +31,11 @@ from storage.fetch_slice import FetchSlice
 from storage.index.transaction import AbortedTransaction
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.replicas.partitions import Partitions
+    from broker.replicas.time_look_ups import TimeLookUps
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
 
 _MAGIC_V2 = 2
 #: What is looked at of the log at a time.
@@ -69,6 +73,16 @@ class Readable(msgspec.Struct):
         return len(self.part)
 
 
+class ShareFetchServices(Protocol):
+    """What a share fetch needs of the process."""
+
+    clock: Clock
+    purgatory: Purgatory
+    time_look_ups: TimeLookUps
+    partitions: Partitions
+    share_partitions: SharePartitions
+
+
 class ShareFetchAttempt:
     """Tried at once and, when it waits, again whenever one of its partitions has changed.
 
@@ -78,7 +92,7 @@ class ShareFetchAttempt:
 
     def __init__(
         self,
-        broker: Broker,
+        services: ShareFetchServices,
         group_id: str,
         places: list[Place],
         wanted: Wanted,
@@ -88,7 +102,11 @@ class ShareFetchAttempt:
         max_bytes: int,
         may_read: Callable[[str], bool] | None = None,
     ) -> None:
-        self._broker = broker
+        self._clock = services.clock
+        self._purgatory = services.purgatory
+        self._look_ups = services.time_look_ups
+        self._partitions = services.partitions
+        self._shares = services.share_partitions
         self._group_id = group_id
         self._places = places
         self._wanted = wanted
@@ -104,14 +122,14 @@ class ShareFetchAttempt:
         """What was fetched, at once or after waiting for it."""
         if self._try(is_last=max_wait_ms <= 0) or max_wait_ms <= 0:
             return self.fetched
-        deadline_ms = self._broker.clock.monotonic_ms() + max_wait_ms
+        deadline_ms = self._clock.monotonic_ms() + max_wait_ms
         answered: Deferred[list[Fetched]] = Deferred()
         self._wait(answered, deadline_ms)
         return answered
 
     def _wait(self, answered: Deferred[list[Fetched]], deadline_ms: int) -> None:
         """Until something changes; a state that is being loaded is looked for now and then."""
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         retry_ms = min(deadline_ms, now_ms + LOADING_RETRY_MS) if self._is_loading else deadline_ms
 
         def try_again() -> bool:
@@ -121,13 +139,13 @@ class ShareFetchAttempt:
             return done
 
         def on_timeout() -> None:
-            is_last = self._broker.clock.monotonic_ms() >= deadline_ms or retry_ms >= deadline_ms
+            is_last = self._clock.monotonic_ms() >= deadline_ms or retry_ms >= deadline_ms
             if self._try(is_last=is_last) or is_last:
                 answered.resolve(self.fetched)
             else:
                 self._wait(answered, deadline_ms)
 
-        waiter = self._broker.purgatory.watch(self._keys, try_again, retry_ms, on_timeout)
+        waiter = self._purgatory.watch(self._keys, try_again, retry_ms, on_timeout)
         answered.on_cancel(waiter.cancel)
 
     def _try(self, *, is_last: bool) -> bool:
@@ -141,9 +159,9 @@ class ShareFetchAttempt:
         known: list[Readable] = []
         new: list[Readable] = []
         budget = self._max_bytes
-        self._broker.time_look_ups.begin_turn()  # for those of which it has to be looked up where they begin
+        self._look_ups.begin_turn()  # for those of which it has to be looked up where they begin
         for place in self._places:
-            is_known = self._broker.share_partitions.known(self._group_id, place) is not None
+            is_known = self._shares.known(self._group_id, place) is not None
             try:
                 found = self._read(place, budget)
             except StateLoading:
@@ -182,17 +200,16 @@ class ShareFetchAttempt:
 
     def _read(self, place: Place, budget: int) -> Readable | None:
         """The records that may be acquired next. Raises Refused, StateLoading."""
-        broker = self._broker
-        name = broker.partitions.topic_name(place.topic_id)
+        name = self._partitions.topic_name(place.topic_id)
         if name is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
         if self._may_read is not None and not self._may_read(name):
             raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = broker.partitions.get(name, place.partition)
+        partition = self._partitions.get(name, place.partition)
         if partition is None:
-            raise Refused(broker.partitions.absence(name, place.partition))
+            raise Refused(self._partitions.absence(name, place.partition))
         self._keys.append(partition)
-        share = broker.share_partitions.get(self._group_id, partition)
+        share = self._shares.get(self._group_id, partition)
         self._keys.append(share)
         try:
             share.in_flight.begin_at(partition.log_start_offset)
@@ -223,19 +240,19 @@ class ShareFetchAttempt:
             gone = in_flight.available_between(offset, batches[0].first - 1)
             if not gone:
                 return Readable(share, part, batches)
-            self._broker.share_partitions.withdraw(share, gone)
+            self._shares.withdraw(share, gone)
 
     def _acquire(self, readable: Readable, left: int) -> Fetched | None:
         """Give the member what it may have of what was read."""
         share, batches = readable.share, readable.batches
         wanted = Wanted(self._wanted.member_id, left, self._wanted.batch_size, self._wanted.exact)
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
         acquired = share.in_flight.acquire(
             [(batch.first, batch.last) for batch in batches], wanted, self._settings.limits, now_ms
         )
         if not acquired:
             return None
-        self._broker.share_partitions.acquired(share)
+        self._shares.acquired(share)
         if self._settings.is_committed_only:
             acquired = self._without_aborted(readable, acquired)
         if not acquired:
@@ -257,7 +274,7 @@ class ShareFetchAttempt:
             for begin, end in spans
             for change in readable.share.in_flight.withdrawn(self._wanted.member_id, begin, end)
         ]
-        self._broker.share_partitions.withdraw(readable.share, changes)
+        self._shares.withdraw(readable.share, changes)
         for begin, end in spans:
             acquired = [piece for each in acquired for piece in _outside(each, begin, end)]
         return acquired

@@ -1,7 +1,7 @@
-"""What share groups need of the share coordinator: states that begin, and states that go (KIP-932).
+"""Initializes and deletes the states of share groups' partitions (KIP-932).
 
-Each goes three steps: the group's log says what is to be done, it is done, the group's log says that it is done. What
-the broker dies in is done again.
+Each takes three steps: the group's log records the intention, the share coordinator carries it out, and the group's log
+records that it is done. A restart repeats what a crash interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from protocol.errors import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.metadata_cache import MetadataCache
 
 log = logging.getLogger(__name__)
 
@@ -42,137 +44,139 @@ def words(code: ErrorCode) -> str:
     return WORDS.get(code, code.text)
 
 
-def group_at(broker: Broker, group_id: str) -> tuple[GroupShard, ShareGroup] | None:
-    """The share group with its shard, if it is there."""
-    shard = broker.groups.at(group_id)
-    group = None if isinstance(shard, ErrorCode) else shard.share(group_id)
-    return None if group is None or isinstance(shard, ErrorCode) else (shard, group)
+class ShareGroupStates:
+    """The group coordinator's side of share state."""
 
+    def __init__(self, groups: GroupCoordinator, states: ShareCoordinator, metadata: MetadataCache) -> None:
+        self._groups = groups
+        self._states = states
+        self._image = metadata.image
 
-def initialize(broker: Broker, group_id: str) -> None:
-    """Begin the states of the partitions that are on the way; again later where that fails."""
-    ready = broker.share_states.with_topic(lambda: _initialize(broker, group_id))
-    if not isinstance(ready, Deferred):
-        return
+    def group_at(self, group_id: str) -> tuple[GroupShard, ShareGroup] | None:
+        """The share group with its shard, if it is there."""
+        shard = self._groups.at(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.share(group_id)
+        return None if group is None or isinstance(shard, ErrorCode) else (shard, group)
 
-    def look(done: Deferred[Any]) -> None:
-        try:
-            done.result()
-        except Exception as error:
-            log.warning("The states of share group %s cannot begin: %s", group_id, error)
-            _again(broker, group_id, broker.groups.settings.share.initialize_retry_interval_ms)
+    def initialize(self, group_id: str) -> None:
+        """Begin the states of the partitions that are on the way; again later where that fails."""
+        ready = self._states.with_topic(lambda: self._initialize(group_id))
+        if not isinstance(ready, Deferred):
+            return
 
-    ready.add_done_callback(look)
-
-
-def _again(broker: Broker, group_id: str, in_ms: int) -> None:
-    broker.groups.timers.schedule(TimerKey("initialize", group_id), broker.groups.now().tick_ms + in_ms)
-    broker.groups.arm()
-
-
-def _initialize(broker: Broker, group_id: str) -> None:
-    found = group_at(broker, group_id)
-    if found is None:
-        return
-    shard, group = found
-    again_ms, retry_ms = 0, shard.settings.share.initialize_retry_interval_ms
-    done: dict[bytes, set[int]] = {}
-    for topic_id, topic in group.states.initializing.items():
-        for partition in sorted(topic.partitions):
-            share = ShareKey(group_id, topic_id, partition)
+        def look(done: Deferred[Any]) -> None:
             try:
-                broker.share_states.initialize(share, group.epoch, UNINITIALIZED)
-            except Refused as refusal:
-                if refusal.code is not ErrorCode.FENCED_STATE_EPOCH:  # then it has begun already
-                    is_loading = refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-                    if not is_loading:
-                        log.warning("The state of %s cannot begin: %s", share.text, refusal)
-                    again_ms = max(again_ms, SOON_MS if is_loading else retry_ms)
+                done.result()
+            except Exception as error:
+                log.warning("The states of share group %s cannot begin: %s", group_id, error)
+                self._again(group_id, self._groups.settings.share.initialize_retry_interval_ms)
+
+        ready.add_done_callback(look)
+
+    def _again(self, group_id: str, in_ms: int) -> None:
+        self._groups.timers.schedule(TimerKey("initialize", group_id), self._groups.now().tick_ms + in_ms)
+        self._groups.arm()
+
+    def _initialize(self, group_id: str) -> None:
+        found = self.group_at(group_id)
+        if found is None:
+            return
+        shard, group = found
+        again_ms, retry_ms = 0, shard.settings.share.initialize_retry_interval_ms
+        done: dict[bytes, set[int]] = {}
+        for topic_id, topic in group.states.initializing.items():
+            for partition in sorted(topic.partitions):
+                share = ShareKey(group_id, topic_id, partition)
+                try:
+                    self._states.initialize(share, group.epoch, UNINITIALIZED)
+                except Refused as refusal:
+                    if refusal.code is not ErrorCode.FENCED_STATE_EPOCH:  # then it has begun already
+                        is_loading = refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                        if not is_loading:
+                            log.warning("The state of %s cannot begin: %s", share.text, refusal)
+                        again_ms = max(again_ms, SOON_MS if is_loading else retry_ms)
+                        continue
+                done.setdefault(topic_id, set()).add(partition)
+        if self.note_initialized(shard, group, done) is not ErrorCode.NONE:
+            again_ms = retry_ms
+        if again_ms:
+            self._again(group_id, again_ms)
+
+    def note_initialized(
+        self, shard: GroupShard, group: ShareGroup, done: Mapping[bytes, Collection[int]]
+    ) -> ErrorCode:
+        """Write down that these have their state."""
+        record = initialized_record(group, done)
+        if record is None:
+            return ErrorCode.NONE
+        effects: GroupEffects = Effects()
+        effects.write([record])
+        return self._groups.run(shard, effects)
+
+    def alter_offsets(
+        self, shard: GroupShard, group_id: str, offsets: Mapping[bytes, tuple[str, Mapping[int, int]]]
+    ) -> dict[tuple[bytes, int], Refused]:
+        """Have partitions begin at these offsets; what became of those where it failed.
+
+        `offsets`: topic id -> (its name, partition -> offset). Raises Refused where nothing was done.
+        """
+        topics = {topic_id: TopicStates(name, frozenset(wanted)) for topic_id, (name, wanted) in offsets.items()}
+        effects: GroupEffects = Effects()
+        alter(shard, group_id, topics, effects)
+        self._run(shard, effects)
+        group = shard.share(group_id)
+        failed: dict[tuple[bytes, int], Refused] = {}
+        if group is None:
+            return failed
+        done: dict[bytes, set[int]] = {}
+        for topic_id, (_, wanted) in offsets.items():
+            for partition, offset in wanted.items():
+                share = ShareKey(group_id, topic_id, partition)
+                try:
+                    self._states.initialize(share, group.epoch, offset)
+                except Refused as refusal:
+                    failed[topic_id, partition] = refusal
                     continue
-            done.setdefault(topic_id, set()).add(partition)
-    if note_initialized(broker, shard, group, done) is not ErrorCode.NONE:
-        again_ms = retry_ms
-    if again_ms:
-        _again(broker, group_id, again_ms)
-
-
-def note_initialized(
-    broker: Broker, shard: GroupShard, group: ShareGroup, done: Mapping[bytes, Collection[int]]
-) -> ErrorCode:
-    """Write down that these have their state."""
-    record = initialized_record(group, done)
-    if record is None:
-        return ErrorCode.NONE
-    effects: GroupEffects = Effects()
-    effects.write([record])
-    return broker.groups.run(shard, effects)
-
-
-def alter_offsets(
-    broker: Broker, shard: GroupShard, group_id: str, offsets: Mapping[bytes, tuple[str, Mapping[int, int]]]
-) -> dict[tuple[bytes, int], Refused]:
-    """Have partitions begin at these offsets; what became of those where it failed.
-
-    `offsets`: topic id -> (its name, partition -> offset). Raises Refused where nothing was done.
-    """
-    topics = {topic_id: TopicStates(name, frozenset(wanted)) for topic_id, (name, wanted) in offsets.items()}
-    effects: GroupEffects = Effects()
-    alter(shard, group_id, topics, effects)
-    _run(broker, shard, effects)
-    group = shard.share(group_id)
-    failed: dict[tuple[bytes, int], Refused] = {}
-    if group is None:
+                done.setdefault(topic_id, set()).add(partition)
+        code = self.note_initialized(shard, group, done)
+        if code is not ErrorCode.NONE:
+            raise Refused(code, code.text)
         return failed
-    done: dict[bytes, set[int]] = {}
-    for topic_id, (_, wanted) in offsets.items():
-        for partition, offset in wanted.items():
-            share = ShareKey(group_id, topic_id, partition)
-            try:
-                broker.share_states.initialize(share, group.epoch, offset)
-            except Refused as refusal:
-                failed[topic_id, partition] = refusal
-                continue
-            done.setdefault(topic_id, set()).add(partition)
-    code = note_initialized(broker, shard, group, done)
-    if code is not ErrorCode.NONE:
-        raise Refused(code, code.text)
-    return failed
 
+    def delete_offsets(
+        self, shard: GroupShard, group_id: str, topic_ids: Collection[bytes], *, keep_noted: bool = False
+    ) -> dict[bytes, Refused]:
+        """Forget the states of topics that the group has; what became of those where it failed.
 
-def delete_offsets(
-    broker: Broker, shard: GroupShard, group_id: str, topic_ids: Collection[bytes], *, keep_noted: bool = False
-) -> dict[bytes, Refused]:
-    """Forget the states of topics that the group has; what became of those where it failed.
+        `keep_noted`: that they are gone need not be written, for the group goes, too. Raises Refused where nothing was
+        done: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = shard.share(group_id)
+        places = {
+            topic_id: partitions_of(group.states, topic_id) if group is not None else frozenset()
+            for topic_id in topic_ids
+        }
+        effects: GroupEffects = Effects()
+        begin_delete(shard, group_id, topic_ids, effects)
+        self._run(shard, effects)
+        assert group is not None
+        failed: dict[bytes, Refused] = {}
+        for topic_id, partitions in places.items():
+            known = self._image.topic_by_id(topic_id)
+            wanted = partitions or (() if known is None else known.partitions)  # of one that was on the way out before
+            for partition in sorted(wanted):
+                try:
+                    self._states.delete(ShareKey(group_id, topic_id, partition))
+                except Refused as refusal:
+                    failed[topic_id] = refusal
+        gone = [topic_id for topic_id in topic_ids if topic_id not in failed]
+        if gone and not keep_noted:
+            effects = Effects()
+            finish_delete(group, gone, effects)
+            self._run(shard, effects)
+        return failed
 
-    `keep_noted`: that they are gone need not be written, for the group goes, too. Raises Refused where nothing was
-    done: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
-    """
-    group = shard.share(group_id)
-    places = {
-        topic_id: partitions_of(group.states, topic_id) if group is not None else frozenset() for topic_id in topic_ids
-    }
-    effects: GroupEffects = Effects()
-    begin_delete(shard, group_id, topic_ids, effects)
-    _run(broker, shard, effects)
-    assert group is not None
-    failed: dict[bytes, Refused] = {}
-    for topic_id, partitions in places.items():
-        known = broker.controller.image.topic_by_id(topic_id)
-        wanted = partitions or (() if known is None else known.partitions)  # of one that was on the way out before
-        for partition in sorted(wanted):
-            try:
-                broker.share_states.delete(ShareKey(group_id, topic_id, partition))
-            except Refused as refusal:
-                failed[topic_id] = refusal
-    gone = [topic_id for topic_id in topic_ids if topic_id not in failed]
-    if gone and not keep_noted:
-        effects = Effects()
-        finish_delete(group, gone, effects)
-        _run(broker, shard, effects)
-    return failed
-
-
-def _run(broker: Broker, shard: GroupShard, effects: GroupEffects) -> None:
-    code = broker.groups.run(shard, effects) if effects.writes else ErrorCode.NONE
-    if code is not ErrorCode.NONE:
-        raise Refused(code, code.text)
+    def _run(self, shard: GroupShard, effects: GroupEffects) -> None:
+        code = self._groups.run(shard, effects) if effects.writes else ErrorCode.NONE
+        if code is not ErrorCode.NONE:
+            raise Refused(code, code.text)

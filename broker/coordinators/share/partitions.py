@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +21,7 @@ from broker.coordinators.share.sessions import (
     ShareSession,
     ShareSessions,
 )
+from broker.coordinators.share.states import ShareStates
 from broker.replicas.partition import Partition
 from broker.requests.error_map import error_code_of
 from config.resources import group_number
@@ -33,7 +34,12 @@ from runtime.timers import Timer
 from storage.log.timestamps import TimestampAndOffset, find_timestamp
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.time_look_ups import TimeLookUps
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
+    from runtime.timers import Timers
 
 log = logging.getLogger(__name__)
 
@@ -71,20 +77,36 @@ class SharePartitionSettings(msgspec.Struct, frozen=True):
 
 
 class SharePartitions:
-    """By group, topic id and partition. `sessions` are those of all members."""
+    """The share-partitions of this process, by group, topic id and partition. `sessions` are those of all members."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        broker.metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        purgatory: Purgatory,
+        metadata: MetadataCache,
+        time_look_ups: TimeLookUps,
+        states: ShareStates,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._purgatory = purgatory
+        self._image = metadata.image
+        self._look_ups = time_look_ups
+        self._states = states
+        self._forget_listeners: list[Callable[[str, bytes, Collection[int] | None], None]] = []
+        metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
         #: Where groups begin, of those that begin at a time and were not at hand at once.
         self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
-        self.sessions = ShareSessions(broker.config.get_int("group.share.max.share.sessions"), self._session_ended)
+        self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"), self._session_ended)
 
     def settings(self, group_id: str) -> SharePartitionSettings:
         """The group's own, as they are now."""
-        config = self._broker.config
-        own = self._broker.controller.image.config(ResourceType.GROUP, group_id)
+        config = self._config
+        own = self._image.config(ResourceType.GROUP, group_id)
 
         def number(key: str) -> int:
             return group_number(config, own, key)
@@ -113,7 +135,7 @@ class SharePartitions:
         if found is not None and found.partition is partition and found.leader_epoch == partition.leader_epoch:
             return found
         try:
-            state = self._broker.share_states.read(key, partition.leader_epoch)
+            state = self._states.read(key, partition.leader_epoch)
         except Refused as refusal:
             if refusal.code in _LOADING:
                 raise StateLoading from refusal
@@ -153,8 +175,8 @@ class SharePartitions:
         """The first one that is not older. Raises StateLoading: it is looked for."""
         found = self._starts.pop(key, None)
         if found is None:
-            look_ups = self._broker.time_look_ups
-            since_ms = self._broker.clock.now_ms() - duration_ms
+            look_ups = self._look_ups
+            since_ms = self._clock.now_ms() - duration_ms
             now = look_ups.run(find_timestamp(lambda: partition.log, since_ms, look_ups.allowance))
             if not isinstance(now, Deferred):
                 return now
@@ -166,8 +188,8 @@ class SharePartitions:
 
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
         """Its state has been changed by others, or is gone: it is read anew when it is used again."""
-        if self._broker.supervisor is not None:
-            self._broker.supervisor.forget_shares(group_id, topic_id, partitions)
+        for callback in self._forget_listeners:
+            callback(group_id, topic_id, partitions)
         for key in [*self._live, *self._starts]:
             if (key.group_id, key.topic_id) == (group_id, topic_id) and (
                 partitions is None or key.partition in partitions
@@ -175,6 +197,10 @@ class SharePartitions:
                 self._starts.pop(key, None)
                 if key in self._live:
                     self._drop(self._live[key])
+
+    def on_forget(self, callback: Callable[[str, bytes, Collection[int] | None], None]) -> None:
+        """Call `callback(group_id, topic_id, partitions)` whenever states are to be forgotten."""
+        self._forget_listeners.append(callback)
 
     def _topic_deleted(self, topic_id: bytes) -> None:
         for key in [each for each in self._starts if each.topic_id == topic_id]:
@@ -188,7 +214,7 @@ class SharePartitions:
         if share.timer is not None:
             share.timer.cancel()
             share.timer = None
-        self._broker.purgatory.check_soon(share)
+        self._purgatory.check_soon(share)
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
@@ -222,7 +248,7 @@ class SharePartitions:
     def _store(self, share: SharePartition, changes: Sequence[Change]) -> Deferred[None] | None:
         done, batches = share.in_flight.stored(changes)
         try:
-            written = self._broker.share_states.write(
+            written = self._states.write(
                 share.key,
                 state_epoch=share.state_epoch,
                 leader_epoch=share.leader_epoch,
@@ -257,12 +283,12 @@ class SharePartitions:
 
     def _changed(self, share: SharePartition) -> None:
         self._watch(share)
-        self._broker.purgatory.check_soon(share)
+        self._purgatory.check_soon(share)
 
     # -- locks and sessions -----------------------------------------------------------------------------------------
 
     def _now_ms(self) -> int:
-        return self._broker.clock.monotonic_ms()
+        return self._clock.monotonic_ms()
 
     def _watch(self, share: SharePartition) -> None:
         """Have the timer come up when the next lock ends."""
@@ -274,7 +300,7 @@ class SharePartitions:
             timer.cancel()
             share.timer = None
         if deadline_ms is not None and self._live.get(share.key) is share:
-            share.timer = self._broker.timers.call_at(int(deadline_ms), lambda: self._locks_ended(share))
+            share.timer = self._timers.call_at(int(deadline_ms), lambda: self._locks_ended(share))
 
     def _locks_ended(self, share: SharePartition) -> None:
         share.timer = None

@@ -109,7 +109,7 @@ def when_written(
     if found.pending:
         return settled(found.pending).then(lambda _: respond())
     keys = (ShareKey(group_id, *place).text for place in found.results)
-    return ctx.broker.share_states.when_forced(keys, respond(), failed)
+    return ctx.broker.share_states.after_commit(keys, respond(), failed)
 
 
 def tell_leader(ctx: RequestContext, place: Place, data: Struct, leaders: set[int]) -> None:

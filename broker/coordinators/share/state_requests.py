@@ -61,7 +61,7 @@ def answer_states(
         for each in request.topics
         for asked in each.partitions
     )
-    return ctx.broker.share_states.when_forced(keys, answer(serve), fail)
+    return ctx.broker.share_coordinator.after_commit(keys, answer(serve), fail)
 
 
 def check_exists(ctx: RequestContext, share: ShareKey) -> None:

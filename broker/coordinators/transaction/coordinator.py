@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.expiry import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.coordinators.transaction.ending import Ending
-from broker.coordinators.transaction.markers import Marker
+from broker.coordinators.transaction.markers import Marker, MarkerWriter
 from broker.process.placement import worker_of
 from coordinator.clock import Now
 from coordinator.effects import Effects
@@ -39,7 +40,8 @@ from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
     from config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -58,10 +60,16 @@ def read_settings(config: BrokerConfig) -> TransactionSettings:
 class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
     """The coordinator. `at(transactional_id)` gives the shard to decide on, `run` carries a decision out."""
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(
+        self,
+        environment: CoordinatorEnvironment,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIds,
+        markers: MarkerWriter,
+    ) -> None:
+        config = environment.config
         super().__init__(
-            broker,
+            environment,
             TRANSACTION_STATE,
             noun="transactional id",
             codec=Codec.NONE,
@@ -69,6 +77,9 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
             write_timeout_ms=config.get_int("request.timeout.ms"),
         )
         self.settings = read_settings(config)
+        self._groups = groups
+        self._producer_ids = producer_ids
+        self._markers = markers
         #: Decided transactions whose markers are on the way, by partition and transactional id.
         self._ending: dict[tuple[int, str], Ending] = {}
         #: Partitions in which something was decided in this turn.
@@ -76,8 +87,8 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
 
     def start(self) -> None:
         super().start()
-        self._broker.groups.on_load(self._groups_loaded)
-        config = self._broker.config
+        self._groups.on_load(self._groups_loaded)
+        config = self._environment.config
         self.repeat(
             config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self._abort_timed_out
         )
@@ -85,7 +96,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
 
     def level(self) -> int:
         """The transaction.version in force."""
-        return self._broker.controller.image.features.get(TRANSACTION_VERSION, 0)
+        return self._environment.metadata.image.features.get(TRANSACTION_VERSION, 0)
 
     # -- what the runtime asks for ----------------------------------------------------------------------------------
 
@@ -109,7 +120,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         code = super().run(shard, effects)
         if shard.prepared and not self._stopped:
             if not self._decided:
-                self._broker.loop.call_soon(self._end_decided)
+                self._environment.loop.call_soon(self._end_decided)
             self._decided.add(shard.partition)
         return code
 
@@ -162,11 +173,12 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         )
         key = found.shard.partition, transaction.transactional_id
         ending = self._ending[key] = Ending(
-            self._broker,
+            self._environment.timers,
+            self._markers,
             transaction.transactional_id,
             marker,
             transaction.partitions,
-            lambda: self._broker.background.forced(found.partition.log),
+            lambda: self._environment.background.forced(found.partition.log),
             lambda: self._complete(found, *key),
         )
         ending.begin()
@@ -186,7 +198,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
 
     def worker_is_back(self, worker: int) -> None:
         """Its partitions can take the markers that wait for it."""
-        count = self._broker.config.num_workers
+        count = self._environment.config.num_workers
         self._hurry(lambda place: worker_of(*place, count) == worker)
 
     def _hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
@@ -206,17 +218,16 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
 
     def _new_producer_id(self) -> int | None:
         """An id, if there is one; else there will be the next time."""
-        producer_ids = self._broker.producer_ids
-        if producer_ids.available:
-            return producer_ids.next()
-        producer_ids.replenish()
+        if self._producer_ids.available:
+            return self._producer_ids.next()
+        self._producer_ids.replenish()
         return None
 
     def _remove_expired(self) -> None:
         """Remove the ids that nobody has used for transactional.id.expiration.ms."""
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._environment.clock.now_ms()
         walks = ((found, expired_records(found.shard, now_ms)) for found in self.loaded_logs())
-        Expiry(self._broker.loop, self._remove, walks).go_on()
+        Expiry(self._environment.loop, self._remove, walks).go_on()
 
     def _remove(self, found: TransactionLog, records: Sequence[TransactionRecord]) -> None:
         if found in self.loaded_logs() and self.run_records(found, records) is ErrorCode.NONE:

@@ -6,15 +6,14 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from broker.coordinators.transaction.markers import Marker, append_marker
+from broker.coordinators.transaction.markers import Marker, MarkerWriter
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from runtime.timers import Timer
+    from runtime.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
 
@@ -30,32 +29,36 @@ class Ending:
     """Writes the markers, again where that fails, and calls `on_done()` when none is missing.
 
     Args:
+        markers: writes a marker into a partition, whichever process has it.
         forced: gives what the first marker has to wait for, the decision on its way to the disk; None: for nothing.
     """
 
     __slots__ = (
-        "_broker",
         "_cancelled",
         "_forced",
         "_marker",
+        "_markers",
         "_missing",
         "_name",
         "_on_done",
         "_pending",
         "_retry",
         "_retry_ms",
+        "_timers",
     )
 
     def __init__(
         self,
-        broker: Broker,
+        timers: Timers,
+        markers: MarkerWriter,
         name: str,
         marker: Marker,
         partitions: Collection[TopicPartition],
         forced: Callable[[], Deferred[None] | None],
         on_done: Callable[[], None],
     ) -> None:
-        self._broker = broker
+        self._timers = timers
+        self._markers = markers
         self._name = name
         self._marker = marker
         self._missing: dict[TopicPartition, ErrorCode] = dict.fromkeys(sorted(partitions), ErrorCode.NONE)
@@ -83,11 +86,7 @@ class Ending:
         self._pending = 1  # this loop
         for place in list(self._missing):
             try:
-                if self._broker.partitions.is_elsewhere(*place):
-                    assert self._broker.supervisor is not None
-                    answer: ErrorCode | Deferred[ErrorCode] = self._broker.supervisor.mark(self._marker, *place)
-                else:
-                    answer = append_marker(self._broker, self._marker, *place)
+                answer = self._markers.write(self._marker, *place)
             except Exception:  # the others, and the next attempt, are not to wait for ever
                 log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
                 continue
@@ -113,7 +112,7 @@ class Ending:
             self.write()
 
     def _call_later(self, step: Callable[[], None]) -> Timer:
-        timer = self._broker.timers.call_later(self._retry_ms, step)
+        timer = self._timers.call_later(self._retry_ms, step)
         self._retry_ms = min(2 * self._retry_ms, LONGEST_RETRY_MS)
         return timer
 

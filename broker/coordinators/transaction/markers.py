@@ -6,7 +6,7 @@ They are asked for by this broker's own coordinator, and by WriteTxnMarkers.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -21,7 +21,15 @@ from runtime.deferred import Deferred, after
 from storage.append.rules import AppendOrigin
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from collections.abc import Callable
+
+    from broker.coordinators.shard_log import ShardLog
+    from broker.maintenance.log_scheduler import Background
+    from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.partitions import Partitions
+    from coordinator.group.records import StoredRecord
+    from coordinator.group.shard import GroupShard
+    from runtime.clock import Clock
 
 #: Errors of the group coordinator that mean the same as a leader that is not there yet.
 _NOT_READY = (
@@ -40,46 +48,81 @@ class Marker(msgspec.Struct, frozen=True):
     transaction_version: int = 0
 
 
-def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-    """Write a marker into a partition, in its turn; where flush.messages asks for that, it is on the disk then.
+class MarkerWriter(Protocol):
+    """Writes markers into partitions, whichever process or broker leads them."""
 
-    Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, and where another worker has the partition,
-    KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch below 0. The Deferred may fail with
-    LogOffline instead.
+    def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
+        """Write a marker. Errors: as of `PartitionMarkers.write`."""
+
+
+class PartitionMarkers:
+    """Writes markers into the partitions of this process.
+
+    Args:
+        group_log: returns the shard and log of a partition of groups, or why there is none.
     """
-    partition = broker.partitions.get(topic, index)
-    if partition is None:
-        return broker.partitions.absence(topic, index)
-    if min(marker.producer) < 0:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
-    if topic == CONSUMER_OFFSETS:
-        return _when_forced(broker, partition, _append_to_groups(broker, marker, partition))
-    appended = broker.appends.in_order(partition, lambda: _append(broker, marker, partition))
-    if isinstance(appended, Deferred):
-        return after(appended, lambda: _when_forced(broker, partition, appended.result()))
-    return _when_forced(broker, partition, ErrorCode(appended))
 
+    def __init__(
+        self,
+        partitions: Partitions,
+        appends: AppendScheduler,
+        background: Background,
+        clock: Clock,
+        group_log: Callable[[int], ShardLog[GroupShard, StoredRecord] | ErrorCode],
+    ) -> None:
+        self._partitions = partitions
+        self._appends = appends
+        self._background = background
+        self._clock = clock
+        self._group_log = group_log
 
-def _when_forced(broker: Broker, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
-    """The code; of a marker that was just written, once it is on the disk where it has to be."""
-    forced = broker.background.forced(partition.log) if code is ErrorCode.NONE else None
-    return code if forced is None else forced.then(lambda _: code)
+    def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
+        """Write a marker into a partition, behind the appends that wait there; where flush.messages asks for it, flush.
 
+        Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded and where another worker
+        has the partition, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch below 0. The Deferred
+        may fail with LogOffline instead.
+        """
+        partition = self._partitions.get(topic, index)
+        if partition is None:
+            return self._partitions.absence(topic, index)
+        if min(marker.producer) < 0:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+        if topic == CONSUMER_OFFSETS:
+            return self._after_flush(partition, self._append_to_groups(marker, partition))
+        appended = self._appends.in_order(partition, lambda: self._append(marker, partition))
+        if isinstance(appended, Deferred):
+            return after(appended, lambda: self._after_flush(partition, appended.result()))
+        return self._after_flush(partition, ErrorCode(appended))
 
-def _append(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
-    if not partition.hosted:  # deleted while it waited
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.is_under_min_isr():
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    now_ms = broker.clock.now_ms()
-    try:
+    def _after_flush(self, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
+        """Return the code; where a marker was written that has to be on the disk, once it is."""
+        flushed = self._background.forced(partition.log) if code is ErrorCode.NONE else None
+        return code if flushed is None else flushed.then(lambda _: code)
+
+    def _append(self, marker: Marker, partition: Partition) -> ErrorCode:
+        if not partition.hosted:  # deleted while it waited
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition.is_under_min_isr():
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        now_ms = self._clock.now_ms()
+        try:
+            if is_of_the_next(partition, marker):
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            partition.append(_batch(marker, now_ms), now_ms, AppendOrigin.COORDINATOR)
+        except Exception as error:
+            return error_code_of(error)
+        return ErrorCode.NONE
+
+    def _append_to_groups(self, marker: Marker, partition: Partition) -> ErrorCode:
+        """The shard's state follows its log."""
+        found = self._group_log(partition.index)
+        if isinstance(found, ErrorCode):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if found in _NOT_READY else found
         if is_of_the_next(partition, marker):
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        partition.append(_batch(marker, now_ms), now_ms, AppendOrigin.COORDINATOR)
-    except Exception as error:
-        return error_code_of(error)
-    return ErrorCode.NONE
+        return found.end_transaction(marker.producer, marker.coordinator_epoch, marker.committed)
 
 
 @lru_cache(maxsize=4)
@@ -91,16 +134,6 @@ def _batch(marker: Marker, now_ms: int) -> bytes:
         coordinator_epoch=marker.coordinator_epoch,
         timestamp_ms=now_ms,
     )
-
-
-def _append_to_groups(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
-    """The shard's state follows its log."""
-    found = broker.groups.log_at(partition.index)
-    if isinstance(found, ErrorCode):
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if found in _NOT_READY else found
-    if is_of_the_next(partition, marker):
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return found.end_transaction(marker.producer, marker.coordinator_epoch, marker.committed)
 
 
 def is_of_the_next(partition: Partition, marker: Marker) -> bool:

@@ -1,11 +1,8 @@
-"""Whether partitions take part in the transaction whose records they are to get (KIP-890).
+"""Checks that partitions take part in the transaction whose records they are about to get (KIP-890).
 
-Asked before the first batch of a transaction in a partition is offered to the log: after it the log itself knows that a
-transaction is open. From Produce v12 on a partition joins by being written to; before, it must have been added by a
-request, or the batch would leave a transaction open that nobody ends.
-
-A producer may begin its next transaction as soon as EndTxn is answered, and the markers of the last one may still be on
-their way then: so from v12 on CONCURRENT_TRANSACTIONS is not told at once, but asked again for a little while.
+The coordinator is asked before a partition's first batch of a transaction is appended; after that the log itself knows
+that a transaction is open. From Produce v12 on a partition joins by being written to. Before, a request must have added
+it, or the batch would leave a transaction open that nobody ends.
 """
 
 from __future__ import annotations
@@ -15,27 +12,25 @@ from struct import Struct as Layout
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.coordinators.transaction.verifier import FIRST_VERSION_THAT_JOINS, FirstBatch, TransactionVerifier, Verdict
 from broker.replicas.partition import OfflineLog, Partition
-from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import NEWER, TopicPartition
+from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.workers.remote import RemoteTransactionCoordinator
+    from broker.replicas.partitions import Partitions
 
 #: length, magic, attributes (the low byte), producer id, its epoch, first sequence.
 _peek = Layout(">8xi4xb5xB20xqhi").unpack_from
 _PEEKED_BYTES = 57
 _MAGIC = 2
 
-FIRST_VERSION_THAT_JOINS = 12
 FIRST_VERSION_KNOWING_ABORTABLE = 11
 
 #: What clients that do not know these codes are to try again after; it does not make them ask for metadata.
@@ -46,24 +41,7 @@ _TRY_AGAIN = (
 )
 
 
-class Verdict(NamedTuple):
-    """Why a partition's batch is refused."""
-
-    code: ErrorCode
-    message: str | None = None
-
-
 NO_VERDICTS: Mapping[TopicPartition, Verdict] = MappingProxyType({})
-
-
-class FirstBatch(NamedTuple):
-    """A batch of a transaction that is not open in its partition."""
-
-    place: TopicPartition
-    producer: Producer
-    sequence: int
-    is_known: bool  # whether the log knows the producer
-    refused: Verdict | None = None  # what the partition itself has to say
 
 
 class Found(NamedTuple):
@@ -74,106 +52,27 @@ class Found(NamedTuple):
 
 
 def when_verified(
-    ctx: RequestContext, request: Struct, serve: Callable[[Mapping[TopicPartition, Verdict]], Reply]
+    partitions: Partitions,
+    verifier: TransactionVerifier,
+    api_version: int,
+    request: Struct,
+    serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
 ) -> Reply:
-    """What `serve(verdicts)` answers to a Produce with a transactional id: at once, mostly.
+    """Return what `serve(verdicts)` answers to a Produce with a transactional id: at once, mostly.
 
-    It may be too early: then the coordinator is asked again every add.partitions.to.txn.retry.backoff.ms; after
-    add.partitions.to.txn.retry.backoff.max.ms, or request.timeout.ms, its word stands. And where flush.messages asks
-    for that, it has to be on the disk that the partitions take part, before their records are.
-
-    Whoever gave the records may be gone by then: as the partitions take part, they get them all the same.
+    Records of more than one producer refuse all partitions: INVALID_PRODUCER_ID_MAPPING. `serve` is called even if the
+    client hangs up meanwhile: as the partitions take part in the transaction, they get their records. In a worker the
+    verifier's answer comes before the marker by which the coordinator ends that transaction: one link carries both.
     """
-    found = _look(ctx, request)
+    found = _look(partitions, api_version, request)
     if not found.first:
         return serve(found.verdicts)
-    remote = ctx.broker.remote_transactions
-    if remote is not None:
-        return _when_verified_elsewhere(ctx, request, found, remote, serve)
-    verdicts = _ask_for(ctx, request, found)
-    most_ms = patience_ms(ctx.broker) if is_too_early(ctx, verdicts) else 0
-    if most_ms <= 0:
-        return _when_forced(ctx, request, verdicts, serve)
+    codes = verifier.verify(request.transactional_id, found.first, api_version)
+    if not isinstance(codes, Deferred):
+        return serve(_conclude(api_version, found, codes))
+    asked = codes
     _copy_records(request)
-    later = _ask_again(ctx, request, most_ms)
-    return after(later, lambda: _when_forced(ctx, request, later.result(), serve), even_if_cancelled=True)
-
-
-def _when_verified_elsewhere(
-    ctx: RequestContext,
-    request: Struct,
-    found: Found,
-    remote: RemoteTransactionCoordinator,
-    serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
-) -> Reply:
-    """The same in a worker, which has the partitions only: what has to be waited for, the coordinator's process does.
-
-    What it says comes before the marker by which it ends that transaction: both come by one link, in order.
-    """
-    _copy_records(request)
-    asked = remote.ask(request.transactional_id, found.first, ctx.api_version)
-    return after(asked, lambda: serve(_conclude(ctx, found, asked.result())), even_if_cancelled=True)
-
-
-def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -> bool:
-    """Whether the transaction before is still being ended, so that the coordinator may say something else soon."""
-    return (
-        bool(found)
-        and ctx.api_version >= FIRST_VERSION_THAT_JOINS
-        and any(each.code is ErrorCode.CONCURRENT_TRANSACTIONS for each in found.values())
-    )
-
-
-def patience_ms(broker: Broker) -> int:
-    """How long to ask again for a transaction whose predecessor is being ended."""
-    get_int = broker.config.get_int
-    return min(get_int("add.partitions.to.txn.retry.backoff.max.ms"), get_int("request.timeout.ms"))
-
-
-def _ask_again(ctx: RequestContext, request: Struct, most_ms: int) -> Deferred[Mapping[TopicPartition, Verdict]]:
-    """What is said once it is not too early any more, or the time is over."""
-    broker = ctx.broker
-    backoff_ms = broker.config.get_int("add.partitions.to.txn.retry.backoff.ms")
-    until_ms = broker.clock.monotonic_ms() + most_ms
-    verified: Deferred[Mapping[TopicPartition, Verdict]] = Deferred()
-
-    def ask() -> None:
-        try:
-            found = verify(ctx, request)
-        except Exception as error:
-            verified.fail(error)
-            return
-        if is_too_early(ctx, found) and broker.clock.monotonic_ms() < until_ms:
-            broker.timers.call_later(backoff_ms, ask)
-        else:
-            verified.resolve(found)
-
-    broker.timers.call_later(backoff_ms, ask)
-    return verified
-
-
-def _when_forced(
-    ctx: RequestContext,
-    request: Struct,
-    found: Mapping[TopicPartition, Verdict],
-    serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
-) -> Reply:
-    """What `serve` answers once what the coordinator said is on the disk, where it has to be."""
-
-    def ask_again() -> Reply:
-        """Somebody may have ended the transaction meanwhile."""
-        return serve(verify(ctx, request))
-
-    def refuse(code: ErrorCode) -> Reply:
-        verdict = told(code, ctx.api_version)
-        return serve({batch.place: verdict for batch in _batches(ctx, request)})
-
-    transactions = ctx.broker.transactions
-    waiting = transactions.once_forced(request.transactional_id, ask_again, refuse)
-    if waiting is None:
-        return serve(found)
-    _copy_records(request)
-    return waiting
+    return after(asked, lambda: serve(_conclude(api_version, found, asked.result())), even_if_cancelled=True)
 
 
 def _copy_records(request: Struct) -> None:
@@ -184,23 +83,9 @@ def _copy_records(request: Struct) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def verify(ctx: RequestContext, request: Struct) -> Mapping[TopicPartition, Verdict]:
-    """Ask for the partitions of a Produce with a transactional id: those that are refused, mostly none.
-
-    Records of more than one producer refuse all of them: INVALID_PRODUCER_ID_MAPPING.
-    """
-    found = _look(ctx, request)
-    return _ask_for(ctx, request, found) if found.first else found.verdicts
-
-
-def _ask_for(ctx: RequestContext, request: Struct, found: Found) -> Mapping[TopicPartition, Verdict]:
-    codes = ask(ctx.broker, request.transactional_id, found.first, ctx.api_version)
-    return _conclude(ctx, found, codes)
-
-
-def _look(ctx: RequestContext, request: Struct) -> Found:
+def _look(partitions: Partitions, api_version: int, request: Struct) -> Found:
     """What the partitions themselves say, and what the coordinator has to be asked for."""
-    found = list(_batches(ctx, request))
+    found = list(_batches(partitions, api_version, request))
     if len({batch.producer for batch in found}) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return Found({batch.place: refused for batch in found}, [])
@@ -211,29 +96,16 @@ def _look(ctx: RequestContext, request: Struct) -> Found:
 
 
 def _conclude(
-    ctx: RequestContext, found: Found, codes: Mapping[TopicPartition, ErrorCode]
+    api_version: int, found: Found, codes: Mapping[TopicPartition, ErrorCode]
 ) -> Mapping[TopicPartition, Verdict]:
     """All that is refused, given what the coordinator has said."""
     refusals = dict(found.verdicts)
-    refusals |= {place: told(code, ctx.api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
-    if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
+    refusals |= {place: told(code, api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
+    if api_version >= FIRST_VERSION_THAT_JOINS:
         for batch in found.first:
             if batch.sequence and not batch.is_known:
                 refusals.setdefault(batch.place, Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
     return refusals
-
-
-def ask(
-    broker: Broker, transactional_id: str, first: list[FirstBatch], api_version: int
-) -> dict[TopicPartition, ErrorCode]:
-    """What the coordinator says of the partitions, joined now or before."""
-    places = frozenset(batch.place for batch in first)
-    producer = first[0].producer
-    if api_version >= FIRST_VERSION_THAT_JOINS:
-        return dict.fromkeys(places, broker.transactions.join(transactional_id, producer, places, NEWER))
-    if not broker.config.get_bool("transaction.partition.verification.enable"):
-        return {}
-    return broker.transactions.verify(transactional_id, producer, places)
 
 
 def told(code: ErrorCode, api_version: int) -> Verdict:
@@ -248,11 +120,10 @@ def told(code: ErrorCode, api_version: int) -> Verdict:
     return Verdict(code)
 
 
-def _batches(ctx: RequestContext, request: Struct) -> Iterator[FirstBatch]:
+def _batches(partitions: Partitions, api_version: int, request: Struct) -> Iterator[FirstBatch]:
     """The transactional batches; those of a transaction that is open in their partition with a sequence below 0."""
-    partitions = ctx.broker.partitions
     for topic in request.topic_data:
-        name = topic.name if ctx.api_version < 13 else partitions.topic_name(topic.topic_id)
+        name = topic.name if api_version < 13 else partitions.topic_name(topic.topic_id)
         for data in topic.partition_data:
             records = data.records
             partition = None if name is None else partitions.get(name, data.index)

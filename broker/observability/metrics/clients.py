@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from broker.observability.metrics.exposition import AT_ONCE, PAUSE_S
+from broker.process.placement import MAIN
 from controller.formatting import id_bytes
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def asked_client(query: str) -> bytes | None:
 def take_clients(broker: Broker, instance_id: bytes | None) -> Clients:
     """In the loop. Other workers than the first have none: it is asked for all of them."""
     metrics, received = broker.client_metrics, broker.client_metrics.received
-    is_first = broker.remote_transactions is None and received is not None
+    is_first = broker.number == MAIN and received is not None
     now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
     if not is_first or received is None:
         return Clients(now_ms, monotonic_ms, [], {}, None if instance_id is None else [])

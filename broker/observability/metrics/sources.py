@@ -42,7 +42,7 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     yield from partitions(broker, traffic)
     yield from directories(broker)
     yield from queries(broker)
-    if broker.remote_transactions is None:
+    if broker.number == MAIN:
         yield from cluster(broker)
         yield from groups(broker)
         yield from transactions(broker)
@@ -242,7 +242,7 @@ def groups(broker: Broker) -> Iterator[Sample]:
 def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
     """Of a log that is open, here or, as far as that is known, at another worker."""
     own = _own_high_watermark(broker, topic, index)
-    return own if own is not None or broker.supervisor is None else broker.supervisor.known_ends.get((topic, index))
+    return own if own is not None else broker.end_offsets.known_ends.get((topic, index))
 
 
 def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
@@ -252,8 +252,6 @@ def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
 
 def learn_ends(broker: Broker) -> Deferred[None]:
     """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
-    if broker.supervisor is None:
-        return Deferred.resolved(None)
     offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
     committed = {
         (topic, index)
@@ -265,7 +263,7 @@ def learn_ends(broker: Broker) -> Deferred[None]:
     found = broker.queries.found if broker.queries is not None else None
     for query in () if found is None else found.queries:
         committed.update(query.progress.positions)
-    return broker.supervisor.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
+    return broker.end_offsets.learn_ends(committed)
 
 
 def transactions(broker: Broker) -> Iterator[Sample]:
@@ -289,7 +287,7 @@ def telemetry(broker: Broker) -> Iterator[Sample]:
 
 def client_series(broker: Broker) -> list[Series]:
     """The numbers that clients have pushed, as far as this process has them."""
-    if broker.remote_transactions is not None or broker.client_metrics.received is None:
+    if broker.number != MAIN or broker.client_metrics.received is None:
         return []
     return broker.client_metrics.received.series()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.coordinators.flush_gate import Forcing
+from broker.coordinators.flush_gate import FlushGate
 from broker.coordinators.runtime import CoordinatorRuntime
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode
@@ -29,18 +29,18 @@ def loop() -> FakeLoop:
 
 
 @pytest.fixture
-def forcing(loop: FakeLoop) -> Forcing:
-    return Forcing(Timers(loop, loop.clock), timeout_ms=100)  # type: ignore[arg-type]
+def gate(loop: FakeLoop) -> FlushGate:
+    return FlushGate(Timers(loop, loop.clock), timeout_ms=100)  # type: ignore[arg-type]
 
 
-def begun(forcing: Forcing, partition: int) -> Deferred[None]:
+def begun(gate: FlushGate, partition: int) -> Deferred[None]:
     flush: Deferred[None] = Deferred()
-    forcing.begun(partition, flush)
+    gate.begun(partition, flush)
     return flush
 
 
-def answer(forcing: Forcing, partitions: Iterable[int | None]) -> Deferred[Struct]:
-    reply = forcing.answer(partitions, ANSWER, lambda code: HEARTBEAT.response(error_code=code))
+def answer(gate: FlushGate, partitions: Iterable[int | None]) -> Deferred[Struct]:
+    reply = gate.answer(partitions, ANSWER, lambda code: HEARTBEAT.response(error_code=code))
     return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)  # type: ignore[arg-type]
 
 
@@ -48,48 +48,48 @@ def code(reply: Deferred[Struct]) -> ErrorCode:
     return ErrorCode(reply.result().error_code)
 
 
-def test_an_answer_waits_for_its_own_partitions(forcing: Forcing) -> None:
-    own, other = begun(forcing, 1), begun(forcing, 2)
-    reply = answer(forcing, [1])
+def test_an_answer_waits_for_its_own_partitions(gate: FlushGate) -> None:
+    own, other = begun(gate, 1), begun(gate, 2)
+    reply = answer(gate, [1])
     other.fail(LogOffline("/data", "disk on fire"))
     assert not reply.done
     own.resolve(None)
     assert reply.result() is ANSWER
 
 
-def test_an_answer_of_several_partitions_waits_for_all(forcing: Forcing) -> None:
-    first, second = begun(forcing, 1), begun(forcing, 2)
-    reply = answer(forcing, [1, None, 2, 1])
+def test_an_answer_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
+    first, second = begun(gate, 1), begun(gate, 2)
+    reply = answer(gate, [1, None, 2, 1])
     first.resolve(None)
     assert not reply.done
     second.fail(LogOffline("/data", "disk on fire"))
     assert code(reply) is ErrorCode.NOT_COORDINATOR
 
 
-def test_what_is_on_the_disk_is_not_waited_for(forcing: Forcing) -> None:
+def test_what_is_on_the_disk_is_not_waited_for(gate: FlushGate) -> None:
     """Nor what somebody else has waited for: it was not this request that wrote it."""
-    begun(forcing, 1)
-    assert not answer(forcing, [1]).done
-    assert not forcing.is_due
-    assert answer(forcing, [1]).done
-    begun(forcing, 1).resolve(None)
-    assert answer(forcing, [1]).done
+    begun(gate, 1)
+    assert not answer(gate, [1]).done
+    assert not gate.is_due
+    assert answer(gate, [1]).done
+    begun(gate, 1).resolve(None)
+    assert answer(gate, [1]).done
 
 
-def test_it_is_due_at_a_partition_until_it_is_on_the_disk(forcing: Forcing) -> None:
+def test_it_is_due_at_a_partition_until_it_is_on_the_disk(gate: FlushGate) -> None:
     """Also where nobody comes to wait for it: what a timer has written has no answer."""
-    flush = begun(forcing, 1)
-    assert [forcing.is_due_at(partition) for partition in (0, 1)] == [False, True]
+    flush = begun(gate, 1)
+    assert [gate.is_due_at(partition) for partition in (0, 1)] == [False, True]
     flush.resolve(None)
-    assert not forcing.is_due_at(1)
-    begun(forcing, 1).fail(LogOffline("/data", "disk on fire"))
-    assert not forcing.is_due_at(1)
+    assert not gate.is_due_at(1)
+    begun(gate, 1).fail(LogOffline("/data", "disk on fire"))
+    assert not gate.is_due_at(1)
 
 
-def test_an_answer_does_not_wait_for_ever(forcing: Forcing, loop: FakeLoop) -> None:
+def test_an_answer_does_not_wait_for_ever(gate: FlushGate, loop: FakeLoop) -> None:
     """What it tells of may be there later: the client is to try again."""
-    flush = begun(forcing, 1)
-    reply = answer(forcing, [1])
+    flush = begun(gate, 1)
+    reply = answer(gate, [1])
     loop.advance(99)
     assert not reply.done
     loop.advance(1)
@@ -97,9 +97,9 @@ def test_an_answer_does_not_wait_for_ever(forcing: Forcing, loop: FakeLoop) -> N
     flush.resolve(None)
 
 
-def test_an_answer_in_time_leaves_no_timer(forcing: Forcing, loop: FakeLoop) -> None:
-    flush = begun(forcing, 1)
-    reply = answer(forcing, [1])
+def test_an_answer_in_time_leaves_no_timer(gate: FlushGate, loop: FakeLoop) -> None:
+    flush = begun(gate, 1)
+    reply = answer(gate, [1])
     flush.resolve(None)
     loop.advance(1_000)
     assert code(reply) is ErrorCode.NONE
@@ -130,7 +130,7 @@ def test_each_coordinator_has_a_key_for_it(tmp_path: Path, topic: str, key: str)
     found.flush_due = True
     runtime._note_flush(found)
     name = next(name for name in map(str, range(100)) if runtime.index_of(name) == 0)
-    reply = runtime.when_forced([name], ANSWER, lambda code: HEARTBEAT.response(error_code=code))
+    reply = runtime.after_commit([name], ANSWER, lambda code: HEARTBEAT.response(error_code=code))
     assert isinstance(reply, Deferred)
     broker.advance(299)
     assert not reply.done

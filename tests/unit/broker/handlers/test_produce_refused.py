@@ -1,9 +1,11 @@
 """Produce: which records and requests are refused, with the errors that Kafka gives."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from broker.coordinators.transaction.verifier import CoordinatorVerifier
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE
 from protocol.records.builder import BatchBuilder
@@ -239,9 +241,10 @@ def test_batches_that_say_that_they_are_shorter_than_a_header(
 
 def test_transactions_that_no_coordinator_knows_are_refused(broker: DataBroker) -> None:
     broker.topic()
-    broker.transactions = SimpleNamespace(
-        join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING, once_forced=lambda *_: None
+    transactions: Any = SimpleNamespace(
+        join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING, once_committed=lambda *_: None
     )
+    broker.verifier = CoordinatorVerifier(broker.config, broker.clock, broker.timers, transactions)
     assert produce(broker, TRANSACTIONAL, transactional_id="x").error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert produce(broker, batch(transactional=True), transactional_id="x").error_code == ErrorCode.NONE
     assert produce(broker, OK, transactional_id="x").error_code == ErrorCode.NONE

@@ -15,7 +15,7 @@ from broker.workers.messages import (
     Verify,
 )
 from broker.workers.metadata_follower import MetadataFollower, RemoteFeatures
-from broker.workers.remote import RemoteController, RemoteTransactionCoordinator
+from broker.workers.remote import RemoteController, RemoteVerifier
 from metadata.create_topics import NewTopic
 from metadata.decision import Refused
 from metadata.delete_topics import TopicReference
@@ -141,7 +141,7 @@ def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
     follower = Follower(two_workers())
     follower.controller.record_placements([(b"id", 1, b"directory")])
     assert not follower.topics.ensure("used").done
-    RemoteTransactionCoordinator(follower.link).ask("x", [], 12)
+    RemoteVerifier(follower.link).verify("x", [], 12)
     assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
 
 

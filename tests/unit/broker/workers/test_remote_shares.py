@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.workers.messages import ReadShare, WriteShare
-from broker.workers.remote_shares import RemoteShareCoordinator
+from broker.workers.remote_shares import RemoteShareStates
 from broker.workers.share_keeping import ShareKeeper
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
@@ -51,7 +51,7 @@ class Coordinator:
             raise self.refusal
         self.taken.append(start_offset)
 
-    def when_forced(self, keys: object, response: Any, failed: Any) -> Any:
+    def after_commit(self, keys: object, response: Any, failed: Any) -> Any:
         return response if self.forced is None else self.forced.then(lambda code: failed(code) if code else response)
 
 
@@ -67,7 +67,7 @@ def test_a_state_is_asked_for_and_given_once() -> None:
     """Until it is there it is being loaded, which fetches wait for; the next one is read anew."""
     link = OwnersLink()
     told: list[ShareKey] = []
-    states = RemoteShareCoordinator(link, timers_of(FakeLoop()), told.append)  # type: ignore[arg-type]
+    states = RemoteShareStates(link, timers_of(FakeLoop()), told.append)  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(Refused) as refused:
             states.read(SHARE, 5)
@@ -90,7 +90,7 @@ def test_a_state_is_asked_for_and_given_once() -> None:
 def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[ShareKey]) -> None:
     """By one group, or by all where the topic is gone."""
     link = OwnersLink()
-    states = RemoteShareCoordinator(link, timers_of(FakeLoop()), lambda _: None)  # type: ignore[arg-type]
+    states = RemoteShareStates(link, timers_of(FakeLoop()), lambda _: None)  # type: ignore[arg-type]
     for share in (SHARE, OTHER):
         with pytest.raises(Refused):
             states.read(share, 0)
@@ -108,7 +108,7 @@ def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[Sha
 def test_what_nobody_takes_up_is_not_kept() -> None:
     """Neither a state nor a refusal: who asked has hung up, and the next one asks anew."""
     link, loop = OwnersLink(), FakeLoop()
-    states = RemoteShareCoordinator(link, timers_of(loop), lambda _: None)  # type: ignore[arg-type]
+    states = RemoteShareStates(link, timers_of(loop), lambda _: None)  # type: ignore[arg-type]
     for share in (SHARE, OTHER):
         with pytest.raises(Refused):
             states.read(share, 0)

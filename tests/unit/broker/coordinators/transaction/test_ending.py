@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators.transaction import ending
 from broker.coordinators.transaction.ending import LONGEST_RETRY_MS, RETRY_MS
-from broker.coordinators.transaction.markers import Marker, append_marker
+from broker.coordinators.transaction.markers import Marker, PartitionMarkers
 from broker.replicas.partition import OfflineLog
+from broker.workers.markers import WorkerMarkers
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.shard import TransactionShard
 from metadata.create_topics import NewTopic
@@ -41,11 +41,13 @@ def tries(monkeypatch: pytest.MonkeyPatch, broker: TxnBroker) -> list[int]:
     """When a marker was to be written."""
     times: list[int] = []
 
-    def note(some_broker: Any, marker: Marker, topic: str, index: int) -> Any:
-        times.append(broker.clock.monotonic_ms())
-        return append_marker(some_broker, marker, topic, index)
+    write = PartitionMarkers.write
 
-    monkeypatch.setattr(ending, "append_marker", note)
+    def note(markers: PartitionMarkers, marker: Marker, topic: str, index: int) -> Any:
+        times.append(broker.clock.monotonic_ms())
+        return write(markers, marker, topic, index)
+
+    monkeypatch.setattr(PartitionMarkers, "write", note)
     return times
 
 
@@ -157,7 +159,7 @@ def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(ending, "append_marker", fail)
+        patched.setattr(PartitionMarkers, "write", fail)
         broker.client.end("x", ("P0", 0), True, 5)
         broker.advance(RETRY_MS)
     assert "Writing a marker of x into t-0 failed" in caplog.text
@@ -170,11 +172,12 @@ def test_marker_comes_soon_after_its_worker_is_back(tmp_path: Path):
     broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
     away = True
 
-    class WorkerSupervisor:
+    class Supervisor:
         def mark(self, *_: Any) -> Deferred[ErrorCode]:
             return Deferred.resolved(ErrorCode.NOT_LEADER_OR_FOLLOWER if away else ErrorCode.NONE)
 
-    broker.supervisor = WorkerSupervisor()  # type: ignore[attr-defined]
+    supervisor: Any = Supervisor()
+    broker.transactions._markers = WorkerMarkers(broker.markers, broker.partitions, supervisor)
     try:
         broker.controller.create_topics([NewTopic("t", 2, 1)])
         broker.settle()

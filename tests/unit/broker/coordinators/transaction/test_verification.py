@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.coordinators.transaction.ending import RETRY_MS
-from broker.coordinators.transaction.verification import FirstBatch
+from broker.coordinators.transaction.verifier import FirstBatch, TransactionVerifier
 from broker.replicas.partition import OfflineLog
-from broker.workers.messages import Verify
-from broker.workers.verifying import verified
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
@@ -27,13 +25,14 @@ T0, T1 = ("t", 0), ("t", 1)
 
 
 class Elsewhere:
-    """The coordinator as a worker has it, to whom the owner is another process: here it is the same."""
+    """The verifier of a worker, whose answers always come later; here the coordinator is in the same process."""
 
-    def __init__(self, broker: TxnBroker) -> None:
-        self._broker = broker
+    def __init__(self, verifier: TransactionVerifier) -> None:
+        self._verifier = verifier
 
-    def ask(self, transactional_id: str, batches: list[FirstBatch], api_version: int) -> Deferred[Any]:
-        return verified(self._broker, Verify(transactional_id, tuple(batches), api_version))  # type: ignore[arg-type]
+    def verify(self, transactional_id: str, batches: Sequence[FirstBatch], api_version: int) -> Deferred[Any]:
+        codes = self._verifier.verify(transactional_id, tuple(batches), api_version)
+        return codes if isinstance(codes, Deferred) else Deferred.resolved(codes)
 
 
 @pytest.fixture(params=["here", "elsewhere"])
@@ -42,7 +41,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TxnBroker
     made.create("t", 2)
     assert made.client.init("x") == "NONE P0 0"
     if request.param == "elsewhere":
-        made.remote_transactions = Elsewhere(made)
+        made.verifier = Elsewhere(made.verifier)
     yield made
     made.close()
 
