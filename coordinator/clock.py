@@ -1,4 +1,4 @@
-"""The two readings of time that coordinators work with; they arrive as arguments, nothing here asks a clock."""
+"""The two clock readings that coordinators use. They arrive as arguments: no code here reads a clock."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Now(NamedTuple):
-    """One moment: `wall_ms` (since 1970) goes into records, `tick_ms` (monotonic) into deadlines.
+    """A moment in two clocks: `wall_ms` (ms since 1970) goes into records, `tick_ms` (monotonic) into deadlines.
 
-    Sessions must not end early because someone set the wall clock.
+    Two clocks, so that a change of the wall clock ends no session early.
     """
 
     wall_ms: int

@@ -1,6 +1,7 @@
-"""What a decision of a coordinator wants done: records to write, parked requests to answer, things to log.
+"""The effects of a coordinator's decision: records to write, parked requests to answer, lines to log.
 
-Decisions only collect them; `carry_out` is called by whoever runs the coordinator. See README, rules 1 and 2.
+A decision only collects its effects. The program that runs the coordinator applies them with `carry_out`. See
+README.md, rules 1 and 2.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ R = TypeVar("R")
 
 
 class Waiter(Protocol):
-    """A parked request. `api_version` is that of its answer; `answer` is called at most once."""
+    """A parked request. `api_version` is the version of its response; `answer` is called at most once."""
 
     @property
     def api_version(self) -> int: ...
@@ -28,17 +29,17 @@ class Waiter(Protocol):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to a parked request."""
+    """A response to a parked request."""
 
     waiter: Waiter
     response: Struct
 
 
 class Write(NamedTuple, Generic[R]):
-    """Records that go into the log together or not at all.
+    """Records that are appended to the log together or not at all.
 
-    `on_written` is called after they were replayed, `on_failed` when they could not be written; both may add to the
-    effects, also another write. With a `producer` they are part of its transaction.
+    `on_written` is called after the records were replayed, `on_failed` when they could not be written. Both may add to
+    the effects, including another write. With a `producer` the records are part of its transaction.
     """
 
     records: Sequence[R]
@@ -48,18 +49,18 @@ class Write(NamedTuple, Generic[R]):
 
 
 class Effects(msgspec.Struct, Generic[R]):
-    """Collects what one request or one deadline leads to."""
+    """The effects of one request or of one deadline."""
 
     replies: list[Reply] = field(default_factory=list)
     writes: list[Write[R]] = field(default_factory=list)
     notes: list[tuple[object, ...]] = field(default_factory=list)
 
     def note(self, text: str, *values: object) -> None:
-        """Tell operators; `text` has a %s for each value. For rare events only."""
+        """Log a line for operators; `text` has a %s for each value. For rare events only."""
         self.notes.append((text, *values))
 
     def reply(self, waiter: Waiter | None, response: Struct) -> None:
-        """Answer a parked request; None, nobody waits any more, is fine."""
+        """Answer a parked request. With None, because no request is parked, do nothing."""
         if waiter is not None:
             self.replies.append(Reply(waiter, response))
 
@@ -74,12 +75,12 @@ class Effects(msgspec.Struct, Generic[R]):
 
 
 def carry_out(effects: Effects[R], write: Callable[[Sequence[R], Producer | None], ErrorCode]) -> ErrorCode:
-    """Do the writes in order, with those that follow from them, then deliver the answers.
+    """Make the writes in order, including those that follow from them, and then send the responses.
 
-    `write` appends records to the log, all or nothing, and replays them; it returns why it could not. (Of tombstones
-    too many for one batch the first ones may be there then.) It is told the producer of whose transaction they are
-    part, None if of none. Returns the first such code: a caller whose request has no parked answer gives it to the
-    client in place of the decision's.
+    `write` appends records to the log, all or none, and replays them. It returns NONE or why it failed. (If tombstones
+    do not fit into one batch, the first ones may have been written.) Its second argument is the producer in whose
+    transaction the records are, or None. Returns the first error. A caller without a parked request returns that error
+    to the client instead of the decision's result.
     """
     failure = ErrorCode.NONE
     while effects.writes:

@@ -1,4 +1,4 @@
-"""Reading a shard's state out of the batches of its partition, of any message format."""
+"""Load a shard's state from the batches of its partition, of any message format."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from protocol.records.errors import CorruptBatch, RecordsError, WrongChecksum
 from protocol.records.record import KeyAndValue, Record, iter_records, keys_and_values
 
 _MAGIC_V2 = 2
-#: No batch of a segment lies further behind another.
+#: The greatest distance between the offsets of two batches in a segment.
 _FURTHEST = 2**31
 
-#: Skimmed records of so many keys are replayed without a pause.
+#: The number of keys whose skimmed records are replayed without a pause.
 _MOST_SKIMMED = 512
 
-#: Told of a batch that was left out: its offset, its position, and why.
+#: Called for each batch that is skipped, with its offset, its position, and the reason.
 OnDamage = Callable[[int, int, RecordsError], None]
 
 
 def replay_batches(
     shard: Shard[Any], data: bytes, from_offset: int, on_damage: OnDamage = lambda *_: None
 ) -> Iterator[tuple[int, int]]:
-    """Replay the whole batches in `data`, from an offset on; behind each, or a run of small ones, gives the offset that
-    follows, and where they end.
+    """Replay the whole batches in `data` from an offset on. After each batch, or run of small ones, yield the next
+    offset and the end position.
 
-    So a caller can pause between batches; what was skimmed of them may be replayed with later ones. Records that no
-    known Kafka wrote are counted in `shard.unknown_records` and left alone: the log keeps them. A batch with a wrong
-    checksum, with offsets that do not go on, or with records that cannot be read, is left out as a whole and told.
-    Raises what protocol.records raises for bytes that are no batches.
+    A caller can pause between two batches. Records that were skimmed may be replayed with later batches. Records of
+    unknown types are counted in `shard.unknown_records` and ignored; the log keeps them. A batch with a wrong checksum,
+    with offsets that go backwards, or with unreadable records is skipped as a whole and reported to `on_damage`. Raises
+    the errors of protocol.records for bytes that are no batches.
     """
     view = memoryview(data)
     position = 0
@@ -60,7 +60,7 @@ def replay_batches(
             return
         offset, size_bytes, magic = entry
         start, position = position, position + size_bytes
-        next_offset = offset + 1  # of a wrapper it is the last one's
+        next_offset = offset + 1  # the offset of a wrapper message is that of its last message
         replay, producer_id = replay_records, NO_PRODUCER_ID
         try:
             if magic == _MAGIC_V2:
@@ -72,15 +72,15 @@ def replay_batches(
                 if attributes & TRANSACTIONAL_BIT:
                     producer_id = header.producer_id
                 next_offset = header.next_offset
-            else:  # from before transactions
+            else:  # a message format without transactions
                 records = [(record.offset, record.key, record.value) for record in iter_records(view[start:position])]
             if next_offset <= from_offset:
-                raise CorruptBatch("its offsets lie before those that come before it")
+                raise CorruptBatch("its offsets are lower than those of the batch before it")
         except RecordsError as error:
             on_damage(offset, start, error)
             yield _offset_behind(view, position, view[start:position], offset, magic), position
             continue
-        if records and records[0][0] < from_offset:  # the batch begins before what is wanted
+        if records and records[0][0] < from_offset:  # the batch begins before `from_offset`
             records = [record for record in records if record[0] >= from_offset]
         replay(shard, records, producer_id)
         yield next_offset, position
@@ -95,10 +95,11 @@ def _checked_header(view: memoryview, start: int, end: int) -> BatchHeader:
 
 
 def _offset_behind(view: memoryview, position: int, batch: memoryview, offset: int, magic: int) -> int:
-    """Where a damaged batch ends: the next one, at `position`, is believed rather than itself. At the end of what was
-    read the smaller of what its header says twice: then it is met again, rather than what is behind it missed.
+    """Return the next offset after a damaged batch, as the batch at `position` gives it.
 
-    CorruptBatch: what lies at `position` does not go on from it, so its length may be what is damaged.
+    At the end of `data` there is no next batch. Then the smaller of the two offsets in the damaged batch's header is
+    returned: reading the batch twice is better than skipping the one after it. Raises CorruptBatch if the batch at
+    `position` does not continue from this one, because then the length of this one may be what is damaged.
     """
     following = entry_at(view, position)
     if following is not None:
@@ -112,7 +113,7 @@ def _offset_behind(view: memoryview, position: int, batch: memoryview, offset: i
 
 
 def replay_records(shard: Shard[Any], records: list[KeyAndValue], producer_id: int) -> None:
-    """Apply records; those that no known Kafka wrote are counted."""
+    """Apply records; count those of unknown types."""
     parse, replay = shard.parse, shard.replay
     for offset, key, value in records:
         try:
@@ -122,7 +123,7 @@ def replay_records(shard: Shard[Any], records: list[KeyAndValue], producer_id: i
 
 
 def replay_markers(shard: Shard[Any], records: list[KeyAndValue], producer_id: int) -> None:
-    """Apply the ends of transactions; other control records say nothing to coordinators."""
+    """Apply the markers that end transactions. Coordinators ignore other control records."""
     for offset, key, value in records:
         kind = control_type(Record(offset, NO_TIMESTAMP, key, value))
         if kind in (ControlType.COMMIT, ControlType.ABORT):

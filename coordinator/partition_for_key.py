@@ -1,4 +1,4 @@
-"""Which partition of a coordinator's topic a key belongs to, by Java's hash of it: the same in every Kafka broker."""
+"""Which partition of a coordinator's topic a key belongs to, by Java's hash of the key, as in all Kafka brokers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ _LOWEST_INT32 = -(2**31)
 
 @lru_cache(maxsize=8192)
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition of a group id, transactional id or share key. The lowest hash has no opposite: it is 0."""
+    """Return the partition of a group id, transactional id or share key.
+
+    The lowest hash has no positive counterpart and counts as 0, as in Java.
+    """
     value = java_hash(key)
     return 0 if value == _LOWEST_INT32 else abs(value) % partition_count

@@ -1,6 +1,6 @@
-"""What all coordinators have in common: shards, which one partition of an internal topic stands for, and their records.
+"""The interface of all coordinators' shards and records. A shard is the state of one partition of an internal topic.
 
-A shard's state is what its records replay to; see README, rules 1 and 2.
+Replaying the partition's records gives the shard's state; see README.md, rules 1 and 2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ R = TypeVar("R", bound="LogRecord")
 
 
 class LogRecord(Protocol):
-    """A record as a value that knows its bytes; `value` None deletes what the key names."""
+    """A record as a value that can encode itself; `value` None deletes the key."""
 
     @property
     def key(self) -> bytes: ...
@@ -26,7 +26,7 @@ class LogRecord(Protocol):
 
 
 class UnknownRecord(Exception):
-    """A record type or value version from a newer Kafka, or bytes that are none of its records."""
+    """A record type or a value version of a newer Kafka, or bytes that are not a record of Kafka."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,43 +34,45 @@ class UnknownRecord(Exception):
 
 
 class Producer(NamedTuple):
-    """Who writes records that are part of a transaction."""
+    """The producer of records that are part of a transaction."""
 
     producer_id: int
     producer_epoch: int
 
 
 def pack_none(records: object) -> None:
-    """`Shard.pack` where there is no shorter way."""
+    """Return None, as `Shard.pack` for records without a shorter encoding."""
 
 
 class Skim(Protocol):
-    """Takes in batches of a piece of a log without opening records that later ones make void: for `load.py`.
+    """Reads batches of a piece of a log and skips the records that later ones replace; used by `load.py`.
 
-    `len`: of how many keys it has records that were not given out.
+    `len` is the number of keys whose records were read but not returned by `records` yet.
     """
 
     def take(self, position: int, from_offset: int) -> tuple[int, int] | None:
-        """Take in batches from `position` on, some at a time. Gives the offset that follows, and where they end; None
-        where there is a batch to be opened, a damaged one, one that begins before `from_offset`, or none.
+        """Read some batches from `position` on. Return the next offset and the end position.
+
+        Returns None if the next batch has to be decoded as a whole, is damaged, begins before `from_offset`, or does
+        not exist.
         """
         ...
 
     def records(self) -> list[KeyAndValue]:
-        """Give out what counts of what was taken in, to be replayed."""
+        """Return the records that count, to be replayed, and forget them."""
         ...
 
     def __len__(self) -> int: ...
 
 
 class NoSkim:
-    """Takes in nothing: each record counts."""
+    """A Skim that reads nothing, because each record counts."""
 
     def take(self, position: int, from_offset: int) -> None:
-        """None: any batch is to be opened."""
+        """Return None: each batch has to be decoded."""
 
     def records(self) -> list[KeyAndValue]:
-        """None."""
+        """Return no records."""
         return []
 
     def __len__(self) -> int:
@@ -78,37 +80,38 @@ class NoSkim:
 
 
 def no_skim(data: bytes) -> NoSkim:
-    """`Shard.skim` where each record counts."""
+    """Return a Skim that reads nothing, as `Shard.skim` where each record counts."""
     return NoSkim()
 
 
 class Shard(Protocol[R]):
-    """The state of one partition of a coordinator's topic. `len` counts what it is full of: groups, ids."""
+    """The state of one partition of a coordinator's topic. `len` is the number of its groups or ids."""
 
     partition: int
-    #: Records that loading left alone, by what is strange about them.
+    #: Records that loading ignored, by the reason.
     unknown_records: Counter[str]
 
     def parse(self, key: bytes | None, value: bytes | None) -> R:
-        """The record of these bytes. Raises UnknownRecord; the log keeps such records, the shard goes on without."""
+        """Parse a record. Raises UnknownRecord; the log keeps such a record, and the shard ignores it."""
         ...
 
     def skim(self, data: bytes) -> Skim:
-        """What may take in batches of `data`, which is read from the log."""
+        """Return an object that may read batches of `data`, a piece of the log."""
         ...
 
     def pack(self, records: Sequence[R]) -> bytes | None:
-        """Records that are written together as the bytes of a batch, with offset deltas from 0 on and all of the
-        batch's time, where that takes less than one after the other; None where it does not.
+        """Return the bytes of records that are written as one batch, or None if they have to be encoded one by one.
+
+        Offset deltas begin at 0, and all records have the batch's timestamp.
         """
         ...
 
     def replay_all(self, records: Sequence[R], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply records that stand one behind the other in the log, from `offset` on."""
+        """Apply records with consecutive offsets, from `offset` on."""
         ...
 
     def replay(self, record: R, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record of the log; `producer_id` marks one that is part of a transaction."""
+        """Apply a record of the log; `producer_id` marks a record that is part of a transaction."""
         ...
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:

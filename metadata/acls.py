@@ -1,4 +1,4 @@
-"""Deciding about access control entries (KIP-140): which are made, which go, which there are."""
+"""Decisions about access control entries (KIP-140): create, delete and describe them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from security.acl import CLUSTER_NAME, Acl, AclFilter, Operation, PatternType, P
 
 
 class Created(msgspec.Struct, frozen=True):
-    """What became of an entry."""
+    """The result for an entry."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str = ""
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What a filter has taken away."""
+    """The entries that a filter deleted."""
 
     acls: tuple[Acl, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
@@ -31,7 +31,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 def entries(image: MetadataImage) -> Iterator[tuple[bytes, Acl]]:
-    """All entries, by id."""
+    """Yield all entries, by id."""
     return ((acl_id, _entry(stored)) for acl_id, stored in image.acls.items())
 
 
@@ -48,7 +48,7 @@ def _entry(stored: Struct) -> Acl:
 
 
 def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], bytes]) -> Decision[Created]:
-    """Decide for each; one that is there already is granted, and needs no record."""
+    """Create each entry. For an existing entry the result is NONE, without a record."""
     decision: Decision[Created] = Decision()
     there = {acl for _, acl in entries(image)}
     for acl in acls:
@@ -67,7 +67,7 @@ def create_acls(image: MetadataImage, acls: Sequence[Acl], new_id: Callable[[], 
 
 
 def _problem(acl: Acl) -> str | None:
-    """What is wrong with a new entry, in Kafka's words."""
+    """Return why a new entry is invalid, in Kafka's words, or None."""
     if acl.resource_type == ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:
@@ -98,7 +98,7 @@ def _name(kind: type[ResourceType] | type[PatternType] | type[Operation] | type[
 
 
 def delete_acls(image: MetadataImage, filters: Sequence[AclFilter]) -> Decision[Deleted]:
-    """Take away what each filter fits; what several fit is in the answer to each of them."""
+    """Delete the entries that each filter matches. An entry that several filters match is in the result of each."""
     decision: Decision[Deleted] = Decision()
     going: dict[bytes, None] = {}
     for wanted in filters:
@@ -116,7 +116,7 @@ def delete_acls(image: MetadataImage, filters: Sequence[AclFilter]) -> Decision[
 
 
 def check_filter(wanted: AclFilter) -> None:
-    """Raises Refused for one with a number that stands for nothing."""
+    """Raise Refused for a filter with an unknown number."""
     if wanted.resource_type not in _RESOURCE_TYPES or wanted.pattern_type not in _PATTERN_TYPES:
         raise Refused(ErrorCode.INVALID_REQUEST, "Unknown patternFilter.")
     if wanted.operation not in _OPERATIONS or wanted.permission not in _PERMISSIONS:
@@ -124,6 +124,6 @@ def check_filter(wanted: AclFilter) -> None:
 
 
 def describe_acls(image: MetadataImage, wanted: AclFilter) -> list[Acl]:
-    """The entries that the filter fits, those of one resource together. Raises Refused."""
+    """Return the entries that the filter matches, grouped by resource. Raises Refused."""
     check_filter(wanted)
     return sorted(acl for _, acl in entries(image) if wanted.matches(acl))

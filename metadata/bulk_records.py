@@ -1,11 +1,10 @@
-"""Records of many partitions that differ in little, as they come by the thousand: what a snapshot has of each, and what
-a start and a clean stop change of each.
+"""Records of many partitions that differ little. A snapshot, a start and a clean stop have thousands of them.
 
-    PartitionChanges     one change of many partitions: a PartitionChangeRecord for each, decided, encoded and replayed
+    PartitionChanges     one change of many partitions: their PartitionChangeRecords are decided, encoded and replayed
                          together
-    PartitionReader      PartitionRecords out of bytes; those like the last one cost a comparison
+    PartitionReader      decodes PartitionRecords; one that is like the last one costs a comparison
 
-Both give what the records' schemas do, byte for byte and value for value (`tests/unit/metadata/test_bulk_records.py`).
+Both give the same bytes and values as the records' schemas (`tests/unit/metadata/test_bulk_records.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from metadata.partition_registration import PartitionRegistration, registration_
 from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord
 from protocol.primitives import ZERO_UUID
 
-#: Frame version, record type and version, each a varint of one byte; then partition and topic id, in both records.
+#: Frame version, record type and record version, each a varint of one byte. Partition and topic id follow in both
+#: records.
 _HEAD = 3
 _BEHIND_PARTITION = _HEAD + 4
 _BEHIND_TOPIC = _BEHIND_PARTITION + 16
@@ -34,9 +34,9 @@ _NEW_TUPLE = tuple.__new__
 
 
 class PartitionChanges(msgspec.Struct, frozen=True):
-    """The same change of partitions, in the order of their records.
+    """The same change of several partitions, in the order of their records.
 
-    `fields` are those of PartitionChangeRecord that say something; `partitions` are (topic id, partition).
+    `fields` are the fields of PartitionChangeRecord that are set; `partitions` are pairs (topic id, partition).
     """
 
     version: int
@@ -44,12 +44,12 @@ class PartitionChanges(msgspec.Struct, frozen=True):
     partitions: list[tuple[bytes, int]]
 
     def record(self, topic_id: bytes, partition: int) -> MetadataRecord:
-        """The record of one of them."""
+        """Return the record of one partition."""
         value = PartitionChangeRecord.new(topic_id=topic_id, partition_id=partition, **self.fields)
         return MetadataRecord(PartitionChangeRecord, self.version, value)
 
     def encode(self) -> Iterator[bytes]:
-        """The bytes of each record."""
+        """Yield the bytes of each record."""
         one = encode_record(self.record(ZERO_UUID, 0))
         head, rest = one[:_HEAD], one[_BEHIND_TOPIC:]
         number = _PARTITION.pack
@@ -57,12 +57,12 @@ class PartitionChanges(msgspec.Struct, frozen=True):
             yield b"%b%b%b%b" % (head, number(partition), topic_id, rest)
 
 
-#: What is written into the log as one batch.
+#: A part of what is written into the log as one batch.
 Changes: TypeAlias = MetadataRecord | PartitionChanges
 
 
 def encode_records(records: Iterable[AnyRecord | PartitionChanges]) -> Iterator[bytes]:
-    """The bytes of each record. Raises EncodeError."""
+    """Yield the bytes of each record. Raises EncodeError."""
     for record in records:
         if isinstance(record, PartitionChanges):
             yield from record.encode()
@@ -71,7 +71,7 @@ def encode_records(records: Iterable[AnyRecord | PartitionChanges]) -> Iterator[
 
 
 class ChangesBuilder:
-    """Collects changes of partitions; those that follow each other and are the same go together."""
+    """Collects changes of partitions, and joins consecutive ones that are the same."""
 
     def __init__(self, metadata_version: int) -> None:
         assert PartitionChangeRecord.key is not None
@@ -88,16 +88,18 @@ class ChangesBuilder:
 
 
 class PartitionReader:
-    """Reads PartitionRecords, each beside those before it: most have the same replicas and directories as others."""
+    """Decodes PartitionRecords by comparison with earlier ones: most have the same replicas and directories as
+    others.
+    """
 
     def __init__(self) -> None:
-        #: By a record's size, where its epochs stand: behind four arrays of brokers, and the leader.
+        #: Record size -> the position of the epochs, which follow four arrays of brokers and the leader.
         self._epochs_at: dict[int, int] = {}
-        #: By what a record has besides partition, topic and epochs.
+        #: The bytes of a record without partition, topic and epochs -> the decoded registration.
         self._known: dict[tuple[bytes, bytes, bytes], PartitionRegistration] = {}
 
     def read(self, data: bytes) -> tuple[bytes, int, PartitionRegistration] | None:
-        """Topic id, partition and what is said of it; None for what is no such record. Raises ProtocolError."""
+        """Return topic id, partition and registration; None if it is another record. Raises ProtocolError."""
         at = self._epochs_at.get(len(data))
         if at is not None:
             like = self._known.get((data[:_HEAD], data[_BEHIND_TOPIC:at], data[at + _EPOCHS.size :]))
@@ -115,8 +117,8 @@ class PartitionReader:
         value = record.value
         registration = registration_of(value)
         brokers = (value.replicas, value.isr, value.removing_replicas, value.adding_replicas)
-        # With more of them a length takes more than a byte; nobody has so many, nor so many kinds of partitions. What
-        # is not encoded as we would may have its fields in other places.
+        # With more brokers a length needs more than one byte. Clusters have neither so many brokers nor so many kinds
+        # of partitions. A record that is encoded differently may have its fields at other positions.
         if max(map(len, brokers)) < _MANY and len(self._known) < _MANY and encode_record(record) == data:
             at = _BEHIND_TOPIC + sum(1 + 4 * len(each) for each in brokers) + 4
             self._epochs_at[len(data)] = at

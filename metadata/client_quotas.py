@@ -1,7 +1,7 @@
-"""Deciding about quotas of users, clients and addresses (KIP-546): which are set, which go, which there are.
+"""Decisions about quotas of users, clients and addresses (KIP-546): set, remove and describe them.
 
-An entity is what a quota is for: a user, a client id, both together, or an address; None in the place of a name is the
-default of its kind.
+An entity has a quota: a user, a client id, both together, or an address. None instead of a name is the default of its
+type.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ REQUEST_PERCENTAGE = "request_percentage"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
-"""How a filter matches: that name, the default, any of its kind."""
+"""How a filter component matches: a name, the default, or any entity of its type."""
 
 _LONG_MAX = float(2**63 - 1)
 _INT_MAX = float(2**31 - 1)
 _FRACTION = 1e-6
-#: The largest whole number that a quota may be; None for those with a fraction.
+#: The largest allowed integer of a quota; None for quotas with a fraction.
 _OF_CLIENTS: Mapping[str, float | None] = {
     PRODUCER_BYTE_RATE: _LONG_MAX,
     CONSUMER_BYTE_RATE: _LONG_MAX,
@@ -42,14 +42,14 @@ _OF_ADDRESSES: Mapping[str, float | None] = {CONNECTION_CREATION_RATE: _INT_MAX}
 
 
 class Alteration(msgspec.Struct, frozen=True):
-    """What is wanted for an entity: quotas by key, None to take one away. A key may stand twice, which is refused."""
+    """The change of an entity: quotas by key, None to remove one. A duplicate key is rejected."""
 
     entity: tuple[tuple[str, str | None], ...]
     changes: tuple[tuple[str, float | None], ...]
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """What became of it."""
+    """The result for an entity."""
 
     entity: tuple[tuple[str, str | None], ...]
     error_code: ErrorCode = ErrorCode.NONE
@@ -57,7 +57,7 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class Component(msgspec.Struct, frozen=True):
-    """One kind of a filter; `match_type` is EXACT, DEFAULT or SPECIFIED, or not."""
+    """A component of a filter. `match_type` is EXACT, DEFAULT, SPECIFIED, or an invalid number."""
 
     entity_type: str
     match_type: int
@@ -67,7 +67,7 @@ class Component(msgspec.Struct, frozen=True):
 def alter_quotas(
     image: MetadataImage, alterations: Sequence[Alteration], is_address: Callable[[str], bool]
 ) -> Decision[Altered]:
-    """Decide for each entity, which is answered once; `is_address(name)`: an address, or a host that has one."""
+    """Decide for each entity. `is_address(name)`: whether the name is an address or a host with one."""
     decision: Decision[Altered] = Decision()
     results: dict[QuotaEntity, Altered] = {}
     for each in alterations:
@@ -91,7 +91,7 @@ def _records(
 ) -> list[MetadataRecord]:
     wanted = dict(changes)
     if len(wanted) != len(changes):
-        raise _invalid(f"Ignoring duplicate entity {_text(entity)}")  # as Kafka says of a key that stands twice
+        raise _invalid(f"Ignoring duplicate entity {_text(entity)}")  # Kafka has the same message for a duplicate key
     allowed = _quotas_of(entity, is_address)
     current = image.client_quotas.get(entity, {})
     records = []
@@ -108,7 +108,7 @@ def _records(
 
 
 def _quotas_of(entity: QuotaEntity, is_address: Callable[[str], bool]) -> Mapping[str, float | None]:
-    """The quotas that an entity may have. Raises Refused for one that cannot be."""
+    """Return the quotas that an entity may have. Raises Refused for an invalid entity."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     names = dict(entity)
@@ -137,7 +137,7 @@ def _check(allowed: Mapping[str, float | None], key: str, value: float) -> None:
     largest = allowed[key]
     if largest is not None and value > largest:
         raise _invalid(f"Proposed value for {key} is too large for {'a LONG' if largest == _LONG_MAX else 'an INT'}.")
-    if not isfinite(value):  # no wait follows from it
+    if not isfinite(value):  # no throttle time follows from it
         raise _invalid(f"Quota {key} must be a finite number")
     if largest is not None and value % 1.0 > _FRACTION:
         raise _invalid(f"{key} cannot be a fractional value.")
@@ -146,7 +146,10 @@ def _check(allowed: Mapping[str, float | None], key: str, value: float) -> None:
 def describe_quotas(
     image: MetadataImage, components: Sequence[Component], *, strict: bool
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """The entities that a filter fits, with their quotas; `strict`: which have no other kinds. Raises Refused."""
+    """Return the entities that a filter matches, with their quotas. Raises Refused.
+
+    `strict`: only entities without other types match.
+    """
     exact: dict[str, str | None] = {}
     specified: set[str] = set()
     for each in components:
@@ -164,7 +167,7 @@ def describe_quotas(
             " filter component."
         )
     found = {}
-    for entity in quota_order.told_order(image.client_quotas):
+    for entity in quota_order.listed_order(image.client_quotas):
         names = dict(entity)
         fits = all(kind in names and names[kind] == name for kind, name in exact.items()) and specified <= names.keys()
         if fits and (not strict or len(names) == len(kinds)):

@@ -15,9 +15,9 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 def alter_config(
     image: MetadataImage, resource_type: int, name: str, changes: Mapping[str, str | None]
 ) -> list[MetadataRecord]:
-    """The records that set `changes` for a resource (None takes a setting away); what is so already needs no record.
+    """Return the records that set `changes` for a resource (None removes a setting). Unchanged settings need no record.
 
-    A change of min.insync.replicas makes what is known of eligible leaders worthless, so it clears that too (KIP-966).
+    A change of min.insync.replicas makes eligible leader replicas invalid, and so clears them (KIP-966).
     """
     current = image.config(resource_type, name)
     changed = {key: value for key, value in changes.items() if current.get(key) != value}

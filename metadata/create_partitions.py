@@ -1,4 +1,4 @@
-"""Deciding about more partitions for topics that are there (KIP-195). There is no going back to fewer."""
+"""Decisions about more partitions for existing topics (KIP-195). The number of partitions cannot be reduced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode
 
 
 class MorePartitions(msgspec.Struct, frozen=True):
-    """The number of partitions that a topic is to have, and the brokers of each new one where the client chose them."""
+    """The new number of partitions of a topic, and the brokers of each new one, if the client assigns them."""
 
     name: str
     count: int
@@ -23,7 +23,7 @@ class MorePartitions(msgspec.Struct, frozen=True):
 
 
 class MorePartitionsResult(msgspec.Struct, frozen=True):
-    """What became of it."""
+    """The result for a topic."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -33,7 +33,7 @@ class MorePartitionsResult(msgspec.Struct, frozen=True):
 def create_partitions(
     image: MetadataImage, topics: Sequence[MorePartitions], admit: Admit = unlimited
 ) -> Decision[MorePartitionsResult]:
-    """Decide for each topic by itself. Names given twice are refused once, at the beginning, as Kafka does."""
+    """Decide for each topic. As in Kafka, a name that is given twice is rejected once, at the beginning."""
     times = Counter(topic.name for topic in topics)
     decision: Decision[MorePartitionsResult] = Decision(
         results=[

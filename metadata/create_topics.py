@@ -1,8 +1,7 @@
-"""Deciding which of the topics that a client wants are made, and how (KIP-4; configurations in the answer: KIP-525).
+"""Decisions about new topics (KIP-4; configurations in the response: KIP-525).
 
-Error codes, and the order in which they are looked for, are those of Apache Kafka's controller: name, existing
-topic, null values, configurations, then numbers or assignments. Refused for the whole request: more than 10,000
-partitions.
+Error codes, and the order of the checks, are those of Apache Kafka's controller: name, existing topic, null values,
+configurations, then counts or assignments. A request for more than 10,000 partitions is rejected as a whole.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from protocol.messages.cluster_metadata import TopicRecord
 USE_DEFAULT = -1
 
 ConfigCheck = Callable[[Mapping[str, str]], str | None]
-"""Says what is wrong with a topic's configuration, None if nothing is."""
+"""Returns why a topic's configuration is invalid, or None."""
 
 
 class NewTopic(msgspec.Struct, frozen=True):
-    """A topic as asked for. Numbers of -1: the default, or what the manual assignments say."""
+    """A requested topic. -1: use the default, or derive the number from the manual assignments."""
 
     name: str
     num_partitions: int = USE_DEFAULT
@@ -39,14 +38,14 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 class TopicDefaults(msgspec.Struct, frozen=True):
-    """What a topic gets that does not say: num.partitions and default.replication.factor."""
+    """The defaults of a new topic: num.partitions and default.replication.factor."""
 
     num_partitions: int
     replication_factor: int
 
 
 class NewTopicResult(msgspec.Struct, frozen=True):
-    """A topic that was made, or why not. With an error all but the name and the message are meaningless."""
+    """A new topic, or why it was not created. With an error only the name and the message are valid."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -66,7 +65,7 @@ def create_topics(
     new_topic_id: Callable[[], bytes],
     admit: Admit = unlimited,
 ) -> Decision[NewTopicResult]:
-    """Decide for each topic by itself. Names given twice are refused once, at the end, as Kafka does."""
+    """Decide for each topic. As in Kafka, a name that is given twice is rejected once, at the end."""
     if _total_partitions(topics, defaults) > MAX_PARTITIONS_PER_REQUEST:
         refusal = Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
         return Decision(results=[_refused(topic.name, refusal) for topic in topics])

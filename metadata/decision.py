@@ -1,4 +1,4 @@
-"""What a decision is: records to append, and an answer per thing asked. It changes nothing: replaying them does."""
+"""A decision: records to append, and a result for each item of the request. Replaying the records changes the image."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from protocol.errors import ErrorCode
 T = TypeVar("T")
 
 Admit: TypeAlias = Callable[[int], None]
-"""Asked before so many partitions are made or removed; raises Refused where they are too many."""
+"""Called before partitions are created or deleted, with their number. Raises Refused if there are too many."""
 
-MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit: one request is one batch, and one batch has to stay readable
+# Kafka's limit: one request is one batch, and a batch must not become too large to read
+MAX_PARTITIONS_PER_REQUEST = 10_000
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
 
 
 class Refused(Exception):
-    """Why one topic or partition of a request cannot have what was asked for; `message` is what people get to read."""
+    """Why an item of a request is rejected. Clients show `message` to people."""
 
     def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
         super().__init__(error_code, message)
@@ -30,11 +31,11 @@ class Refused(Exception):
 
 
 class Decision(msgspec.Struct, Generic[T]):
-    """The records of all that was granted, one batch, and the results in the order of the request."""
+    """The records of all accepted items, as one batch, and the results in the order of the request."""
 
     records: list[MetadataRecord] = field(default_factory=list)
     results: list[T] = field(default_factory=list)
 
 
 def unlimited(partitions: int) -> None:
-    """An Admit that refuses nothing."""
+    """Accept any number of partitions."""

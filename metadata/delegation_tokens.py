@@ -1,4 +1,4 @@
-"""Deciding about delegation tokens (KIP-48, KIP-373): who gets one, for how long, and when it goes.
+"""Decisions about delegation tokens (KIP-48, KIP-373): create, renew, expire and describe them.
 
 Times are milliseconds of the wall clock, principals are "User:name".
 """
@@ -20,14 +20,14 @@ from protocol.schema import Struct
 
 
 class Lifetimes(msgspec.Struct, frozen=True):
-    """`longest_ms` whatever happens, `unless_renewed_ms` at a time."""
+    """`longest_ms`: the most from its creation; `unless_renewed_ms`: the most from its creation or last renewal."""
 
     longest_ms: int
     unless_renewed_ms: int
 
 
 class NewToken(msgspec.Struct, frozen=True):
-    """A token that somebody wants for an owner, perhaps themselves. `max_lifetime_ms` of 0 or less is the longest."""
+    """A requested token. The requester may be its owner. A `max_lifetime_ms` of 0 or less means the longest."""
 
     token_id: str
     owner: str
@@ -37,7 +37,7 @@ class NewToken(msgspec.Struct, frozen=True):
 
 
 def create_token(image: MetadataImage, wanted: NewToken, lifetimes: Lifetimes, now_ms: int) -> Decision[Struct]:
-    """The token, as it is stored. Raises Refused."""
+    """Create a token, and return it as stored. Raises Refused."""
     if image.metadata_version < DELEGATION_TOKENS_LEVEL:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     longest_ms = lifetimes.longest_ms
@@ -60,7 +60,7 @@ def create_token(image: MetadataImage, wanted: NewToken, lifetimes: Lifetimes, n
 def renew_token(
     image: MetadataImage, token: Struct, principal: str, period_ms: int, lifetimes: Lifetimes, now_ms: int
 ) -> Decision[int]:
-    """When it expires then; a period of 0 or less is the longest. Raises Refused."""
+    """Renew a token, and return when it expires. A period of 0 or less means the longest. Raises Refused."""
     if is_expired(token, now_ms):
         raise Refused(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     if not _may_change(token, principal):
@@ -70,7 +70,9 @@ def renew_token(
 
 
 def expire_token(image: MetadataImage, token: Struct, principal: str, period_ms: int, now_ms: int) -> Decision[int]:
-    """When it expires then; below 0 it is gone at once, even one that has expired. Raises Refused."""
+    """Let a token expire, and return when. A period below 0 deletes it at once, even after its expiry. Raises
+    Refused.
+    """
     if not _may_change(token, principal):
         raise Refused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     if period_ms < 0:
@@ -88,7 +90,7 @@ def _until(image: MetadataImage, token: Struct, wanted_ms: int) -> Decision[int]
 
 
 def expired_tokens(image: MetadataImage, now_ms: int, most: int) -> list[MetadataRecord]:
-    """The records by which those that have expired go, so many at once."""
+    """Return the records that delete expired tokens, up to `most` of them."""
     expired = (token for token in image.delegation_tokens.values() if is_expired(token, now_ms))
     return [_removal(image, token) for token in islice(expired, most)]
 
@@ -104,11 +106,11 @@ def describe_tokens(
     may_describe: Callable[[str], bool],
     may_describe_tokens_of: Callable[[str], bool],
 ) -> Iterable[Struct]:
-    """The tokens of some owners (None: of all) that somebody may know of.
+    """Return the tokens of these owners (None: of all) that the principal may see.
 
     Args:
-        may_describe: that token, by its id.
-        may_describe_tokens_of: all of an owner's.
+        may_describe: whether the principal may describe the token of this id.
+        may_describe_tokens_of: whether the principal may describe all tokens of this owner.
     """
     for token in image.delegation_tokens.values():
         if owners is not None and not any(concerns(token, owner) for owner in owners):
@@ -118,15 +120,15 @@ def describe_tokens(
 
 
 def _may_change(token: Struct, principal: str) -> bool:
-    """Whether somebody may renew it or have it expire: its owner and its renewers, and not who asked for it."""
+    """Return whether the principal may renew or expire the token: its owner and its renewers, but not its requester."""
     return principal == token.owner or principal in token.renewers
 
 
 def concerns(token: Struct, principal: str) -> bool:
-    """Whether it is somebody's: as owner, as who asked for it, or to renew it."""
+    """Return whether the principal is the token's owner, requester, or one of its renewers."""
     return principal in (token.owner, token.requester) or principal in token.renewers
 
 
 def is_expired(token: Struct, now_ms: int) -> bool:
-    """Whether its time is over, though it may still be there."""
+    """Return whether the token has expired; its record may still exist."""
     return bool(min(token.max_timestamp, token.expiration_timestamp) < now_ms)

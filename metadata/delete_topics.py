@@ -1,4 +1,4 @@
-"""Deciding which topics go, asked for by name or by id (KIP-516)."""
+"""Decisions about deleting topics, by name or by id (KIP-516)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TopicReference(msgspec.Struct, frozen=True):
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):
-    """What became of one of them; the id, and for topics that go the name, are filled in where they are known."""
+    """The result for a topic. The id is set if it is known, and the name of a deleted topic, too."""
 
     name: str | None
     topic_id: bytes
@@ -35,7 +35,7 @@ class DeletedTopic(msgspec.Struct, frozen=True):
 def delete_topics(
     image: MetadataImage, references: Sequence[TopicReference], admit: Admit = unlimited
 ) -> Decision[DeletedTopic]:
-    """Decide for each. What is named twice, in whatever way, is refused."""
+    """Decide for each topic. A topic that is given twice, by name or by id, is rejected."""
     decision: Decision[DeletedTopic] = Decision()
     by_name, by_id = _sort_out(references, decision)
     going: dict[bytes, str] = {}
@@ -73,7 +73,7 @@ def delete_topics(
 def _sort_out(
     references: Sequence[TopicReference], decision: Decision[DeletedTopic]
 ) -> tuple[Counter[str], Counter[bytes]]:
-    """How often each name and each id was given; what is neither, or both, is refused at once."""
+    """Count how often each name and each id was given. Items with neither or both are rejected here."""
     by_name: Counter[str] = Counter()
     by_id: Counter[bytes] = Counter()
     for reference in references:

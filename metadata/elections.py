@@ -1,8 +1,7 @@
-"""Deciding about leaders: elections that clients ask for (KIP-183, KIP-460) and reassignments (KIP-455).
+"""Decisions about leaders: requested elections (KIP-183, KIP-460) and reassignments (KIP-455).
 
-With one broker there is little to choose: a partition is led by its only replica, or waits for it. What stands here
-is the general rule for the preferred and the unclean election; moving replicas to other brokers waits for there to
-be others.
+With one broker there is little to choose: a partition is led by its only replica, or waits for it. The rules for the
+preferred and the unclean election are the general ones. Moving replicas to other brokers is not supported.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from protocol.messages.cluster_metadata import PartitionChangeRecord
 
 
 class ElectionType(IntEnum):
-    """PREFERRED: the first replica, if it is in sync. UNCLEAN: any live replica, even at the price of records."""
+    """PREFERRED: the first replica, if it is in sync. UNCLEAN: any live replica, even if records are lost."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class PartitionResult(msgspec.Struct, frozen=True):
-    """What became of one partition."""
+    """The result for a partition."""
 
     topic: str
     partition: int
@@ -40,7 +39,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
 def elect_leaders(
     image: MetadataImage, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
 ) -> Decision[PartitionResult]:
-    """Elect for each (topic, partition), or for all (None), of which those that need no election are not mentioned."""
+    """Elect a leader for each (topic, partition). None: for all, and the results leave out those that need no
+    election.
+    """
     decision: Decision[PartitionResult] = Decision()
     everything = partitions is None
     if partitions is None:
@@ -92,7 +93,7 @@ def _elect(image: MetadataImage, election_type: ElectionType, name: str, index: 
 def alter_reassignments(
     image: MetadataImage, targets: Sequence[tuple[str, int, tuple[int, ...] | None]]
 ) -> Decision[PartitionResult]:
-    """Give each (topic, partition) other replicas; None calls off what is under way. Decides about each by itself."""
+    """Change the replicas of each (topic, partition) on its own; None cancels a reassignment."""
     decision: Decision[PartitionResult] = Decision()
     for name, index, replicas in targets:
         try:
@@ -122,7 +123,9 @@ def _reassign(image: MetadataImage, name: str, index: int, replicas: tuple[int, 
 def _reorder(
     image: MetadataImage, topic_id: bytes, index: int, partition: PartitionRegistration, replicas: tuple[int, ...]
 ) -> MetadataRecord:
-    """Another order of the same replicas is done at once; other replicas would have to be copied, which we cannot."""
+    """Return the record of a new order of the same replicas. Raises Refused for other replicas: they would have to
+    be copied.
+    """
     if set(replicas) != set(partition.replicas):
         message = "Replicas cannot be moved between brokers: replication is not served yet."
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

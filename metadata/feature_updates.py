@@ -1,7 +1,7 @@
-"""Deciding about feature levels (KIP-584, KIP-778): which may be raised or lowered, and the records that do it.
+"""Decisions about feature levels (KIP-584, KIP-778): which changes are allowed, and their records.
 
-A request is granted as a whole or not at all. Levels that are so already are written once more, as Kafka does.
-kraft.version is no record of the image: what becomes of it is told apart.
+A request is accepted as a whole or not at all. As in Kafka, a level that does not change is written again.
+kraft.version is not a record of the image, and so is returned separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
 
 
 class UpgradeType(IntEnum):
-    """What a client permits: to raise a level; to lower it; to lower it though metadata may be lost."""
+    """What the client allows: to raise a level, to lower it, or to lower it even if metadata is lost."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -37,7 +37,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(msgspec.Struct, frozen=True):
-    """The level that a feature is to have. `upgrade_type` may be a number that means nothing."""
+    """The requested level of a feature. `upgrade_type` may be an invalid number."""
 
     name: str
     level: int
@@ -45,7 +45,7 @@ class FeatureUpdate(msgspec.Struct, frozen=True):
 
 
 class FeatureDecision(msgspec.Struct):
-    """Records of the metadata, and the kraft.version to go to, None where that stays."""
+    """Records of the metadata, and the new kraft.version, None if it does not change."""
 
     records: list[MetadataRecord] = field(default_factory=list)
     kraft_version: int | None = None
@@ -59,13 +59,13 @@ def update_features(
     kraft_version: int,
     min_insync_replicas: int,
 ) -> FeatureDecision:
-    """Decide about all updates of a request. Raises Refused with INVALID_UPDATE_VERSION.
+    """Decide about all updates of a request. Raises Refused: INVALID_UPDATE_VERSION.
 
     Args:
-        node_id: who decides, for the message.
-        kraft_version: the one in force.
-        min_insync_replicas: what brokers have by their configuration files; written down when eligible leader replicas
-            are turned on, which need it to be the same everywhere (KIP-966).
+        node_id: the controller, for the message.
+        kraft_version: the current level.
+        min_insync_replicas: the brokers' value in their configuration files. It is written when eligible leader
+            replicas are turned on, which need the same value everywhere (KIP-966).
     """
     decision = FeatureDecision()
     levels = {**image.features, **{update.name: update.level for update in updates}}
@@ -99,7 +99,7 @@ def _refused(update: FeatureUpdate, why: str) -> Refused:
 
 
 def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
-    """What holds for each feature."""
+    """Check the rules of every feature."""
     if update.upgrade_type not in set(UpgradeType):
         raise _refused(update, "The controller does not support the given upgrade type.")
     if update.level < 0:
@@ -120,7 +120,7 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
 
 
 def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
-    """metadata.version may go back only over levels without new records: what those say could not be kept."""
+    """Allow a lower metadata.version only if the levels in between have no new records, which would be lost."""
     if any(update.level < level <= current for level in CHANGED_METADATA_LEVELS):
         if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."
@@ -131,7 +131,7 @@ def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
 
 
 def _same_min_insync_replicas(image: MetadataImage, value: int) -> list[MetadataRecord]:
-    """One value for all brokers, and none of their own."""
+    """Set one value for all brokers, and remove the brokers' own values."""
     found: list[tuple[str, str | None]] = []
     if MIN_INSYNC_REPLICAS not in image.config(ResourceType.BROKER, ""):
         found.append(("", str(value)))

@@ -1,8 +1,7 @@
-"""Feature levels: which of them exist, what a new cluster starts with, and which record versions metadata.version
-allows.
+"""Feature levels: the features, those of a new cluster, and the record versions that a metadata.version allows.
 
-A metadata log says in FeatureLevelRecords which features are on. metadata.version decides which versions of the
-records may be written, so that a broker of that release can still read them. Levels are those of Apache Kafka 4.3.
+FeatureLevelRecords in the metadata log set the levels. metadata.version determines the record versions that may be
+written, so that a broker of that release can read them. Levels are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
-MIN_METADATA_VERSION = 7  # 3.3-IV3: the first that Apache Kafka 4 reads
+MIN_METADATA_VERSION = 7  # 3.3-IV3: the lowest level that Apache Kafka 4 reads
 MAX_METADATA_VERSION = 30  # 4.3-IV0
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
@@ -35,7 +34,7 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
     }
 )
 
-# What a directory is formatted with, in the order in which Kafka's storage tool writes it.
+# The levels with which a directory is formatted, in the order in which Kafka's storage tool writes them.
 BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
     {
         METADATA_VERSION: MAX_METADATA_VERSION,
@@ -48,16 +47,16 @@ BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
 )
 
 SCRAM_LEVEL = 11
-TRANSACTIONS_LEVEL = 13  # several batches that count only together
+TRANSACTIONS_LEVEL = 13  # transactions: several batches that count only together
 DELEGATION_TOKENS_LEVEL = 14
 CONTROLLER_REGISTRATION_LEVEL = 15
-DIRECTORIES_LEVEL = 17  # partitions say in which log directory their replicas lie
+DIRECTORIES_LEVEL = 17  # partitions have the log directories of their replicas
 ELR_LEVEL = 23
 CORDONED_DIRECTORIES_LEVEL = 30
-# The levels of metadata.version that brought new records or fields; a level below them cannot tell what those say.
+# The levels of metadata.version with new records or fields, which lower levels cannot represent.
 CHANGED_METADATA_LEVELS = (8, 11, 13, 14, 15, 17, 23, 30)
 
-# Record type -> (from this metadata.version on, version), newest first. Types that are not here have version 0 only.
+# Record type -> (lowest metadata.version, record version), newest first. Other types have version 0 only.
 _RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProxyType(
     {
         RegisterBrokerRecord.key: ((30, 4), (17, 3), (8, 2), (0, 1)),
@@ -68,7 +67,7 @@ _RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProx
 
 
 def record_version(record_type: int, metadata_version: int) -> int:
-    """The newest version of a record type that a cluster at this metadata.version may write."""
+    """Return the newest version of a record type that a cluster at this metadata.version may write."""
     for level, version in _RECORD_VERSIONS.get(record_type, ()):
         if metadata_version >= level:
             return version

@@ -1,9 +1,8 @@
-"""One record of the metadata log as bytes: unsigned varints frame version, record type and version, then the body
-(KIP-631).
+"""The bytes of a record of the metadata log (KIP-631).
 
-A record type of a later release is kept as it came: it is written into the next snapshot again, and nothing is
-decided by it. A known type in a version that we do not know is refused, since skipping it could change what all
-later ones mean.
+Unsigned varints for frame version, record type and record version are followed by the body. A record type of a later
+release is kept unchanged: it is written into the next snapshot, and no decision uses it. An unknown version of a known
+type is an error, because skipping it could change the meaning of all later records.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ FRAME_VERSION = 1
 
 
 class MetadataRecord(NamedTuple):
-    """A record and the version in which it is, or will be, written."""
+    """A record, and the version in which it was or will be written."""
 
     message: Message
     version: int
@@ -30,7 +29,7 @@ class MetadataRecord(NamedTuple):
 
 
 class UnknownRecord(msgspec.Struct, frozen=True):
-    """A record of a type that we do not know: its type, version and body."""
+    """A record of an unknown type: its type, version and body."""
 
     key: int
     version: int
@@ -41,13 +40,13 @@ AnyRecord: TypeAlias = MetadataRecord | UnknownRecord
 
 
 def new_record(metadata_version: int, message: Message, **fields: Any) -> MetadataRecord:
-    """A record in the newest version that a cluster at this metadata.version may write."""
+    """Return a record in the newest version that a cluster at this metadata.version may write."""
     assert message.key is not None
     return MetadataRecord(message, record_version(message.key, metadata_version), message.new(**fields))
 
 
 def encode_record(record: AnyRecord) -> bytes:
-    """The bytes that stand as a record's value in the log. Raises EncodeError."""
+    """Return the bytes of a record's value in the log. Raises EncodeError."""
     if isinstance(record, UnknownRecord):
         return _frame(record.key, record.version) + record.body
     assert record.message.key is not None
@@ -55,13 +54,13 @@ def encode_record(record: AnyRecord) -> bytes:
 
 
 def decode_record(data: bytes | memoryview) -> AnyRecord:
-    """The record in these bytes.
+    """Return the record in these bytes.
 
-    Raises ProtocolError for another frame version, a known type in an unknown version, or bytes left over.
+    Raises ProtocolError for another frame version, an unknown version of a known type, or extra bytes.
     """
     frame_version, position = read_unsigned_varint(data, 0)
     if frame_version != FRAME_VERSION:
-        raise ProtocolError(f"a metadata record of frame version {frame_version}, where only {FRAME_VERSION} is known")
+        raise ProtocolError(f"a metadata record has frame version {frame_version}; only {FRAME_VERSION} is supported")
     key, position = read_unsigned_varint(data, position)
     version, position = read_unsigned_varint(data, position)
     message = METADATA_RECORDS.get(key)

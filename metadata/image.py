@@ -1,7 +1,7 @@
-"""The cluster's state as the metadata log tells it: what all records read so far add up to.
+"""The state of the cluster: the sum of all records of the metadata log so far.
 
-Only `metadata.replay` changes an image; everything else reads it. Secrets and tokens, ACLs and quotas are kept
-although nothing of this room decides by them: a snapshot has to hold all that the log held.
+Only `metadata.replay` changes an image; all other code reads it. Secrets, tokens, ACLs and quotas are kept even where
+no decision uses them, because a snapshot has to hold all that the log held.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to. BROKER of name "" is all brokers' default; BROKER_LOGGER is never stored."""
+    """The kinds of resources with a configuration. BROKER with the name "" is the default of all brokers.
+    BROKER_LOGGER is never stored.
+    """
 
     TOPIC = 2
     BROKER = 4
@@ -35,7 +37,7 @@ class ResourceType(IntEnum):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where a listener of a broker or controller can be reached; `security_protocol` is Kafka's number of it."""
+    """The address of a listener of a broker or controller; `security_protocol` is Kafka's number of it."""
 
     name: str
     host: str
@@ -52,7 +54,7 @@ class FeatureRange(msgspec.Struct, frozen=True):
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True):
-    """A broker that has registered itself; fenced: it may not lead and clients are not told of it."""
+    """A registered broker. A fenced broker may not lead, and clients do not see it."""
 
     broker_id: int
     broker_epoch: int
@@ -68,21 +70,23 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
 
     @property
     def is_active(self) -> bool:
-        """Whether it may take part in partitions: neither fenced nor on its way down."""
+        """Whether the broker may take part in partitions: it is neither fenced nor in controlled shutdown."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
     def is_cordoned(self) -> bool:
-        """Whether no new partitions go there, as all of its log directories are cordoned (KIP-1066)."""
+        """Whether the broker gets no new partitions, because all of its log directories are cordoned (KIP-1066)."""
         return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories)
 
     def has_directory(self, directory: bytes) -> bool:
-        """Whether a log directory can be read, as far as the broker has said; not yet assigned counts as readable."""
+        """Return whether a log directory is online, as far as the broker has reported; an unassigned one counts as
+        online.
+        """
         return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories
 
 
 class ControllerRegistration(msgspec.Struct, frozen=True):
-    """A controller that has registered itself (KIP-919)."""
+    """A registered controller (KIP-919)."""
 
     controller_id: int
     incarnation_id: bytes
@@ -103,7 +107,7 @@ QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted (entity ty
 
 
 class MetadataImage(msgspec.Struct):
-    """All of it. Equal images answer alike."""
+    """The whole state. Equal images give equal responses."""
 
     features: dict[str, int] = field(default_factory=dict)
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
@@ -123,27 +127,27 @@ class MetadataImage(msgspec.Struct):
 
     @property
     def metadata_version(self) -> int:
-        """The level of metadata.version: which record versions may be written."""
+        """The level of metadata.version, which determines the record versions that may be written."""
         return self.features.get(METADATA_VERSION, 0)
 
     def topic(self, name: str) -> TopicImage | None:
-        """The topic of that name."""
+        """Return the topic of that name, or None."""
         return self.topics_by_name.get(name)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        """The topic of that id (16 bytes)."""
+        """Return the topic of that id (16 bytes), or None."""
         return self.topics_by_id.get(topic_id)
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What is set for a resource itself: nothing inherited, no defaults."""
+        """Return the settings of the resource itself, without inherited ones and defaults."""
         return self.configs.get((resource_type, name), NO_CONFIGS)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        """What is set for a topic itself."""
+        """Return the settings of the topic itself."""
         return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
 
     def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
-        """The replicas that cannot be reached: their broker is not there, or the log directory they lie in."""
+        """Return the offline replicas: their broker, or the log directory with the replica, is offline."""
         return [
             broker_id
             for position, broker_id in enumerate(partition.replicas)
@@ -153,14 +157,14 @@ class MetadataImage(msgspec.Struct):
         ]
 
     def add_topic(self, topic: TopicImage) -> None:
-        """Enter a topic under its name and its id."""
+        """Add a topic under its name and its id."""
         self.topics_by_name[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
         if may_collide(topic.name):
             self.colliding_names.setdefault(collision_key(topic.name), set()).add(topic.name)
 
     def remove_topic(self, topic: TopicImage) -> None:
-        """Forget a topic and what was set for it."""
+        """Remove a topic and its settings."""
         del self.topics_by_name[topic.name]
         del self.topics_by_id[topic.topic_id]
         self.configs.pop((ResourceType.TOPIC, topic.name), None)

@@ -1,8 +1,8 @@
-"""Reading a whole metadata log into an image: replay in order, with the log's transactions resolved (KIP-868).
+"""Load a metadata log into an image: replay the records in order, and resolve the log's transactions (KIP-868).
 
-Records between BeginTransactionRecord and EndTransactionRecord count only once the end is there;
-AbortTransactionRecord drops them. A transaction still open at the end of the log is dropped too, and whoever leads
-next has to say so in the log.
+Records between BeginTransactionRecord and EndTransactionRecord count only once the end is read. AbortTransactionRecord
+drops them. A transaction that is still open at the end of the log is dropped, too, and the next leader has to write an
+abort.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTran
 
 
 class MetadataLoader:
-    """Feeds records of a log, or of a snapshot and the log after it, into an image."""
+    """Feeds the records of a log, or of a snapshot and the log after it, into an image."""
 
     def __init__(self, image: MetadataImage | None = None) -> None:
         self.image = image or MetadataImage()
@@ -25,7 +25,7 @@ class MetadataLoader:
 
     @property
     def deleted_topics(self) -> set[bytes]:
-        """The ids of topics that it saw go: a crash may have been faster than their directories."""
+        """The ids of the topics that were deleted: the broker may have crashed before it removed their directories."""
         return {topic.topic_id for topic in self._delta.deleted_topics}
 
     @property
@@ -34,7 +34,7 @@ class MetadataLoader:
         return self._open is not None
 
     def feed_value(self, data: bytes) -> None:
-        """Take the next record of the log, as it stands there. Raises ProtocolError, ReplayError."""
+        """Process the bytes of the next record of the log. Raises ProtocolError, ReplayError."""
         found = self._partitions.read(data)
         if found is None or self._open is not None:
             self.feed(decode_record(data))
@@ -42,7 +42,7 @@ class MetadataLoader:
             replay_registration(self.image, *found)
 
     def feed(self, record: AnyRecord) -> None:
-        """Take the next record of the log. Raises ReplayError."""
+        """Process the next record of the log. Raises ReplayError."""
         if not isinstance(record, MetadataRecord):
             self._apply(record)
         elif record.message is BeginTransactionRecord:

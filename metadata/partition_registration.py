@@ -1,4 +1,4 @@
-"""What the metadata says of one partition: who has copies of it, who leads it, and how often that changed."""
+"""The metadata of a partition: its replicas, its leader, and its epochs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from protocol.schema import Struct
 
 NO_LEADER = -1
 
-UNASSIGNED_DIRECTORY = bytes(
-    16
-)  # the broker has not said yet in which of its log directories the replica lies (KIP-858)
-LOST_DIRECTORY = bytes(15) + b"\x01"  # the replica lay in a log directory that failed
+UNASSIGNED_DIRECTORY = bytes(16)  # the broker has not reported in which of its log directories the replica is (KIP-858)
+LOST_DIRECTORY = bytes(15) + b"\x01"  # the log directory of the replica failed
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader still has to be reconciled after an unclean election (KIP-704)."""
+    """Whether the leader still has to recover after an unclean election (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
 
 
 class PartitionRegistration(NamedTuple):
-    """One partition. Broker ids throughout; `directories` runs parallel to `replicas` (empty before 3.7-IV2)."""
+    """A partition. All lists have broker ids; `directories` is parallel to `replicas` (empty before 3.7-IV2)."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -33,7 +31,7 @@ class PartitionRegistration(NamedTuple):
     directories: tuple[bytes, ...] = ()
     removing_replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
-    eligible_leader_replicas: tuple[int, ...] = ()  # out of sync, but known to hold all that is committed (KIP-966)
+    eligible_leader_replicas: tuple[int, ...] = ()  # out of sync, but known to have all committed records (KIP-966)
     last_known_elr: tuple[int, ...] = ()
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
@@ -48,7 +46,7 @@ class PartitionRegistration(NamedTuple):
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory_of(self, broker_id: int) -> bytes:
-        """The log directory's id in which the broker has its replica; UNASSIGNED_DIRECTORY where nobody said."""
+        """Return the id of the log directory with the broker's replica; UNASSIGNED_DIRECTORY if it is unknown."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):
             if replica == broker_id:
                 return directory
@@ -56,7 +54,7 @@ class PartitionRegistration(NamedTuple):
 
 
 def registration_of(value: Struct) -> PartitionRegistration:
-    """What a PartitionRecord says."""
+    """Return the registration in a PartitionRecord."""
     return PartitionRegistration(
         replicas=tuple(value.replicas),
         isr=tuple(value.isr),

@@ -1,8 +1,8 @@
-"""The order in which Kafka tells of quotas: that of hash tables, which it keeps entities and quotas in.
+"""The order in which Kafka lists quotas: that of the hash tables that hold entities and quotas.
 
-A table is made anew with each batch of changes: with room for what it had, and it grows as what is new comes in. What
-shares a bucket is in the order in which it came, and of one batch in that of the table of its changes. Into that one
-entities come by `computeIfAbsent`, which puts the latest of a bucket first.
+Each batch of changes creates a new table, with room for the former entries, which grows as entries are added. Entries
+of one bucket are in the order of their addition, and those of one batch in the order of the batch's own table of
+changes. `computeIfAbsent` adds entities to that table, and puts the latest of a bucket first.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from protocol.java_order import grown, hash_order, java_hash
 
 
 def entity_hash(entity: QuotaEntity) -> int:
-    """`ClientQuotaEntity.hashCode()`: of a table with names by kinds."""
+    """Return `ClientQuotaEntity.hashCode()`, the hash of a table of names by type."""
     names = sum(java_hash(kind) ^ (0 if name is None else java_hash(name)) for kind, name in entity)
     return 31 + names
 
 
 def key_order(keys: Collection[str]) -> list[str]:
-    """Quotas of an entity, or kinds of names that it has, in a table that was made for so many."""
+    """Return the quotas of an entity, or the types of its names, in the order of a table created for that many."""
     return hash_order(keys, java_hash, grown(len(keys), 1))
 
 
-def told_order(entities: Collection[QuotaEntity]) -> list[QuotaEntity]:
-    """All entities that have quotas."""
+def listed_order(entities: Collection[QuotaEntity]) -> list[QuotaEntity]:
+    """Return all entities with quotas, in Kafka's order."""
     return hash_order(entities, entity_hash, grown(len(entities), 1))
 
 
 def result_order(entities: Collection[QuotaEntity]) -> list[QuotaEntity]:
-    """Entities of one request in its answer."""
+    """Return the entities of one request, in the order of its response."""
     return hash_order(entities, entity_hash)
 
 
 def settle(quotas: dict[QuotaEntity, dict[str, float]], made: Iterable[tuple[QuotaEntity, str]]) -> None:
-    """Put what one batch has made behind all that was there, in the order of its table of changes."""
+    """Move the entries that one batch created behind all others, in the order of its table of changes."""
     keys: dict[QuotaEntity, list[str]] = {}
     for entity, key in made:
         keys.setdefault(entity, []).append(key)

@@ -1,9 +1,9 @@
-"""The records with which a node comes and goes: bootstrap, registration, unfencing, and the way down.
+"""The records of a node's life: bootstrap, registration, unfencing, and controlled shutdown.
 
-The order is Apache Kafka's. A new log starts with the bootstrap transaction. Each start then writes
-RegisterControllerRecord, RegisterBrokerRecord (fenced) and, when the partitions are loaded, unfencing together with
-the elections that it makes possible. A clean stop gives up leadership first, so that whoever starts next knows that
-nothing was lost: with KIP-966 the replica leaves the in-sync set and becomes an eligible leader.
+The order is Apache Kafka's. A new log begins with the bootstrap transaction. Each start then writes
+RegisterControllerRecord and RegisterBrokerRecord (fenced). Once the partitions are loaded, it writes the unfencing
+together with the elections that it allows. A clean stop gives leadership up first, so that the next leader knows that
+no record was lost: with KIP-966 the replica leaves the in-sync set and becomes an eligible leader.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from protocol.messages.cluster_metadata import (
 from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
 from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
 
-#: Fields of a PartitionChangeRecord; None: there is no change.
+#: Returns the fields of a PartitionChangeRecord; None: no change.
 _DecideFields: TypeAlias = Callable[[PartitionRegistration], "dict[str, Any] | None"]
 
 FENCE = 1
@@ -53,22 +53,22 @@ UNFENCE = -1
 
 
 class NodeIdentity(msgspec.Struct, frozen=True):
-    """A process: its node id, and an id that is new each time it starts."""
+    """A process: its node id, and an id that is new at each start."""
 
     node_id: int
     incarnation_id: bytes
 
 
 def feature_records(features: Mapping[str, int] = BOOTSTRAP_FEATURES) -> list[MetadataRecord]:
-    """What a directory is formatted with: the content of bootstrap.checkpoint."""
+    """Return the records with which a directory is formatted: the content of bootstrap.checkpoint."""
     level = features[METADATA_VERSION]
     return [new_record(level, FeatureLevelRecord, name=n, feature_level=to) for n, to in features.items()]
 
 
 def bootstrap_records(formatted: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """The first records of a new log: those that the directory was formatted with, as one transaction.
+    """Return the first records of a new log: those of the formatted directory, as one transaction.
 
-    With eligible leaders, min.insync.replicas stands as all brokers' default from the beginning (KIP-966).
+    With eligible leader replicas, min.insync.replicas is the default of all brokers from the beginning (KIP-966).
     """
     features = {r.value.name: r.value.feature_level for r in formatted if r.message is FeatureLevelRecord}
     level = features.get(METADATA_VERSION, 0)
@@ -84,14 +84,14 @@ def bootstrap_records(formatted: Sequence[MetadataRecord]) -> list[MetadataRecor
 
 
 def abort_transaction(image: MetadataImage) -> list[MetadataRecord]:
-    """Says that a transaction which the last leader left open does not count."""
+    """Return the record that aborts a transaction of the last leader."""
     return [new_record(image.metadata_version, AbortTransactionRecord, reason="the node stopped in between")]
 
 
 def register_controller(
     image: MetadataImage, node: NodeIdentity, endpoints: Sequence[Endpoint]
 ) -> list[MetadataRecord]:
-    """The node's registration as controller; nothing where metadata.version has none."""
+    """Return the node's registration as controller; none if metadata.version has no such record."""
     if image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
         return []
     return [
@@ -114,7 +114,7 @@ def register_broker(
     rack: str | None,
     log_directories: Sequence[bytes],
 ) -> list[MetadataRecord]:
-    """The node's registration as broker, fenced as yet. `broker_epoch` is the offset that the batch will have."""
+    """Return the node's registration as broker, still fenced. `broker_epoch` is the offset that the batch will have."""
     return [
         new_record(
             image.metadata_version,
@@ -146,11 +146,11 @@ def _features() -> Iterator[dict[str, Any]]:
 
 
 def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tuple[bytes, int]] = ()) -> list[Changes]:
-    """Unfence the broker and make it leader wherever it may be; not of what is `missing` (topic id, partition), its log
-    directory not being there (KIP-858).
+    """Unfence the broker, and make it the leader of its partitions.
 
-    What it led when it last died without a word, it still leads on paper: those partitions begin a new leader epoch, so
-    that clients and followers can tell which records of the old one were lost.
+    It does not lead partitions in `missing` (topic id, partition), because their log directories are offline (KIP-858).
+    If it led a partition when it crashed, it still leads it in the metadata. Such a partition gets a new leader epoch,
+    so that clients and followers can detect which records of the old epoch were lost.
     """
     builder = ChangesBuilder(image.metadata_version)
     coming = _once_a_kind(lambda partition: _coming(partition, broker_id))
@@ -163,7 +163,9 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
 
 
 def _once_a_kind(decide: _DecideFields) -> _DecideFields:
-    """`decide`, asked once for all partitions with the same leader and the same replicas in sync and eligible."""
+    """Return a version of `decide` that is called once for all partitions with the same leader and the same replicas
+    in sync and eligible.
+    """
     decided: dict[tuple[object, ...], dict[str, Any] | None] = {}
 
     def fields_of(partition: PartitionRegistration) -> dict[str, Any] | None:
@@ -176,7 +178,7 @@ def _once_a_kind(decide: _DecideFields) -> _DecideFields:
 
 
 def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
-    """What changes in a partition when its replica comes up; None: nothing, as another one leads."""
+    """Return a partition's change when its replica comes up; None if another replica leads."""
     if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
         differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
         return {"leader": broker_id, **differing}
@@ -184,12 +186,14 @@ def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] 
 
 
 def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
-    """In sync, eligible, or the last leader that there was when none was eligible any more."""
+    """Return whether the replica is in sync, eligible, or the last leader when no replica was eligible any more."""
     return broker_id in partition.isr + partition.eligible_leader_replicas + partition.last_known_elr
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
-    """The records of a controlled shutdown: give up leadership, then be fenced. Empty if it was unregistered."""
+    """Return the records of a controlled shutdown: give leadership up, then fence. None if the broker was
+    unregistered.
+    """
     if broker_id not in image.brokers:
         return []
     builder = ChangesBuilder(image.metadata_version)
@@ -206,9 +210,9 @@ def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
 
 
 def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
-    """What changes in a partition when this broker goes; None: nothing, as it does not lead.
+    """Return a partition's change when this broker stops; None if it does not lead.
 
-    Without KIP-966 the last replica in sync stays in sync, as the set may not become empty.
+    Without KIP-966 the last replica in sync stays in sync, because the set must not become empty.
     """
     if partition.leader != broker_id:
         return None
@@ -220,7 +224,7 @@ def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: in
 
 
 def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-    """Forget a broker: what it leads has no leader then. Raises Refused for one that is not registered."""
+    """Unregister a broker. Its partitions lose their leader. Raises Refused for an unregistered broker."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         message = f"Broker ID {broker_id} is not currently registered"
@@ -235,7 +239,7 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
 
 
 def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
-    """Only the directories `online` of a broker still work: what lies in the others is led by nobody (KIP-858)."""
+    """Keep only the directories `online` of a broker. Partitions in its other directories have no leader (KIP-858)."""
     if broker_id not in image.brokers:
         return []
     records = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
@@ -248,7 +252,7 @@ def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[byte
 
 
 def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[bytes]) -> list[MetadataRecord]:
-    """No new partitions go into these of a broker's directories (KIP-1066); nothing where metadata.version has none."""
+    """Cordon directories of a broker against new partitions (KIP-1066); no record if metadata.version has none."""
     broker = image.brokers.get(broker_id)
     if broker is None or image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
         return []
@@ -260,7 +264,7 @@ def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[
 def assign_directories(
     image: MetadataImage, broker_id: int, placed: Sequence[tuple[bytes, int, bytes]]
 ) -> list[MetadataRecord]:
-    """Record in which log directory the broker keeps its replicas: (topic id, partition, directory id) (KIP-858)."""
+    """Record in which log directories the broker has its replicas: (topic id, partition, directory id) (KIP-858)."""
     records = []
     for topic_id, index, directory in placed:
         topic = image.topic_by_id(topic_id)
@@ -276,7 +280,7 @@ def assign_directories(
 
 
 def _registration_change(image: MetadataImage, broker_id: int, **fields: Any) -> MetadataRecord:
-    """A change of a registration, in the oldest version that has these fields, as Apache Kafka writes it."""
+    """Return a change of a registration, in the oldest version with these fields, as in Apache Kafka."""
     version = max(field.versions.min for field in BrokerRegistrationChangeRecord.fields if field.name in fields)
     epoch = image.brokers[broker_id].broker_epoch
     value = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
@@ -295,5 +299,5 @@ def _replicas_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[bytes, 
 
 
 def _differing(partition: PartitionRegistration, **wanted: tuple[int, ...]) -> dict[str, list[int]]:
-    """Those of the wanted fields that say something new."""
+    """Return the wanted fields that differ from the partition's."""
     return {name: list(value) for name, value in wanted.items() if getattr(partition, name) != value}

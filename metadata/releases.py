@@ -1,6 +1,6 @@
-"""Releases by name: the metadata.version of each, and the features that a new cluster of that release begins with.
+"""Releases by name: the metadata.version of each, and the features of a new cluster of that release.
 
-`4.0` stands for the newest of its kind, 4.0-IV3. Levels are those of Apache Kafka 4.3.1, which reads all of these.
+`4.0` means the newest level of the release, 4.0-IV3. Levels are those of Apache Kafka 4.3.1, which reads all of these.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from types import MappingProxyType
 
 from metadata.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, MIN_METADATA_VERSION
 
-#: In order of their levels, the first of which is MIN_METADATA_VERSION.
+#: In the order of their levels; the first one is MIN_METADATA_VERSION.
 RELEASES = (
     *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
     *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
     *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
 )
-#: The metadata.version from which on voters are named in the log (kraft.version 1, KIP-853).
+#: From this metadata.version on, voters are in the log (kraft.version 1, KIP-853).
 DYNAMIC_QUORUM_LEVEL = 21
 
-# (from this metadata.version on, level), in the order in which Kafka's storage tool writes them
+# (lowest metadata.version, level), in the order in which Kafka's storage tool writes them.
 _BEGIN_WITH: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         ELIGIBLE_LEADER_REPLICAS: (26, 1),
@@ -32,7 +32,7 @@ _BEGIN_WITH: Mapping[str, tuple[int, int]] = MappingProxyType(
 
 
 def level_of(release: str) -> int:
-    """The metadata.version that a release's name means. Raises KeyError for one that is not known."""
+    """Return the metadata.version of a release's name. Raises KeyError for an unknown one."""
     for place in range(len(RELEASES) - 1, -1, -1):
         if release in (RELEASES[place], RELEASES[place].partition("-")[0]):
             return MIN_METADATA_VERSION + place
@@ -40,12 +40,12 @@ def level_of(release: str) -> int:
 
 
 def release_name(level: int) -> str:
-    """The name of a metadata.version that is known."""
+    """Return the name of a known metadata.version."""
     return RELEASES[level - MIN_METADATA_VERSION]
 
 
 def first_features(metadata_version: int, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The feature levels to format with, without kraft.version; level 0 is left out, as it is everywhere."""
+    """Return the feature levels to format with, without kraft.version. Level 0 is left out, as in the log."""
     found = {METADATA_VERSION: metadata_version}
     for name, (from_version, level) in _BEGIN_WITH.items():
         chosen = (overrides or {}).get(name, level if metadata_version >= from_version else 0)

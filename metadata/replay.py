@@ -1,8 +1,8 @@
-"""Applying records to the image: the one place where it changes, for live decisions and for loading alike.
+"""Apply records to the image: the only place where it changes, for live decisions and for loading.
 
-`replay` takes records in the order of the log. What follows outside of the image (directories to make,
-configurations to take over) is collected in a Delta. A record that does not fit (a partition of no topic) is a
-ReplayError: the log is damaged, or not ours to read.
+`replay` takes records in the order of the log. What other rooms have to follow (directories to create, configurations
+to apply) is collected in a Delta. A record that does not fit, such as a partition of an unknown topic, is a
+ReplayError: the log is damaged, or of an unsupported version.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _NEW_TUPLE = tuple.__new__
 
 
 class ReplayError(Exception):
-    """A record contradicts those before it."""
+    """A record contradicts earlier ones."""
 
 
 class Delta(msgspec.Struct):
-    """What a run of records changed, as far as something outside of the image has to follow."""
+    """The changes of a series of records that code outside of the image has to follow."""
 
     created_partitions: list[tuple[TopicImage, int]] = field(default_factory=list)
     changed_partitions: dict[tuple[bytes, int], TopicImage] = field(default_factory=dict)  # (topic id, index) -> topic
@@ -77,16 +77,16 @@ class Delta(msgspec.Struct):
     changed_tokens: set[str] = field(default_factory=set)  # ids of delegation tokens
     changed_acls: bool = False
     changed_quotas: bool = False
-    made_quotas: list[tuple[QuotaEntity, str]] = field(default_factory=list)  # those that there were none of
+    new_quotas: list[tuple[QuotaEntity, str]] = field(default_factory=list)  # quotas that are new
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was made, deleted, or configured anew."""
+        """Whether nothing was created, deleted, or reconfigured."""
         return not (self.created_partitions or self.changed_partitions or self.deleted_topics or self.changed_configs)
 
 
 def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
-    """Apply one record to the image and note in `delta` what follows from it. Raises ReplayError."""
+    """Apply one record to the image, and note in `delta` what follows from it. Raises ReplayError."""
     if isinstance(record, UnknownRecord):
         image.unknown_records.append(record)
         return
@@ -101,15 +101,15 @@ def replay_all(image: MetadataImage, records: Iterable[AnyRecord | PartitionChan
             _replay_changes(image, record, delta)
         else:
             replay(image, record, delta)
-    if len(delta.made_quotas) > 1:
-        quota_order.settle(image.client_quotas, delta.made_quotas)
+    if len(delta.new_quotas) > 1:
+        quota_order.settle(image.client_quotas, delta.new_quotas)
     return delta
 
 
 def _topic(image: MetadataImage, value: Struct) -> TopicImage:
     topic = image.topics_by_id.get(value.topic_id)
     if topic is None:
-        raise ReplayError(f"{value.struct_type.name} of a topic that is not there: {value.topic_id.hex()}")
+        raise ReplayError(f"{value.struct_type.name} of an unknown topic: {value.topic_id.hex()}")
     return topic
 
 
@@ -152,7 +152,7 @@ def replay_unfence_broker(image: MetadataImage, value: Struct, _: Delta) -> None
 
 
 def replay_broker_registration_change(image: MetadataImage, value: Struct, _: Delta) -> None:
-    """`fenced` is 1 for fencing, -1 for unfencing, 0 for neither; the other fields' defaults change nothing either."""
+    """`fenced` is 1 for fencing, -1 for unfencing, 0 for neither. Fields with their default change nothing."""
     broker = _broker(image, value.broker_id, value.broker_epoch, "BrokerRegistrationChangeRecord")
     cordoned = value.cordoned_log_dirs
     image.brokers[value.broker_id] = replace(
@@ -184,7 +184,7 @@ def _features(value: Struct) -> tuple[FeatureRange, ...]:
 
 def replay_topic(image: MetadataImage, value: Struct, _: Delta) -> None:
     if value.name in image.topics_by_name or value.topic_id in image.topics_by_id:
-        raise ReplayError(f"TopicRecord of {value.name}, which is there already")
+        raise ReplayError(f"TopicRecord of {value.name}, which already exists")
     image.add_topic(TopicImage(value.name, value.topic_id))
 
 
@@ -204,19 +204,19 @@ def replay_partition(image: MetadataImage, value: Struct, delta: Delta) -> None:
 def replay_registration(
     image: MetadataImage, topic_id: bytes, partition: int, registration: PartitionRegistration
 ) -> None:
-    """Apply a PartitionRecord that was read already, where nobody follows what it makes."""
+    """Apply a decoded PartitionRecord, where no Delta is needed."""
     topic = image.topics_by_id.get(topic_id)
     if topic is None:
-        raise ReplayError(f"PartitionRecord of a topic that is not there: {topic_id.hex()}")
+        raise ReplayError(f"PartitionRecord of an unknown topic: {topic_id.hex()}")
     topic.partitions[partition] = registration
 
 
 def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    """Fields that are null, or have their default, change nothing; a leader, even the same, begins a leader epoch."""
+    """Fields that are null or have their default change nothing. A leader, even the same one, begins a leader epoch."""
     topic = _topic(image, value)
     old = topic.partitions.get(value.partition_id)
     if old is None:
-        raise ReplayError(f"PartitionChangeRecord of {topic.name}-{value.partition_id}, which is not there")
+        raise ReplayError(f"PartitionChangeRecord of {topic.name}-{value.partition_id}, which does not exist")
     topic.partitions[value.partition_id] = _changed_registration(old, value)
     delta.changed_partitions[topic.topic_id, value.partition_id] = topic
 
@@ -240,7 +240,9 @@ def _changed_registration(old: PartitionRegistration, value: Struct) -> Partitio
 
 
 def _replay_changes(image: MetadataImage, changes: PartitionChanges, delta: Delta) -> None:
-    """As replay_partition_change, of each; what becomes of partitions that are alike is found once."""
+    """Apply the change of each partition as replay_partition_change does, but compute the result once for equal
+    partitions.
+    """
     value = changes.record(ZERO_UUID, 0).value
     epochs = int(value.leader != NO_LEADER_CHANGE)
     known: dict[tuple[object, ...], PartitionRegistration] = {}
@@ -248,7 +250,7 @@ def _replay_changes(image: MetadataImage, changes: PartitionChanges, delta: Delt
         topic = image.topics_by_id.get(topic_id)
         old = topic.partitions.get(index) if topic is not None else None
         if topic is None or old is None:
-            replay_partition_change(image, changes.record(topic_id, index).value, delta)  # which tells
+            replay_partition_change(image, changes.record(topic_id, index).value, delta)  # it raises the error
             continue
         others = (*old[:3], *old[5:])
         new = known.get(others)
@@ -264,13 +266,13 @@ def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
-    """Forget the eligible leaders of one topic, or of all where the name is empty: min.insync.replicas has changed."""
+    """Clear the eligible leaders of one topic, or of all if the name is empty: min.insync.replicas has changed."""
     if not value.topic_name:
         topics = list(image.topics_by_name.values())
     elif (topic := image.topics_by_name.get(value.topic_name)) is not None:
         topics = [topic]
     else:
-        raise ReplayError(f"ClearElrRecord of {value.topic_name}, which is not there")
+        raise ReplayError(f"ClearElrRecord of {value.topic_name}, which does not exist")
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.eligible_leader_replicas or partition.last_known_elr:
@@ -278,7 +280,7 @@ def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
 
 
 def replay_config(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    """A null value takes the setting away again."""
+    """Apply a setting; a null value removes it."""
     resource = (value.resource_type, value.resource_name)
     settings = image.configs.setdefault(resource, {})
     if value.value is None:
@@ -291,7 +293,7 @@ def replay_config(image: MetadataImage, value: Struct, delta: Delta) -> None:
 
 
 def replay_feature_level(image: MetadataImage, value: Struct, _: Delta) -> None:
-    """Level 0 turns a feature off, and it is then as if it had never been there."""
+    """Apply a feature level. Level 0 removes the feature."""
     if value.feature_level:
         image.features[value.name] = value.feature_level
     else:
@@ -310,7 +312,7 @@ def replay_client_quota(image: MetadataImage, value: Struct, delta: Delta) -> No
         quotas.pop(value.key, None)
     else:
         if value.key not in quotas:
-            delta.made_quotas.append((entity, value.key))
+            delta.new_quotas.append((entity, value.key))
         quotas[value.key] = value.value
     if not quotas:
         del image.client_quotas[entity]
@@ -357,7 +359,7 @@ def replay_zk_migration_state(image: MetadataImage, value: Struct, _: Delta) -> 
 
 
 def _nothing(_image: MetadataImage, _value: Struct, _: Delta) -> None:
-    """Records that say nothing about the state; transactions are the loader's to resolve (`metadata.loading`)."""
+    """Do nothing: these records have no state. The loader resolves transactions (`metadata.loading`)."""
 
 
 Replay = Callable[[MetadataImage, Struct, Delta], None]

@@ -1,4 +1,4 @@
-"""On which brokers the replicas of new partitions go, and the record of a new partition."""
+"""The brokers of new partitions, and the record of a new partition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from protocol.messages.cluster_metadata import PartitionRecord
 
 
 def place(image: MetadataImage, partition_count: int, replication_factor: int, first: int) -> list[tuple[int, ...]]:
-    """The replicas of `partition_count` new partitions whose first index is `first`: brokers in turn.
+    """Return the replicas of `partition_count` new partitions from the index `first` on, in turn by broker.
 
-    None goes to a broker whose log directories are all cordoned (KIP-1066).
-    Raises Refused(INVALID_REPLICATION_FACTOR) where there are fewer brokers than replicas, or none that may lead.
+    Brokers whose log directories are all cordoned get none (KIP-1066). Raises Refused INVALID_REPLICATION_FACTOR if
+    there are fewer brokers than replicas, or none that may lead.
     """
     registered = sorted(number for number, broker in image.brokers.items() if not broker.is_cordoned)
     usable = [broker for broker in registered if not image.brokers[broker].fenced]
@@ -37,14 +37,14 @@ def place(image: MetadataImage, partition_count: int, replication_factor: int, f
 
 
 def _in_turn(usable: list[int], candidates: list[int], turn: int) -> list[int]:
-    """All candidates, a usable one first that moves on with each turn."""
+    """Return all candidates, beginning with a usable one that advances with each turn."""
     start = turn % len(usable)
     rotated = usable[start:] + usable[:start]
     return rotated + [broker for broker in candidates if broker not in usable]
 
 
 def check_manual(image: MetadataImage, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Refuse an assignment that a client made up. Raises Refused(INVALID_REPLICA_ASSIGNMENT)."""
+    """Check a client's assignment. Raises Refused: INVALID_REPLICA_ASSIGNMENT."""
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not replicas:
         raise Refused(code, "The manual partition assignment includes an empty replica list.")
@@ -69,9 +69,10 @@ def check_manual(image: MetadataImage, replicas: Sequence[int], replication_fact
 def new_partition(
     image: MetadataImage, topic_id: bytes, index: int, replicas: Sequence[int], *, manual: bool
 ) -> MetadataRecord:
-    """The record of a new partition: in sync are those replicas whose brokers are active, and the first of them leads.
+    """Return the record of a new partition. Replicas on active brokers are in sync, and the first of them leads.
 
-    A broker's only log directory is where its replica goes; with several, the broker says so later. Raises Refused.
+    A broker with one log directory has its replica there. A broker with several reports the directory later. Raises
+    Refused.
     """
     isr = [broker for broker in replicas if image.brokers[broker].is_active]
     if not isr and manual:

@@ -1,4 +1,4 @@
-"""Deciding about SCRAM credentials of users (KIP-554): who gets one, who loses one, and what there are."""
+"""Decisions about users' SCRAM credentials (KIP-554): set, delete and describe them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MECHANISMS = frozenset(ScramMechanism)
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """A credential that is to go; `mechanism` is a number of ScramMechanism, or not."""
+    """A credential to delete; `mechanism` is a number of ScramMechanism, or an invalid one."""
 
     user: str
     mechanism: int
 
 
 class Upsertion(msgspec.Struct, frozen=True):
-    """A credential that is to be, instead of one that may be there."""
+    """A credential to set, replacing an existing one."""
 
     user: str
     mechanism: int
@@ -35,7 +35,7 @@ class Upsertion(msgspec.Struct, frozen=True):
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """What became of a user's change."""
+    """The result for a user."""
 
     user: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -43,7 +43,7 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The (mechanism, iterations) of a user."""
+    """The (mechanism, iterations) pairs of a user."""
 
     user: str
     credentials: tuple[tuple[int, int], ...] = ()
@@ -54,7 +54,7 @@ class Described(msgspec.Struct, frozen=True):
 def alter_credentials(
     image: MetadataImage, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]
 ) -> Decision[Altered]:
-    """Decide for each user. Who is named twice gets nothing, also where it is for two mechanisms (as in Kafka)."""
+    """Decide for each user. As in Kafka, a user who is named twice is rejected, even for two mechanisms."""
     granted: dict[str, MetadataRecord] = {}
     refused: dict[str, Altered] = {}
     changes: list[Deletion | Upsertion] = [*deletions, *upsertions]
@@ -96,7 +96,7 @@ def _record(image: MetadataImage, change: Deletion | Upsertion) -> MetadataRecor
 def credential_record(
     metadata_version: int, user: str, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
 ) -> MetadataRecord:
-    """The record of a credential: not the password, nor what could stand for it."""
+    """Return the record of a credential. It has neither the password nor an equivalent of it."""
     made = credential_of(mechanism, salted_password, salt, iterations)
     return new_record(
         metadata_version,
@@ -111,7 +111,7 @@ def credential_record(
 
 
 def describe_credentials(image: MetadataImage, users: Iterable[str] | None) -> list[Described]:
-    """What `users` have, each of whom is to be named once; all there are for None or nobody."""
+    """Describe the credentials of `users`, each named once; None or an empty list: of all users."""
     named = list(users or ())
     found: dict[str, dict[int, int]] = {}
     for (user, mechanism), credential in image.scram_credentials.items():

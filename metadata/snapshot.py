@@ -1,7 +1,7 @@
-"""An image as records: what a snapshot of the metadata log holds, in the order in which Apache Kafka writes it.
+"""The image as records: the content of a snapshot of the metadata log, in the order of Apache Kafka.
 
-Replaying them gives the same image again. Feature levels come first, since a reader needs metadata.version for all
-the rest.
+Replaying the records gives the same image. Feature levels come first, because a reader needs metadata.version for all
+other records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from protocol.messages.cluster_metadata.configs import EntityData
 
 
 def image_records(image: MetadataImage) -> Iterator[AnyRecord]:
-    """The records that make up the image, from an empty one."""
+    """Yield the records that create the image from an empty one."""
     level = image.metadata_version
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield new_record(level, FeatureLevelRecord, name=name, feature_level=image.features[name])

@@ -1,16 +1,14 @@
-"""Which names a topic may have, and which topics are the broker's own.
+"""The names that topics may have, and the broker's own topics.
 
-Names become directory names (`NAME-PARTITION`) and metric names: hence the length, the characters, and the rule that
-two topics may not differ in `.` and `_` alone.
+Names are parts of directory names (`NAME-PARTITION`) and of metric names. Hence the limits of length and characters,
+and the rule that two topics may not differ in `.` and `_` alone.
 """
 
 from __future__ import annotations
 
 import re
 
-MAX_NAME_LENGTH = (
-    249  # with "-" and five digits of a partition it is 255, the longest file name that common file systems take
-)
+MAX_NAME_LENGTH = 249  # with "-" and a partition of five digits it has 255 characters, the limit of common file systems
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -23,7 +21,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def name_problem(name: str) -> str | None:
-    """Say why `name` cannot name a topic, in the words that Kafka's console tools print; None where it can."""
+    """Return why `name` is no valid topic name, in Kafka's words, or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -39,15 +37,15 @@ def name_problem(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """The name with `.` and `_` made one: two topics with the same key share their metrics' names."""
+    """Return the name with `.` replaced by `_`: topics with the same key have the same metric names."""
     return name.replace(".", "_")
 
 
 def may_collide(name: str) -> bool:
-    """Whether another topic's name could have the same `collision_key`."""
+    """Return whether another topic's name could have the same `collision_key`."""
     return "." in name or "_" in name
 
 
 def is_internal(name: str) -> bool:
-    """Whether the broker alone writes to the topic."""
+    """Return whether only the broker writes to the topic."""
     return name in INTERNAL_TOPICS

@@ -1,8 +1,8 @@
 """The two clocks of the broker.
 
-Timestamps in records, files and answers come from the wall clock; timers, sessions and deadlines from the monotonic
-one, so that a wall clock set backwards changes timestamps only. Everything that needs the time is handed a `Clock`;
-tests hand in their own.
+Timestamps in records, files and responses come from the wall clock. Timers, sessions and deadlines use the monotonic
+clock, so that a change of the wall clock affects timestamps only. Code that needs the time gets a `Clock` as an
+argument; tests pass their own.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ class Clock:
     __slots__ = ()
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC."""
+        """Return the milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some fixed moment; never goes backwards. The scale of every `deadline_ms`."""
+        """Return the milliseconds since a fixed moment. They never go backwards. Every `deadline_ms` is on this
+        scale.
+        """
         return time.monotonic_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Forcing a file to the disk for many who wait: one call to the system for all that were written before it began."""
+"""Sync a file for many requests with one system call: for all that was written before the call began."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from runtime.deferred import Deferred
 
 
 class CoalescedSync:
-    """Syncs off the loop, one at a time; whoever comes while one runs is served by the next.
+    """Runs syncs outside of the loop, one at a time. The next sync serves all requests that arrive during one.
 
     Args:
-        run: runs the sync elsewhere and resolves when what was written before the call is on the disk.
-        soon: calls what it is given when those who come in the same turn have come, too; at once unless told.
+        run: starts a sync and returns a Deferred, which resolves when all that was written before is on the disk.
+        soon: calls its argument at the end of the turn, so that other requests of the turn are served, too. By default
+            it calls at once.
     """
 
     def __init__(
@@ -24,7 +25,7 @@ class CoalescedSync:
         self._running = False
 
     def request(self) -> Deferred[None]:
-        """Resolves once all that is written now is on the disk; fails as the sync does."""
+        """Return a Deferred that resolves once all that is written now is on the disk, and fails as the sync does."""
         deferred: Deferred[None] = Deferred()
         self._waiting.append(deferred)
         if not self._running:

@@ -1,9 +1,9 @@
-"""Deferred: a reply that comes later.
+"""Deferred: a result that is available later.
 
-A handler that cannot answer at once returns a `Deferred` and resolves it when it can, always on the event loop's
-thread. It is less than an asyncio future on purpose: callbacks run inside `resolve`, nothing is scheduled, nothing is
-awaited, and a client that hangs up cancels it. A callback that fails is logged: it is neither the others' business nor
-that of who resolves.
+A handler that cannot answer at once returns a `Deferred` and resolves it later, always on the event loop's thread. It
+does less than an asyncio future: `resolve` calls the callbacks at once, nothing is scheduled, and a client that
+disconnects cancels it. If a callback fails, the error is logged and concerns neither the other callbacks nor the caller
+of `resolve`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PENDING, _RESOLVED, _FAILED, _CANCELLED = range(4)
 
 
 class Deferred(Generic[T]):
-    """One value or one error, some time from now.
+    """One value or one error, available later.
 
     Args:
-        mutes: nothing of the same connection is started before this is done, as in Kafka, which mutes the channel.
-            False lets later requests start, for work whose order is already settled; their answers still wait for
+        mutes: while it is pending, no later request of the connection starts, as Kafka mutes the channel. With False
+            later requests may start, because the order of this work is already settled. Their responses still wait for
             this one.
     """
 
@@ -42,7 +42,7 @@ class Deferred(Generic[T]):
 
     @classmethod
     def resolved(cls, value: T) -> Deferred[T]:
-        """A deferred that is done already."""
+        """Return a Deferred that is already resolved."""
         deferred: Deferred[T] = cls()
         deferred.resolve(value)
         return deferred
@@ -54,11 +54,11 @@ class Deferred(Generic[T]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the client went away first."""
+        """Whether the client disconnected first."""
         return self._state == _CANCELLED
 
     def result(self) -> T:
-        """The value; raises the error it failed with, or RuntimeError when there is neither."""
+        """Return the value. Raises the error it failed with, or RuntimeError if it is pending or cancelled."""
         if self._state == _RESOLVED:
             return self._value  # type: ignore[return-value]
         if self._error is not None:
@@ -66,19 +66,19 @@ class Deferred(Generic[T]):
         raise RuntimeError("cancelled" if self._state == _CANCELLED else "not done yet")
 
     def resolve(self, value: T) -> None:
-        """Give the value and run the callbacks. Ignored after a cancel; RuntimeError when it was done before."""
+        """Set the value and call the callbacks. Ignored after a cancel. Raises RuntimeError if it is done already."""
         if self._settle(_RESOLVED):
             self._value = value
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """Give an error instead of a value; otherwise as `resolve`."""
+        """Set an error instead of a value; otherwise like `resolve`."""
         if self._settle(_FAILED):
             self._error = error
             self._run_callbacks()
 
     def cancel(self) -> None:
-        """Nobody wants the value any more: run what `on_cancel` was given. No effect when done."""
+        """Cancel: call the callbacks of `on_cancel`, because the value is no longer needed. No effect if it is done."""
         if self._state != _PENDING:
             return
         self._state = _CANCELLED
@@ -87,10 +87,10 @@ class Deferred(Generic[T]):
             try:
                 callback()
             except Exception:
-                log.exception("A call failed that a cancel leads to")
+                log.exception("A callback of a cancelled request failed")
 
     def add_done_callback(self, callback: Callable[[Deferred[T]], None]) -> None:
-        """Call `callback(self)` once resolved or failed; at once when that is so already."""
+        """Call `callback(self)` when it is resolved or failed; now if it already is."""
         if self._state in (_RESOLVED, _FAILED):
             callback(self)
         elif self._state == _PENDING:
@@ -100,7 +100,7 @@ class Deferred(Generic[T]):
                 self._callbacks.append(callback)
 
     def on_cancel(self, callback: Callable[[], None]) -> None:
-        """Call `callback()` when the client hangs up first; at once when it has."""
+        """Call `callback()` when it is cancelled; now if it already is."""
         if self._state == _CANCELLED:
             callback()
         elif self._state == _PENDING:
@@ -110,7 +110,9 @@ class Deferred(Generic[T]):
                 self._cancel_callbacks.append(callback)
 
     def then(self, function: Callable[[T], U]) -> Deferred[U]:
-        """A deferred of `function(value)`; errors of either pass through, a cancel passes back to this one."""
+        """Return a Deferred of `function(value)`. Errors of both are passed on, and a cancel is passed back to this
+        one.
+        """
         following: Deferred[U] = Deferred(self.mutes)
 
         def relay(source: Deferred[T]) -> None:
@@ -128,7 +130,7 @@ class Deferred(Generic[T]):
         return following
 
     def settle_as(self, done: Deferred[T]) -> None:
-        """Take over the value or the error of one that is done."""
+        """Take over the value or the error of a Deferred that is done."""
         try:
             self.resolve(done.result())
         except Exception as error:
@@ -148,15 +150,15 @@ class Deferred(Generic[T]):
             try:
                 callback(self)
             except Exception:
-                log.exception("A call failed that an answer leads to")
+                log.exception("A callback of an answered request failed")
 
 
 def after(
     first: Deferred[Any], serve: Callable[[], T | Deferred[T] | None], *, even_if_cancelled: bool = False
 ) -> Deferred[T]:
-    """What `serve()` gives, now or later, once `first` is done; errors of either pass through.
+    """Return a Deferred of the result of `serve()`, which is called once `first` is done. Errors of both are passed on.
 
-    It is called for a client that is still there; `even_if_cancelled`: also for one that has hung up.
+    `serve` is not called for a client that has disconnected, except with `even_if_cancelled`.
     """
     answered: Deferred[T] = Deferred()
 
@@ -168,7 +170,7 @@ def after(
             reply = serve()
         except Exception as error:
             if answered.cancelled:
-                log.exception("A call failed whose client is gone")
+                log.exception("A request failed whose client has disconnected")
             answered.fail(error)
             return
         if isinstance(reply, Deferred):
@@ -182,7 +184,7 @@ def after(
 
 
 def gather(deferreds: list[Deferred[T]]) -> Deferred[list[T]]:
-    """A deferred of all their values, in order; fails with the first error. Done at once for an empty list."""
+    """Return a Deferred of all values, in order. It fails with the first error. An empty list is done at once."""
     gathered: Deferred[list[T]] = Deferred()
     left = len(deferreds)
 
@@ -208,7 +210,7 @@ def gather(deferreds: list[Deferred[T]]) -> Deferred[list[T]]:
 
 
 def settled(deferreds: list[Deferred[Any]], mutes: bool = True) -> Deferred[None]:
-    """Done when all of them are, whatever became of each; a cancel is not passed on. At once for an empty list."""
+    """Return a Deferred that resolves when all are done, whether they failed or not. A cancel is not passed on."""
     all_done: Deferred[None] = Deferred(mutes)
     left = len(deferreds)
 
@@ -226,7 +228,7 @@ def settled(deferreds: list[Deferred[Any]], mutes: bool = True) -> Deferred[None
 
 
 async def outcome(deferred: Deferred[T]) -> T:
-    """Wait for it from a coroutine; what it was resolved with. Raises what it failed with."""
+    """Wait in a coroutine until it is done, and return its value. Raises the error it failed with."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     deferred.add_done_callback(lambda _: done.set_result(None))
     await done

@@ -1,4 +1,4 @@
-"""A gate: so many at a time, the others wait before it in the order in which they came."""
+"""A gate: admit a number of tasks at a time; the others wait in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Gate:
-    """`waiting` are those that were not let in yet. Belongs to the event loop's thread."""
+    """Admits `width` tasks at a time. `waiting` are those not admitted yet. Used on the event loop's thread only."""
 
     def __init__(self, width: int) -> None:
         self.waiting: deque[Callable[[], None]] = deque()
@@ -15,24 +15,26 @@ class Gate:
         self._opens = False
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """Call `begin()` when it is let in: now, or once another has left. Who was let in has to leave."""
+        """Call `begin()` when the task is admitted: now, or once another has left. Each admitted task has to call
+        `leave`.
+        """
         self.waiting.append(begin)
         self._let_in()
 
     def leave(self) -> None:
-        """Make room for the next."""
+        """Make room for the next task."""
         self._room += 1
         self._let_in()
 
     def withdraw(self, begin: Callable[[], None]) -> bool:
-        """Whether it was still waiting; it is not let in any more then."""
+        """Return whether the task was still waiting; then it is not admitted any more."""
         if begin not in self.waiting:
             return False
         self.waiting.remove(begin)
         return True
 
     def _let_in(self) -> None:
-        if self._opens:  # who leaves at once does not go deeper
+        if self._opens:  # a task that leaves at once does not recurse
             return
         self._opens = True
         while self._room and self.waiting:

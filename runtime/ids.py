@@ -1,4 +1,4 @@
-"""Ids that nobody else has: of topics, clusters, directories, incarnations."""
+"""Unique ids of topics, clusters, directories and incarnations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 
 
 def random_id() -> bytes:
-    """A random UUID of 16 bytes, none whose text begins with a hyphen, which command lines take for an option."""
+    """Return a random UUID of 16 bytes. Its text never begins with a hyphen, which would look like an option in a
+    command.
+    """
     while True:
         data = bytearray(os.urandom(16))
         data[6] = data[6] & 0x0F | 0x40

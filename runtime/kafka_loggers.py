@@ -1,8 +1,7 @@
-"""Loggers of Apache Kafka 4.3, so that levels can be set here by the names that people know.
+"""The loggers of Apache Kafka 4.3, so that users can set levels by the names that they know.
 
-Each means the room here that does the same work, by `MEANINGS`. One that means nothing here keeps its level and is
-silent, as most of them are in Kafka, too. Rooms that are pure log nothing; what is to be told of their work is logged
-by the room of `broker/` that has them work.
+`MEANINGS` maps each to the logger here that does the same work. A logger without a counterpart keeps its level and logs
+nothing, as most do in Kafka, too. Pure rooms log nothing: the room that calls them logs for them.
 """
 
 MEANINGS = {
@@ -39,7 +38,7 @@ MEANINGS = {
     "org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread": "broker.maintenance.log_cleaner",
     "state.change": "controller.controller",
 }
-"""Loggers or packages of Kafka, and the logger here that does the work. The longest beginning of a name counts."""
+"""Loggers or packages of Kafka, and the logger here that does the same work. The longest matching prefix counts."""
 
 _BY_PACKAGE = {
     "": "LogFutureTimestampLogger",
@@ -151,7 +150,7 @@ _BY_PACKAGE = {
 }
 
 _OF_ALL = frozenset({"kafka", "org.apache.kafka"})
-"""Those that the log4j2.yaml which Kafka ships names besides; all that has no name of its own goes by them."""
+"""Further loggers in the log4j2.yaml that Kafka ships; they set the level of all loggers below them."""
 
 KAFKA_LOGGERS = (
     frozenset(
@@ -163,7 +162,7 @@ KAFKA_LOGGERS = (
 
 
 def meaning(name: str) -> str:
-    """The logger here that a logger of Kafka means; itself if there is none."""
+    """Return the logger here that corresponds to a logger of Kafka, or the same name if there is none."""
     if name in _OF_ALL:
         return "broker"
     beginning = name

@@ -1,4 +1,4 @@
-"""A bound on log lines that strangers can cause."""
+"""A rate limit for log lines that clients can cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class LimitedLog:
-    """Warnings of one kind, at most so many a second; how many were left out is said with the next one."""
+    """Logs warnings of one kind up to a number per second. The next line reports how many were left out."""
 
     __slots__ = ("_began", "_left_out", "_log", "_monotonic", "_per_second", "_written")
 

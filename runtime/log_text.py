@@ -1,17 +1,17 @@
-"""What strangers call things, as a log can say it."""
+"""Names that clients choose, in a form that is safe to log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: As long as the longest name of a topic.
+#: The length of the longest topic name.
 _LONGEST = 249
-#: So many names of a list are told.
+#: The most names that are listed.
 _MOST_NAMES = 20
 
 
 def log_text(text: str) -> str:
-    """The text on one line, without what a terminal would obey, and cut where it is too long to be read."""
+    """Return the text on one line, without terminal control sequences, and cut to a readable length."""
     shown = text[:_LONGEST]
     if not shown.isprintable():
         shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
@@ -19,6 +19,6 @@ def log_text(text: str) -> str:
 
 
 def first_names(names: Sequence[str]) -> str:
-    """The first of a list's names, and how many others there are; "none" where it is empty."""
+    """Return the first names of a list, and how many more there are; "none" for an empty list."""
     others = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {others} more" if others > 0 else "") or "none"

@@ -1,8 +1,8 @@
-"""Logging: set-up as text or JSON lines, levels by flag, by signal, and live through BROKER_LOGGER resources (KIP-412).
+"""Logging: text or JSON lines, and levels by flag, by signal, and at run time by BROKER_LOGGER resources (KIP-412).
 
-Loggers are named after modules (`broker.network.listener`), so a level can be set for a room or a file. Kafka's own
-names of loggers are taken, too, and mean the room here that does that work. A message is one line, whatever a client
-put into it; secrets are `Password`s (see config.values), which print as stars.
+Loggers are named after modules (`broker.network.listener`), so that a level can be set for a room or a file. Kafka's
+logger names are accepted, too, and set the level of the room here that does the same work. A message is always one
+line, whatever a client put into it. Secrets are `Password`s (see config.values), which print as stars.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROOMS = (
     "runtime",
     "storage",
 )
-"""Loggers that exist from the start, whether or not anything was logged there."""
+"""Loggers that are listed from the start, even if nothing was logged by them."""
 
 LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
 """Kafka's names of levels, least important first."""
@@ -40,7 +40,7 @@ _NAMES = {number: name for name, number in LEVELS.items()}
 
 
 class LoggerError(Exception):
-    """A level or a logger that there is not; `str()` is the sentence for the client."""
+    """An unknown level or logger; `str()` is the message for the client."""
 
 
 class _Text(logging.Formatter):
@@ -58,7 +58,7 @@ class _Text(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One object a line: time (ISO 8601, UTC), level, logger, message, and process and exception where there are."""
+    """One JSON object per line: time (ISO 8601, UTC), level, logger, message, and the process and exception, if any."""
 
     def __init__(self, process: str = "") -> None:
         super().__init__()
@@ -82,18 +82,18 @@ class _Json(logging.Formatter):
 
 
 def one_line(text: str) -> str:
-    """`text` with its line ends made visible, so that nobody outside can write lines of their own into the log."""
+    """Return the text with its line ends escaped, so that clients cannot forge log lines."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = None, process: str = "") -> None:
-    """Log everything from `level` up to `stream` (standard error), instead of whatever was set up before.
+    """Log everything from `level` up to `stream` (standard error by default), replacing an earlier set-up.
 
-    `process`: named in each line, where several write to one stream.
+    `process`: the name of the process in each line, if several processes write to one stream.
     """
     for name, number in LEVELS.items():
         logging.addLevelName(number, name)
-    logging.raiseExceptions = False  # a log that can not be written must not stop the broker
+    logging.raiseExceptions = False  # a log that cannot be written must not stop the broker
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_Json(process) if json else _Text(process))
@@ -107,23 +107,23 @@ def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = No
 
 
 def line_formatter() -> logging.Formatter:
-    """Of lines for people, whatever `setup` was told."""
+    """Return a formatter of text lines, whichever format `setup` chose."""
     return _Text()
 
 
 def writes_json() -> bool:
-    """Whether `setup` was told so."""
+    """Return whether `setup` chose JSON."""
     return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
 
 
 def install_signals(loop: asyncio.AbstractEventLoop) -> None:
-    """SIGUSR1 logs one level more, SIGUSR2 one less."""
+    """Let SIGUSR1 lower the level by one step, to log more, and SIGUSR2 raise it by one."""
     loop.add_signal_handler(signal.SIGUSR1, step_level, -1)
     loop.add_signal_handler(signal.SIGUSR2, step_level, +1)
 
 
 def step_level(step: int) -> None:
-    """Move the root's level by that many steps towards FATAL (negative: towards TRACE), as far as there are any."""
+    """Move the root's level by that many steps towards FATAL (negative: TRACE), as far as there are levels."""
     root = logging.getLogger()
     order = list(LEVELS.values())
     nearest = min(range(len(order)), key=lambda index: abs(order[index] - root.level))
@@ -133,7 +133,7 @@ def step_level(step: int) -> None:
 
 
 def levels() -> Mapping[str, str]:
-    """All loggers by name, in order, with the level that each goes by: ours, Kafka's, and `root`."""
+    """Return all loggers by name, in order, with their effective levels: ours, Kafka's, and `root`."""
     from runtime.kafka_loggers import KAFKA_LOGGERS
 
     names = {logger.name for logger in _ours()} | KAFKA_LOGGERS | {ROOT}
@@ -141,7 +141,7 @@ def levels() -> Mapping[str, str]:
 
 
 def check_level(name: str, level: str | None) -> None:
-    """Raises LoggerError unless `set_level` will do."""
+    """Raise LoggerError unless `set_level` accepts the arguments."""
     if name not in levels():
         raise LoggerError(f"Logger {name} does not exist!")
     if level is not None and level not in LEVELS:
@@ -152,20 +152,20 @@ def check_level(name: str, level: str | None) -> None:
 
 
 def set_level(name: str, level: str | None) -> None:
-    """Give a logger a level, or with None take its own away, so that it goes by the one above. Raises LoggerError."""
+    """Set the level of a logger; None removes it, so that the parent's level counts. Raises LoggerError."""
     check_level(name, level)
     _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
     _tell_subscribers()
 
 
 def own_levels() -> dict[str, str]:
-    """The levels that were set, by logger, `root` among them; all other loggers go by the one above."""
+    """Return the levels that were set, by logger, including `root`."""
     own = {logger.name: _level_name(logger.level) for logger in _ours() if logger.level != logging.NOTSET}
     return {ROOT: _level_name(logging.getLogger().level), **own}
 
 
 def take_over(levels: Mapping[str, str]) -> None:
-    """Have the levels that another process has told as `own_levels`, and no others."""
+    """Set the levels that another process returned from `own_levels`, and no others."""
     for logger in _ours():
         if logger.name not in levels:
             logger.setLevel(logging.NOTSET)
@@ -177,12 +177,12 @@ _subscribers: list[Callable[[], None]] = []
 
 
 def subscribe(callback: Callable[[], None]) -> None:
-    """Call `callback()` after a level was set."""
+    """Call `callback()` whenever a level is set."""
     _subscribers.append(callback)
 
 
 def unsubscribe(callback: Callable[[], None]) -> None:
-    """Call it no more; one that is not called is fine."""
+    """Stop calling it; no effect if it is not subscribed."""
     with suppress(ValueError):
         _subscribers.remove(callback)
 
@@ -196,13 +196,13 @@ _ROOM_NAMES = frozenset(name.partition(".")[0] for name in ROOMS)
 
 
 def _ours() -> list[logging.Logger]:
-    """The loggers of rooms that there are."""
+    """Return the existing loggers of rooms."""
     found = (each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger))
     return [each for each in found if each.name.partition(".")[0] in _ROOM_NAMES]
 
 
 def _logger(name: str) -> logging.Logger:
-    """The logger that a name means, ours or Kafka's."""
+    """Return the logger for a name, ours or Kafka's."""
     from runtime.kafka_loggers import KAFKA_LOGGERS, meaning
 
     if name == ROOT:

@@ -1,10 +1,9 @@
-"""ProcessPool: a few processes for what is heavy on the processor, results resolved on the loop.
+"""A pool of processes for CPU-bound work; results are resolved on the loop.
 
-A thread that computes would hold the interpreter, and the loop with it. A worker is a process of its own
-(storage/worker_process.py), started when it is first needed, by exec and never by a bare fork; it ends when it had
-nothing to
-do for a while, when the broker stops, and at once when the broker dies. Jobs are module-level functions of the rooms
-below, by name, with arguments and results that pickle: file names and plain values, never state of the loop.
+A thread that computes would hold the GIL and so block the loop. A process of the pool (storage/worker_process.py)
+starts on first use, by exec, never by fork alone. It ends after some idle time, when the broker stops, and at once when
+the broker dies. Jobs are module-level functions of lower rooms, sent by name. Their arguments and results are pickled:
+file names and plain values, never state of the loop.
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A worker without a job for so long ends; the next job starts another one, in a tenth of a second.
+#: How long a process without a job is kept. The next job starts another one in a tenth of a second.
 IDLE_S = 60.0
-#: A message of a record batch's size passes the pipe in one or two calls; the system's own size would take 16.
+#: The size of the pipes: a message of a record batch's size needs one or two system calls; with the default size it
+#: would need 16.
 _PIPE_BYTES = 1 << 20
 _READ_BYTES = 1 << 20
 _LINE_BYTES = 1 << 14
 
 
 class PoolProcessDied(Exception):
-    """The process was gone before its job was done: killed, or out of memory."""
+    """A process ended before its job was done: it was killed, or out of memory."""
 
 
 class PoolClosed(PoolProcessDied):
@@ -45,12 +45,12 @@ class PoolClosed(PoolProcessDied):
 
 
 class ProcessPool:
-    """One pool. Its jobs are started in the order in which they were handed in, `size` at a time.
+    """A pool of up to `size` processes, which start jobs in the order of their submission.
 
     Args:
-        size: the most processes at a time.
-        name: what they are for, in the log.
-        niceness: added to their niceness: above 0 they step back behind the loop.
+        size: the largest number of processes.
+        name: the purpose of the pool, for the log.
+        niceness: added to the processes' niceness; above 0 the loop has priority.
         idle_s: how long a process without a job is kept.
     """
 
@@ -69,18 +69,18 @@ class ProcessPool:
         self._niceness = niceness
         self._idle_s = idle_s
         self._jobs: deque[_Job[object]] = deque()
-        self._processes: dict[_PoolProcess, asyncio.TimerHandle | None] = {}  # those without a job have a timer
+        self._processes: dict[_PoolProcess, asyncio.TimerHandle | None] = {}  # a process without a job has a timer
         self._closed = False
 
     @property
     def process_ids(self) -> list[int]:
-        """The processes that there are now."""
+        """The ids of the current processes."""
         return [each.process.pid for each in self._processes]
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run `function` in a worker. It fails as the function does, or with PoolProcessDied.
+        """Run `function` in a process. The Deferred fails with the function's error or with PoolProcessDied.
 
-        A cancel takes the job back, and kills the process that is at it.
+        A cancel removes a waiting job, and kills the process of a running one.
         """
         deferred: Deferred[T] = Deferred()
         if self._closed:
@@ -93,7 +93,7 @@ class ProcessPool:
         return deferred
 
     def close(self) -> None:
-        """Kill the processes; what they were at, and what waits, fails with PoolClosed."""
+        """Kill the processes. Running and waiting jobs fail with PoolClosed."""
         self._closed = True
         jobs, self._jobs = self._jobs, deque()
         for each in list(self._processes):
@@ -113,7 +113,7 @@ class ProcessPool:
                     return
                 try:
                     free = _PoolProcess(self._loop, self._name, self._niceness, self._on_free, self._on_death)
-                except OSError as error:  # no descriptors, or no processes, left
+                except OSError as error:  # no descriptors or no processes are left
                     self._jobs.popleft().fail(PoolProcessDied(f"{self._name}: cannot be started: {error}"))
                     continue
             timer = self._processes.get(free)
@@ -151,7 +151,7 @@ class ProcessPool:
 
 
 class _Job(Generic[T]):
-    """What is to be done, and who waits for it."""
+    """A job, and the Deferred of its result."""
 
     __slots__ = ("call", "deferred")
 
@@ -164,7 +164,7 @@ class _Job(Generic[T]):
 
 
 class _PoolProcess:
-    """One process and its three pipes, none of which the loop ever waits for."""
+    """A process and its three pipes, on none of which the loop ever blocks."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _PoolProcess:
         self._outgoing = memoryview(b"")
         self._incoming = bytearray()
         self._said = b""
-        # A group of its own: what a terminal sends to the broker's group is the broker's business alone.
+        # A process group of its own: a signal from the terminal to the broker's group must not reach the process.
         self.process = subprocess.Popen(
             worker.command(niceness),
             stdin=subprocess.PIPE,
@@ -196,16 +196,16 @@ class _PoolProcess:
         for handle in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(handle, False)
         for handle in (self._stdin, self._stdout):
-            with suppress(OSError):  # no more than a user may have: the system's own size does, too
+            with suppress(OSError):  # over the user's limit the default size stays
                 fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         loop.add_reader(self._stdout, self._on_result)
         loop.add_reader(self._stderr, self._on_line)
 
     def begin(self, job: _Job[object]) -> None:
-        """Send a job, as far as the pipe takes it now. It is packed here, as all that wait would be there twice."""
+        """Send a job, as far as the pipe accepts it now. Only a job that starts is pickled, to save memory."""
         try:
             message = worker.pack(job.call)
-        except Exception as error:  # it does not pickle, or there is no memory
+        except Exception as error:  # it cannot be pickled, or there is no memory
             self.kill()
             job.fail(error)
             return
@@ -215,11 +215,11 @@ class _PoolProcess:
         self._send()
 
     def end(self) -> None:
-        """Let it go: at the end of its input it ends by itself."""
+        """End the process: it exits at the end of its input."""
         self._close()
 
     def kill(self) -> None:
-        """End it at once; the job that it was at fails."""
+        """Kill the process; its job fails."""
         self.process.kill()
         self._die()
 
@@ -230,7 +230,7 @@ class _PoolProcess:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self._outgoing = memoryview(b"")  # it is dead, which the other pipe tells
+            self._outgoing = memoryview(b"")  # the process has died, which the other pipe reports
         if self._outgoing:
             self._loop.add_writer(self._stdin, self._send)
         elif was_waiting:
@@ -267,7 +267,7 @@ class _PoolProcess:
             job.deferred.fail(outcome)
 
     def _on_line(self) -> None:
-        """What a worker writes to its standard error, it says in the broker's log."""
+        """Log what the process writes to its standard error."""
         try:
             data = os.read(self._stderr, _LINE_BYTES)
         except BlockingIOError:
@@ -292,7 +292,7 @@ class _PoolProcess:
             job.fail(PoolProcessDied(f"{self._name}: the process ended before its job was done"))
 
     def _close(self) -> None:
-        """Let go of the pipes and have the process's end taken note of, in a thread: it may come later."""
+        """Close the pipes, and wait for the process in a thread, because it may end later."""
         self._loop.remove_writer(self._stdin)
         self._loop.remove_reader(self._stdout)
         self._loop.remove_reader(self._stderr)

@@ -1,4 +1,4 @@
-"""How far something long is: a bar on a terminal, else a line in the log every few seconds."""
+"""The progress of a long operation: a bar on a terminal, else a log line every few seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TextIO
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two lines of the log.
+#: Seconds between two log lines.
 LINE_S = 5.0
 _BAR_WIDTH = 30
 _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Of `parts` parts with `total_bytes` bytes. Nothing is shown for what is over at once."""
+    """The progress in `parts` parts with `total_bytes` bytes. Short operations show nothing."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Progress:
         self._on_terminal = stream.isatty()
 
     def show(self, parts: int, done_bytes: int) -> None:
-        """So much is done. What was counted too often counts as all."""
+        """Show that this much is done. More than the total counts as the total."""
         done_bytes = min(done_bytes, self._total_bytes)
         if self._on_terminal:
             share = done_bytes / self._total_bytes if self._total_bytes else 1.0
@@ -51,13 +51,13 @@ class Progress:
             log.info("%s: %s", self._name, self._text(parts, done_bytes))
 
     def end(self) -> None:
-        """It is over: the bar goes."""
+        """Remove the bar when the operation ends."""
         if self._on_terminal:
             self._stream.write(_CLEAR)
             self._stream.flush()
 
     def _columns(self) -> int | None:
-        """How long a line may be: of one that goes on in the next row, only the last row would be cleared."""
+        """Return the longest line that fits the terminal: of a line that wraps, only the last row would be cleared."""
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns
         except OSError:

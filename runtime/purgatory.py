@@ -1,8 +1,7 @@
-"""Purgatory: requests that wait for something to happen, with a deadline.
+"""Purgatory: requests that wait for an event, with a deadline.
 
-A waiter is kept under every key it waits for (a partition, a group); whoever changes what stands behind a key checks
-that key, and only its waiters are asked whether they are content now. The name is Kafka's
-(DelayedOperationPurgatory).
+A waiter is kept under every key that it waits for (a partition, a group). Code that changes the state behind a key
+checks the key, and only the waiters of this key are tried again. The name is Kafka's (DelayedOperationPurgatory).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Waiter:
-    """One waiting request; `cancel` takes it out, as when its client has hung up."""
+    """A waiting request; `cancel` removes it, for example when its client has disconnected."""
 
     __slots__ = ("_keys", "_on_timeout", "_purgatory", "_timer", "_try_complete")
 
@@ -51,7 +50,7 @@ class Waiter:
 
 
 class Purgatory:
-    """Waiters by key, and their deadlines."""
+    """Waiters by key, with their deadlines."""
 
     __slots__ = ("_all", "_timers", "_touched", "_turn", "_waiters")
 
@@ -63,7 +62,7 @@ class Purgatory:
         self._all: dict[Waiter, None] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of waiters."""
         return len(self._all)
 
     def watch(
@@ -73,15 +72,15 @@ class Purgatory:
         deadline_ms: int | None,
         on_timeout: Callable[[], None],
     ) -> Waiter:
-        """Wait until `try_complete()` says True on a check of one of `keys`, or until the deadline.
+        """Wait until `try_complete()` returns True during a check of one of `keys`, or until the deadline.
 
-        `try_complete` has done its work (resolved its Deferred) when it answers True, and is then not asked again. It
-        is not called here: a caller tries first and waits only if that failed.
+        `try_complete` completes the request (resolves its Deferred) before it returns True, and is then not called
+        again. `watch` does not call it: the caller tries first, and waits only if that fails.
 
         Args:
-            keys: what to be asked about again; none is allowed, then only the deadline ends it.
-            deadline_ms: on `Clock.monotonic_ms()`; None waits for ever.
-            on_timeout: called at the deadline, with the waiter already gone.
+            keys: the keys to wait for; without keys, only the deadline ends the wait.
+            deadline_ms: on `Clock.monotonic_ms()`; None: no deadline.
+            on_timeout: called at the deadline, after the waiter was removed.
         """
         waiter = Waiter(self, tuple(keys), try_complete, on_timeout)
         for key in waiter._keys:
@@ -95,19 +94,21 @@ class Purgatory:
         return waiter
 
     def check(self, key: Hashable) -> int:
-        """Ask all that wait for `key`, now; how many were content. Costs a dict look-up where nobody waits."""
+        """Try all waiters of `key` now, and return how many completed. Costs one dictionary look-up if there is
+        none.
+        """
         at_key = self._waiters.get(key)
         if at_key is None:
             return 0
         completed = 0
         for waiter in list(at_key):
-            # An earlier one of this list may have cancelled or completed it in passing.
+            # Another waiter of this list may have cancelled or completed it meanwhile.
             if waiter._purgatory is None:
                 continue
             try:
                 content = waiter._try_complete()
-            except Exception:  # it has its deadline left; the others are not to miss their turn
-                log.exception("A request that waits could not be tried again")
+            except Exception:  # the waiter keeps its deadline, and the others are still tried
+                log.exception("A waiting request could not be tried again")
                 continue
             if content:
                 completed += 1
@@ -116,21 +117,21 @@ class Purgatory:
         return completed
 
     def check_soon(self, key: Hashable) -> None:
-        """`check` at the end of this turn, once however often it is called: what appends use."""
+        """Call `check` once at the end of this turn, however often this is called. Appends use it."""
         if key in self._waiters and key not in self._touched:
             if not self._touched:
                 self._turn.at_end(self._check_touched)
             self._touched[key] = None
 
     def expire_all(self) -> None:
-        """Answer everybody as if the deadlines had come: what a shutdown does first."""
+        """Time all waiters out: the first step of a shutdown."""
         for waiter in list(self._all):
             if waiter.active:
                 waiter.cancel()
                 try:
                     waiter._on_timeout()
                 except Exception:
-                    log.exception("A request that waited could not be answered")
+                    log.exception("A waiting request could not be timed out")
 
     def _check_touched(self) -> None:
         touched, self._touched = self._touched, {}

@@ -1,7 +1,7 @@
-"""Work off the event loop: a small pool of threads (num.io.threads), results resolved on the loop.
+"""A pool of threads (num.io.threads) for blocking calls; results are resolved on the loop.
 
-For what blocks in system calls or in native code that releases the GIL: cold reads, fsync, compression, password
-hashing. Python code that computes would hold the GIL, and the loop with it.
+For calls that block in the system or in native code that releases the GIL: cold reads, fsync, compression, password
+hashing. Python code that computes would hold the GIL and so block the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ThreadPool:
-    """The pool. `queued_count` are the calls that were handed in and are not done."""
+    """The pool. `queued_count` is the number of submitted calls that are not done."""
 
     def __init__(
         self,
@@ -32,11 +32,11 @@ class ThreadPool:
         *,
         name: str = "offload",
     ) -> None:
-        """Make a pool.
+        """Create a pool.
 
         Args:
-            on_queued: told +1 and -1 as calls come and go, on the loop's thread: back-pressure.
-            name: what its threads are called.
+            on_queued: called with +1 and -1 as calls are submitted and done, on the loop's thread, for back-pressure.
+            name: the prefix of the threads' names.
         """
         self._loop = loop
         self._on_queued = on_queued
@@ -45,7 +45,9 @@ class ThreadPool:
         self.queued_count = 0
 
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run `function` in the pool. A cancel of the Deferred drops the result; the call itself is still made."""
+        """Run `function` in the pool. If the Deferred is cancelled, the function still runs, but its result is
+        dropped.
+        """
         deferred: Deferred[T] = Deferred()
         self.queued_count += 1
         self._on_queued(1)
@@ -59,7 +61,7 @@ class ThreadPool:
             try:
                 self._loop.call_soon_threadsafe(settle)
             except RuntimeError:
-                log.debug("A result came after the loop had been closed")
+                log.debug("The loop was closed before a call of the pool was done")
 
         self._pool.submit(run)
         return deferred
@@ -70,7 +72,7 @@ class ThreadPool:
         settle(outcome)
 
     def resize(self, threads: int) -> None:
-        """Use so many threads from now on; what was handed in before is still done."""
+        """Use this number of threads from now on. Submitted calls are still done."""
         before, self._pool = self._pool, self._new_pool(threads)
         before.shutdown(wait=False)
 
@@ -78,5 +80,5 @@ class ThreadPool:
         return ThreadPoolExecutor(threads, thread_name_prefix=self._name)
 
     def close(self) -> None:
-        """Finish what was handed in, and take no more."""
+        """Finish the submitted calls, and accept no more."""
         self._pool.shutdown(wait=True)

@@ -1,8 +1,8 @@
 """Timers: one heap of deadlines on one timer of the event loop.
 
-A loop's own timer costs an allocation and a heap entry inside the loop for each call, and cancelled ones stay there
-until due. Here a waiter is a tuple in one heap; the loop knows only the earliest; cancelled entries are swept once
-they are the majority, or at the front.
+A timer of asyncio costs an allocation and an entry in the loop's heap per call, and a cancelled one stays there until
+it is due. Here a timer is a tuple in one heap, and the loop knows only the earliest. Cancelled entries are removed at
+the front, or all at once when they are the majority.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-# Below this many cancelled entries a sweep costs more than it frees.
+# With fewer cancelled entries a sweep costs more than it frees.
 _SWEEP_AT_LEAST = 256
 
 
@@ -29,7 +29,7 @@ class _Loop(Protocol):
 
 
 class Timer:
-    """One call at a deadline; `cancel` takes it back."""
+    """A call at a deadline; `cancel` removes it."""
 
     __slots__ = ("_callback", "_queued", "_timers", "deadline_ms")
 
@@ -41,11 +41,11 @@ class Timer:
 
     @property
     def active(self) -> bool:
-        """Whether it is still to come."""
+        """Whether the call is still due."""
         return self._callback is not None
 
     def cancel(self) -> None:
-        """Forget the call; no effect once it was made."""
+        """Remove the call; no effect once it was made."""
         if self._callback is not None:
             self._callback = None
             if self._queued:
@@ -58,7 +58,7 @@ class Timer:
 
 
 class Timers:
-    """Calls at deadlines of the monotonic clock, earliest first, those of one deadline in the order they were made."""
+    """Calls at deadlines of the monotonic clock, earliest first; equal deadlines in the order of their creation."""
 
     __slots__ = ("_armed", "_armed_for_ms", "_cancelled", "_clock", "_heap", "_loop", "_sequence")
 
@@ -75,7 +75,7 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback()` in a later turn, the first in which `clock.monotonic_ms()` has reached `deadline_ms`."""
+        """Call `callback()` in the first later turn in which `clock.monotonic_ms()` has reached `deadline_ms`."""
         timer = Timer(self, deadline_ms, callback)
         self._sequence += 1
         heappush(self._heap, (deadline_ms, self._sequence, timer))
@@ -84,11 +84,11 @@ class Timers:
         return timer
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """`call_at` so many milliseconds from now."""
+        """Call `callback()` in this many milliseconds."""
         return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
 
     def clock_moved(self) -> None:
-        """To be called when the clock was moved on: what is due by it now is called in the next turn."""
+        """Make the calls that are due in the next turn, after the clock was moved forward."""
         if self._heap:
             self._arm()
 
@@ -104,7 +104,7 @@ class Timers:
         now_ms = self._clock.monotonic_ms()
         heap = self._heap
         due = []
-        # Cancelled ones at the front go, too: the next wake-up is for a call that is made, as most waits end early.
+        # Remove cancelled entries at the front, too, so that the loop wakes up only for a call. Most waits end early.
         while heap and (heap[0][0] <= now_ms or not heap[0][2].active):
             timer = heappop(heap)[2]
             timer._queued = False
@@ -112,13 +112,13 @@ class Timers:
                 due.append(timer)
             else:
                 self._cancelled -= 1
-        # Taken out first: a callback may cancel others of the same deadline, or set new ones.
+        # Remove all due entries first: a callback may cancel others of the same deadline, or set new ones.
         for timer in due:
             try:
                 timer._fire()
             except Exception:
                 log.exception("A timer's call failed")
-        if self._heap and self._armed is None:  # another heap, perhaps, than before the calls
+        if self._heap and self._armed is None:  # the callbacks may have replaced the heap
             self._arm()
 
     def _one_cancelled(self) -> None:

@@ -1,8 +1,8 @@
-"""The end of a turn of the event loop: where work that gains by being joined is done.
+"""The end of a turn of the event loop, where joined work is done.
 
-A turn is what the loop does between two waits: all sockets found ready are served, and then what was put here.
-Appends of many connections wake a parked fetch once, answers leave one after the other, and receive buffers are used
-anew.
+A turn is what the loop does between two waits: it serves all sockets that are ready, and then makes the calls that were
+added here. So appends of many connections wake a parked fetch once, responses are sent one after the other, and receive
+buffers are reused.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-# Connections whose answers wait for the end of the turn, at most: a thousand requests that come at once are a turn of
-# 10 ms, and the first of them is not to wait for the last.
+# The most connections whose responses wait for the end of the turn: a thousand requests at once make a turn of 10 ms,
+# and the first response must not wait for the last request.
 _WAITING_SENDS = 128
 
 
 class Turn:
-    """Calls put off to the end of this turn, in the order they were put.
+    """Calls that are postponed to the end of this turn, in the order in which they were added.
 
-    What a call puts here while they run still belongs to this turn, once; what those put belongs to the next, so that
-    two parties that wake each other do not keep the loop from its sockets.
+    Calls that are added while the calls run still belong to this turn, once. Calls that those add belong to the next
+    turn. So two parties that wake each other do not keep the loop from its sockets.
     """
 
     __slots__ = ("_call_soon", "_calls", "_scheduled", "_sends")
@@ -33,10 +33,11 @@ class Turn:
         self._scheduled = False
 
     def send_at_end(self, send: Callable[[], None]) -> None:
-        """Call `send()`, which gives a client its answers, with those of other clients, by the end of the turn.
+        """Call `send()`, which sends responses to a client, by the end of the turn, together with those of other
+        clients.
 
-        Who waits sleeps, and waking another core is the dearest part of a send. Of many sends in a row the first one
-        wakes it, and the others find it awake; with a request served in between it has fallen asleep again.
+        Waking a sleeping process on another core is the most expensive part of a send. The first of many consecutive
+        sends wakes it, and the others find it awake. If a request is served in between, it has fallen asleep again.
         """
         sends = self._sends
         sends.append(send)
@@ -47,16 +48,16 @@ class Turn:
             self._call_soon(self._run)
 
     def send_now(self) -> None:
-        """Send what waits for the end of the turn: before what may take long."""
+        """Send the responses that wait for the end of the turn, before work that may take long."""
         sends, self._sends = self._sends, []
         for send in sends:
             try:
                 send()
             except Exception:
-                log.exception("Answers could not be sent")
+                log.exception("Responses could not be sent")
 
     def at_end(self, callback: Callable[[], None]) -> None:
-        """Call `callback()` when all that is ready now has been served."""
+        """Call `callback()` when all sockets that are ready now have been served."""
         self._calls.append(callback)
         if not self._scheduled:
             self._scheduled = True
@@ -72,7 +73,7 @@ class Turn:
                     callback()
                 except Exception:
                     log.exception("A call at the end of a turn failed")
-        if self._sends:  # of requests that these calls have served
+        if self._sends:  # the calls have served requests, too
             self.send_now()
         if self._calls or self._sends:
             self._call_soon(self._run)

@@ -1,6 +1,6 @@
-"""Access control entries: who may, or may not, do what to which resources, from where (KIP-11, KIP-290).
+"""Access control entries: who may do what to which resources, and from where (KIP-11, KIP-290).
 
-The numbers are those of messages and records. 0 stands for whatever this release does not know, and is no member.
+The numbers are those of messages and records. 0 stands for a value that this release does not know, and is no member.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class ResourceType(IntEnum):
-    """What access is about; ANY in filters."""
+    """The kinds of resources; ANY in filters."""
 
     ANY = 1
     TOPIC = 2
@@ -26,12 +26,12 @@ class ResourceType(IntEnum):
 
     @property
     def label(self) -> str:
-        """As in Kafka's log of decisions: TransactionalId."""
+        """Return the name in Kafka's authorizer log, such as TransactionalId."""
         return self.name.title().replace("_", "")
 
 
 class PatternType(IntEnum):
-    """How an entry's name is meant; ANY and MATCH (whatever applies to a name) in filters."""
+    """The meaning of an entry's resource name. In filters also ANY, and MATCH (all entries that apply to a name)."""
 
     ANY = 1
     MATCH = 2
@@ -40,7 +40,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done; ANY in filters, ALL in entries."""
+    """The operations; ANY in filters, ALL in entries."""
 
     ANY = 1
     ALL = 2
@@ -68,7 +68,7 @@ class Permission(IntEnum):
 
 
 class Acl(NamedTuple):
-    """One entry. `principal` is "User:name", or ANY_PRINCIPAL; `host` an address, or WILDCARD."""
+    """An entry. `principal` is "User:name" or ANY_PRINCIPAL; `host` is an address or WILDCARD."""
 
     resource_type: int
     name: str
@@ -80,7 +80,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which entries; None and ANY fit all."""
+    """A filter of entries; None and ANY match all."""
 
     resource_type: int = ResourceType.ANY
     name: str | None = None
@@ -91,7 +91,7 @@ class AclFilter(NamedTuple):
     permission: int = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Whether the entry is among them."""
+        """Return whether the filter matches the entry."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.pattern_type in (PatternType.ANY, PatternType.MATCH, acl.pattern_type)
@@ -110,7 +110,7 @@ class AclFilter(NamedTuple):
         return acl.name in (name, WILDCARD)
 
 
-#: By which operations of an entry that allows one is allowed besides; an entry that denies denies nothing else.
+#: Operation -> other operations that imply it in an entry that allows. An entry that denies implies nothing.
 IMPLIED_BY = {
     Operation.DESCRIBE: frozenset(
         (Operation.DESCRIBE, Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
@@ -146,4 +146,4 @@ SUPPORTED_OPERATIONS = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What may be done to a kind of resource, as far as clients are told of it."""
+"""Kind of resource -> the operations on it that responses report to clients."""

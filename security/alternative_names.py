@@ -1,4 +1,4 @@
-"""The other names in a certificate (RFC 5280, subjectAltName), as Java's X509Certificate tells them."""
+"""The alternative names in a certificate (RFC 5280, subjectAltName), as Java's X509Certificate returns them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _KIND = 0x1F  # of a tag
 
 
 def alternative_names(certificate: bytes) -> frozenset[tuple[int, str]]:
-    """The number of each one's kind, and the name.
+    """Return the kind and the text of each alternative name.
 
-    What Java has no words for, and what is not as its kind has to be, is # and the whole of it in hexadecimal.
+    A name without a text in Java, or with an invalid value, is "#" and its bytes in hexadecimal.
 
     Raises:
-        ValueError: these bytes are no certificate in DER, or its alternative names are none.
+        ValueError: the bytes are no certificate in DER, or its alternative names are invalid.
     """
     try:
         listed = (
@@ -34,7 +34,7 @@ def alternative_names(certificate: bytes) -> frozenset[tuple[int, str]]:
         [names] = parts(extension.contents)
         return frozenset((each.tag & _KIND, _written(each)) for each in inside(names, SEQUENCE))
     except (IndexError, ValueError) as error:
-        raise ValueError(f"no certificate in DER: {error}") from error
+        raise ValueError(f"not a certificate in DER: {error}") from error
 
 
 def _written(name: Value) -> str:
@@ -56,7 +56,7 @@ def _address(contents: bytes) -> str:
     address = ip_address(contents)
     if isinstance(address, IPv6Address):
         if not address.ipv4_mapped:
-            # Java leaves no noughts out
+            # Java does not shorten runs of zeros
             return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
         address = address.ipv4_mapped
     return str(address)

@@ -1,8 +1,8 @@
-"""Who may do what, decided as Apache Kafka's StandardAuthorizer does.
+"""Authorization, decided as in Apache Kafka's StandardAuthorizer.
 
-Super users may do all. Else an entry that denies beats all that allow; where none allows, it is denied; and where there
-is no entry at all for a resource, `allow.everyone.if.no.acl.found` says. A decision that was made is remembered until
-the entries change: on the hot path it is one look into a dictionary.
+Super users may do everything. For others, an entry that denies wins over all that allow. If no entry allows, access is
+denied. If a resource has no entries at all, `allow.everyone.if.no.acl.found` decides. Decisions are cached until the
+entries change: on the hot path a decision is one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from security.acl import ANY_PRINCIPAL, IMPLIED_BY, WILDCARD, Acl, Operation, PatternType, Permission
 
-#: Decisions remembered of one principal, and of all; anyone may ask for names that nobody has heard of.
+#: The most cached decisions for one principal, and for all. A client may ask for any number of names.
 _REMEMBERED_OF_ONE, _REMEMBERED = 5_000, 50_000
-#: Longer names are decided about anew each time. No topic has one.
+#: Decisions about longer names are not cached. No topic name is longer.
 _LONGEST_REMEMBERED = 249
-#: Stands for any resource: super users, and who may do it to all, may do it to this one.
+#: A placeholder for any resource: super users, and principals that may do it to all resources, may do it to this one.
 _ANY_NAME = "hardcode"
 
 
 class Verdict(NamedTuple):
-    """A decision, and what it goes by, for the log."""
+    """A decision and its reason, for the log."""
 
     allowed: bool
     rule: str
@@ -38,14 +38,14 @@ class _Entries:
     def __init__(self) -> None:
         self.literal: dict[str, list[Acl]] = {}
         self.prefixed: dict[str, list[Acl]] = {}
-        self.lengths: list[int] = []  # of prefixes
+        self.lengths: list[int] = []  # the lengths of prefixes
 
     def add(self, acl: Acl) -> None:
         named = self.literal if acl.pattern_type == PatternType.LITERAL else self.prefixed
         named.setdefault(acl.name, []).append(acl)
 
     def applying_to(self, name: str) -> Iterator[Acl]:
-        """Those for a resource of that name."""
+        """Yield the entries that apply to a resource of that name."""
         yield from self.literal.get(name, ())
         for length in self.lengths:
             if length > len(name):
@@ -56,7 +56,7 @@ class _Entries:
 
 
 class Authorizer:
-    """Decides by the entries that `load` was given last."""
+    """Decides by the entries that `load` got last."""
 
     def __init__(self, super_users: Iterable[str] = (), *, allow_without_entry: bool = False) -> None:
         self._super_users = frozenset(super_users)
@@ -66,7 +66,7 @@ class Authorizer:
         self._remembered = 0
 
     def load(self, acls: Iterable[Acl]) -> None:
-        """Decide by these from now on."""
+        """Use these entries from now on."""
         self._forget_all()
         self._by_type = {}
         for acl in acls:
@@ -75,7 +75,7 @@ class Authorizer:
             entries.lengths = sorted({len(name) for name in entries.prefixed})
 
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
-        """Whether somebody may do that, coming from there."""
+        """Return whether the principal may do the operation, from this host."""
         question = (host, operation, resource_type, name)
         decided = self._decided.get(principal)
         verdict = None if decided is None else decided.get(question)
@@ -87,7 +87,7 @@ class Authorizer:
         return verdict
 
     def _room_for(self, principal: str) -> dict[tuple[str, int, int, str], Verdict]:
-        """Where a decision about somebody goes. Who asks for too much loses what was remembered of them alone."""
+        """Return the cache for a principal's decisions. A principal with too many decisions loses its own ones only."""
         if self._remembered >= _REMEMBERED:
             self._forget_all()
         decided = self._decided.setdefault(principal, {})
@@ -107,7 +107,7 @@ class Authorizer:
         verdict = self._without_entry
         for acl in entries.applying_to(name) if entries is not None else ():
             if verdict is self._without_entry:
-                verdict = Verdict(False, "DefaultDeny")  # there are entries, if none that fits
+                verdict = Verdict(False, "DefaultDeny")  # there are entries, but none that matches
             if _is_about(acl, principal, host, operation):
                 if acl.permission == Permission.DENY:
                     return Verdict(False, f"MatchingAcl(acl={acl})")
@@ -115,7 +115,7 @@ class Authorizer:
         return verdict
 
     def decide_for_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether somebody may do that to any resource of a kind at all, be it one that is not there (KIP-679)."""
+        """Return whether the principal may do the operation on any resource of a kind, existing or not (KIP-679)."""
         if self.decide(principal, host, operation, resource_type, _ANY_NAME).allowed:
             return True
         entries = self._by_type.get(resource_type)

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48): a name that anybody may know, and a password that only this cluster can make of it.
+"""Delegation tokens (KIP-48): a public id, and a password that only this cluster can compute from it.
 
-A client logs in by SCRAM with the token's id for a user and the password, and is the token's owner then. Nothing of the
-password is stored: it follows from the id and delegation.token.secret.key.
+A client logs in by SCRAM, with the token's id as user and with the password, and then acts as the token's owner. The
+password is not stored: it follows from the id and delegation.token.secret.key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from security.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMech
 
 
 class TokenCredential(NamedTuple):
-    """By what SCRAM knows who has a token: `owner` is who they are then, without "User:"."""
+    """The SCRAM credential of a token: `owner` is the user that its bearer acts as, without "User:"."""
 
     owner: str
     expires_at_ms: int
@@ -23,18 +23,18 @@ class TokenCredential(NamedTuple):
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:
-    """What its owner gets along with a token, and names it by."""
+    """Return the HMAC of a token, which its owner gets and by which requests name the token."""
     return hmac.digest(secret.encode(), token_id.encode(), "sha512")
 
 
 def token_password(code: bytes) -> str:
-    """The password that goes with a token's HMAC."""
+    """Return the password for a token's HMAC."""
     return b64encode(code).decode()
 
 
-@lru_cache(maxsize=10_000)  # some 10 MB, for a fleet whose every process has a token of its own
+@lru_cache(maxsize=10_000)  # some 10 MB, for a fleet in which every process has a token of its own
 def token_credential(mechanism: ScramMechanism, secret: str, token_id: str) -> ScramCredential:
-    """Costs some milliseconds for the first who comes with a token."""
+    """Return the credential of a token. It takes some milliseconds, except from the cache."""
     code = token_hmac(secret, token_id)
     salt = hmac.digest(code, b"salt", "sha256")
     return credential_of(

@@ -1,7 +1,6 @@
-"""Values in DER (X.690), and the fields of a certificate in it (RFC 5280).
+"""Values in DER (X.690), and the fields of a certificate in DER (RFC 5280).
 
-What OpenSSL tells of the names in a certificate does not say how each of them is encoded, and it has no words at all
-for some.
+OpenSSL's names of a certificate do not show how each value is encoded, and leave out some of them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _OBJECT_ID, _VERSION, _EXTENSIONS = 0x06, 0xA0, 0xA3
 
 
 class Value(NamedTuple):
-    """A value: its tag, its contents, and all of it."""
+    """A value: its tag, its content, and all of its bytes."""
 
     tag: int
     contents: bytes
@@ -22,15 +21,15 @@ class Value(NamedTuple):
 
 
 class CertificateFields(NamedTuple):
-    """Of a certificate: whom it is for; its extensions, or nothing."""
+    """The fields of a certificate: its subject, and its extensions, if any."""
 
     subject: Value
     extensions: bytes
 
 
 def certificate_fields(certificate: bytes) -> CertificateFields:
-    """What stands in one. ValueError, IndexError: these bytes are none."""
-    signed, *_ = parts(certificate)  # OpenSSL may have put behind it for what it is trusted
+    """Return the fields of a certificate. Raises ValueError or IndexError for other bytes."""
+    signed, *_ = parts(certificate)  # OpenSSL may append trust settings to a certificate
     to_be_signed, *_ = inside(signed, SEQUENCE)
     fields = list(inside(to_be_signed, SEQUENCE))
     if fields[0].tag == _VERSION:
@@ -41,38 +40,41 @@ def certificate_fields(certificate: bytes) -> CertificateFields:
 
 
 def inside(value: Value, tag: int) -> Iterator[Value]:
-    """The values in one that has to be of a kind. ValueError."""
+    """Yield the values inside a value with this tag. Raises ValueError."""
     if value.tag != tag:
-        raise ValueError(f"a value has tag {value.tag:#x}, and not {tag:#x}")
+        raise ValueError(f"a value has tag {value.tag:#x} instead of {tag:#x}")
     return parts(value.contents)
 
 
 def parts(data: bytes) -> Iterator[Value]:
-    """The values that stand one after the other. ValueError, IndexError."""
+    """Yield consecutive values. Raises ValueError, IndexError."""
     at = 0
     while at < len(data):
         begin, tag, size = at, data[at], data[at + 1]
         at += 2
-        if size & 0x80:  # so many bytes have the length
+        if size & 0x80:  # the number of bytes of the length
             count = size & 0x7F
             if not count:
-                raise ValueError("a length is left open")
+                raise ValueError("a length is indefinite")
             size, at = int.from_bytes(data[at : at + count]), at + count
         if at + size > len(data):
-            raise ValueError(f"{size} bytes are promised where there are {len(data) - at}")
+            raise ValueError(f"{size} bytes are expected, but {len(data) - at} are left")
         yield Value(tag, data[at : at + size], data[begin : at + size])
         at += size
 
 
 def object_id(value: Value) -> str:
-    """A number with dots. ValueError, IndexError."""
+    """Return an object identifier as text. Raises ValueError, IndexError."""
     if value.tag != _OBJECT_ID:
-        raise ValueError(f"what has to be a number with dots has tag {value.tag:#x}")
+        raise ValueError(f"an object identifier has tag {value.tag:#x}")
     return dotted(value.contents)
 
 
 def dotted(data: bytes) -> str:
-    """Numbers of seven bits a byte, of which all but the last have the eighth; the first two are one. IndexError."""
+    """Return the numbers of an object identifier's content as text. Raises IndexError.
+
+    Each number has seven bits per byte; all but its last byte have the eighth bit. The first number stands for two.
+    """
     numbers, number = [], 0
     for byte in data:
         number = number << 7 | byte & 0x7F

@@ -1,6 +1,6 @@
-"""The name in a certificate as Java writes it (RFC 2253): what principals, ACLs and mapping rules are written for.
+"""The subject name of a certificate as Java writes it (RFC 2253), as used by principals, ACLs and mapping rules.
 
-It is read from the certificate's own bytes, which say how each value is encoded: Java writes that out.
+It is read from the certificate's own bytes, because Java's text depends on the encoding of each value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 from security.der import SEQUENCE, SET, Value, certificate_fields, inside, object_id
 
-#: Attributes that have a short name there; others are written as their number and their bytes.
+#: Attributes with a short name in Java. Others are written as their number and their bytes.
 _SHORT = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -21,8 +21,8 @@ _SHORT = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-#: Kinds of values that are written as text, with how that is encoded; others are written as their bytes. So has it
-#: Java today; up to Java 21 it took all of these for UTF-8.
+#: The kinds of values that are written as text, with their encodings; others are written as bytes. Java up to 21
+#: decoded all of these as UTF-8.
 _ENCODINGS = {
     0x0C: "utf-8",  # UTF8String
     0x13: "latin-1",  # PrintableString
@@ -36,15 +36,17 @@ _OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+\Z")
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """Its subject's name as one line, the last part first. ValueError: these bytes are no certificate in DER."""
+    """Return the subject's name as one line, the last part first. Raises ValueError for bytes that are no
+    certificate in DER.
+    """
     try:
         return written(certificate_fields(certificate).subject)
     except (IndexError, ValueError) as error:
-        raise ValueError(f"no certificate in DER: {error}") from error
+        raise ValueError(f"not a certificate in DER: {error}") from error
 
 
 def written(name: Value) -> str:
-    """Any such name. ValueError, IndexError: it is none."""
+    """Return a name as text. Raises ValueError, IndexError."""
     names = [[_attribute(each) for each in inside(part, SET)] for part in inside(name, SEQUENCE)]
     return ",".join("+".join(part) for part in reversed(names))
 

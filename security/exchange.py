@@ -1,7 +1,7 @@
-"""What all SASL mechanisms have in common, seen from the server: tokens come, tokens are answered, until one is known.
+"""The server's side of any SASL mechanism: the client sends tokens, the server answers until the user is known.
 
-An exchange is made for one try to authenticate. `InvalidCredentials` carries what went wrong for the broker's log
-alone: the client is told no more than that it did. `Refused` carries a text that Kafka tells the client.
+An exchange is one attempt to authenticate. `InvalidCredentials` has a reason for the broker's log alone: the client
+only learns that authentication failed. `Refused` has a text that Kafka sends to the client.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Protocol, TypeAlias
 
 
 class InvalidCredentials(Exception):
-    """Authentication failed; why is no business of the client's."""
+    """Authentication failed. The reason is not sent to the client."""
 
 
 class Refused(Exception):
-    """Authentication failed, and the client is told why in these words."""
+    """Authentication failed. The message is sent to the client."""
 
 
 class Exchange(Protocol):
@@ -23,18 +23,18 @@ class Exchange(Protocol):
 
     @property
     def user(self) -> str | None:
-        """Who it is, once that is proven; None until then."""
+        """The user, once it is authenticated; None until then."""
 
     @property
     def expires_at_ms(self) -> int | None:
-        """When what was shown runs out (milliseconds of the wall clock); None where it does not."""
+        """When the credentials expire (milliseconds of the wall clock); None if they do not."""
 
     @property
     def by_token(self) -> bool:
-        """Whether a delegation token was shown, in the place of what its owner knows."""
+        """Whether the client authenticated with a delegation token."""
 
     def step(self, token: bytes) -> bytes:
-        """The answer to the client's next token. Raises InvalidCredentials or Refused: the exchange is over then."""
+        """Return the response to the client's next token. InvalidCredentials and Refused end the exchange."""
 
 
 NewExchange: TypeAlias = Callable[[], Exchange]

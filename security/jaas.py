@@ -2,8 +2,8 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="other";
 
-Kafka reads it by java.io.StreamTokenizer, and so it has some properties that nobody would think of: a single slash
-begins a comment that ends with the line, and a number is no word, so that a value of digits needs quotes.
+Kafka uses java.io.StreamTokenizer, which has surprising rules: a single slash begins a comment until the end of the
+line, and a number is not a word, so that a value of digits needs quotes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
 
 
 class JaasError(ValueError):
-    """What is wrong with the text, in Kafka's words. It never holds a value, which may be a secret."""
+    """A syntax error, in Kafka's words. The message never has a value, which may be a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """One entry. Its options are not shown: they hold passwords."""
+    """A login module. Its `repr` leaves out the options, because they have passwords."""
 
     name: str
     flag: str
@@ -39,9 +39,9 @@ class LoginModule:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` of a word or of what stands between quotes, then with the quote as `sign`; `sign` of any other character.
+    """A word or quoted text (`text`; for quoted text `sign` is the quote), or any other character (`sign`).
 
-    `start` is where it is in the text.
+    `start` is its position in the text.
     """
 
     text: str | None
@@ -50,7 +50,7 @@ class Token:
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
-    """All login modules in `text`. Raises JaasError."""
+    """Return all login modules in `text`. Raises JaasError."""
     found = tokens(text)
     modules = [_module(token, found) for token in found]
     if not modules:
@@ -59,7 +59,7 @@ def parse_jaas(text: str) -> list[LoginModule]:
 
 
 def login_module(text: str) -> LoginModule:
-    """The only login module in `text`. Raises JaasError."""
+    """Return the only login module in `text`. Raises JaasError."""
     modules = parse_jaas(text)
     if len(modules) > 1:
         raise JaasError(f"JAAS config property contains {len(modules)} login modules, should be 1 module")
@@ -80,14 +80,15 @@ def _module(first: Token, found: Iterator[Token]) -> LoginModule:
             return LoginModule(first.text or "", flag.text.upper(), options)
         sign, value = next(found, None), next(found, None)
         if sign is None or sign.sign != "=" or value is None or value.text is None:
-            # Not by its name, as Kafka does: what stands there may be the rest of a password without quotes.
+            # Unlike in Kafka, the message does not name the option: the name may be the rest of a password without
+            # quotes.
             raise JaasError(f"Value not specified for option {len(options) + 1} in JAAS config")
         options[token.text or ""] = value.text
     raise JaasError("JAAS config entry not terminated by semi-colon")
 
 
 def tokens(text: str, more: str = "") -> Iterator[Token]:
-    """What `text` consists of, without blanks and comments; characters of `more` may stand in words, too."""
+    """Yield the tokens of `text`, without blanks and comments. Words may also have the characters of `more`."""
     for match in _pattern(more).finditer(text):
         kind, found = match.lastgroup, match[0]
         if kind == "word":

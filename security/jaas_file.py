@@ -1,13 +1,13 @@
-"""A file of login modules in sections, as Java reads it where `java.security.auth.login.config` names one.
+"""A file of login modules in sections, as Java reads the file that `java.security.auth.login.config` names.
 
     KafkaServer {
         org.apache.kafka.common.security.plain.PlainLoginModule required
-        user_alice="secret";
+            user_alice="secret";
         org.apache.kafka.common.security.scram.ScramLoginModule required;
     };
     clients.KafkaServer { ... };      the section of one listener, by its name in lower case
 
-In values `${NAME}` stands for a system property of Java's.
+In values, `${NAME}` stands for a Java system property.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _END = Token(None, "")
 
 
 class JaasFileError(JaasError):
-    """What is wrong with the file, and in which line: 1 is the first."""
+    """An error in the file, with its line number, counted from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -32,12 +32,12 @@ class JaasFileError(JaasError):
 
 
 def parse_jaas_file(text: str, properties: Mapping[str, str]) -> Sections:
-    """Login modules by section. Raises JaasFileError."""
+    """Return the login modules by section. Raises JaasFileError."""
     return _Reader(text, properties).sections()
 
 
 class _Reader:
-    """Goes over the tokens, one of which it looks ahead."""
+    """Reads the tokens, with one token of lookahead."""
 
     def __init__(self, text: str, properties: Mapping[str, str]) -> None:
         self._text = text
@@ -93,7 +93,7 @@ class _Reader:
     def _expanded(self, value: str) -> str:
         def stands_for(match: re.Match[str]) -> str:
             name = match[1]
-            if name is None:  # ${{...}} is nobody's
+            if name is None:  # ${{...}} is not expanded
                 return match[0]
             if name == "/":
                 return "/"
@@ -109,11 +109,11 @@ class _Reader:
     def _unexpected(self, what: str) -> JaasFileError:
         if self._ahead is _END:
             return JaasFileError(f"expected [{what}], read [end of file]", self._line)
-        found = self._ahead.sign if self._ahead.text is None else "a word"  # which may be a secret
+        found = self._ahead.sign if self._ahead.text is None else "a word"  # it may be a secret
         return JaasFileError(f"expected [{what}], found [{found}]", self._line)
 
     @property
     def _line(self) -> int:
-        """That of the token ahead."""
+        """The line of the next token."""
         at = len(self._text.rstrip()) if self._ahead is _END else self._ahead.start
         return self._text.count("\n", 0, at) + 1

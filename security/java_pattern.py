@@ -1,6 +1,6 @@
-"""Regular expressions as Java reads them, by Python's: what both have alike, and a few things put into Python's words.
+"""Java's regular expressions, compiled by Python: the common syntax, and a few translated constructs.
 
-What Python would read in another way than Java is refused, and so is what it does not read at all.
+A pattern that Python would read in another way than Java, or cannot read, is rejected.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import warnings
 
-#: Of a pattern: what is escaped; a class, in which a bracket or && would mean more in Java; what is Python's alone, or
-#: not read by Java; a named group; a point.
+#: Pieces of a pattern: an escape; a class, in which a bracket or && has another meaning in Java; syntax of Python
+#: alone, or that Java does not have; a named group; a dot.
 _PIECE = re.compile(
     r"\\(?P<escaped>.)"
     r"|(?P<class>\[\^?\]?(?:\\.|[^\]\\\[&]|&(?!&))*\])"
@@ -18,16 +18,18 @@ _PIECE = re.compile(
     r"|(?P<point>\.)",
     re.DOTALL,
 )
-#: All but the ends of lines.
+#: All characters except line terminators.
 _POINT = r"[^\n\r\x85\u2028\u2029]"
-#: Letters that mean one thing to Java behind a backslash, and another one to Python.
+#: Letters that have different meanings in Java and Python after a backslash.
 _OTHER_MEANING = frozenset("vZ")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The pattern; letters, digits and blanks are ASCII's. ValueError: it cannot be read, or not as Java does."""
+    """Return the compiled pattern; letters, digits and blanks are those of ASCII. Raises ValueError if it cannot be
+    compiled as in Java.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)  # of what Python may read in another way one day, and Java does
+        warnings.simplefilter("error", FutureWarning)  # syntax whose meaning may change in Python, to that of Java
         try:
             return re.compile(_PIECE.sub(_in_python, pattern), re.ASCII)
         except (re.error, OverflowError, RecursionError, FutureWarning) as error:
@@ -35,9 +37,9 @@ def compile_java(pattern: str) -> re.Pattern[str]:
 
 
 def _in_python(piece: re.Match[str]) -> str:
-    """Raises ValueError."""
+    """Return a piece in Python's syntax. Raises ValueError."""
     if piece["refused"] is not None or piece["escaped"] in _OTHER_MEANING:
-        raise ValueError(f"{piece[0]!r} at position {piece.start()} is not read here")
+        raise ValueError(f"{piece[0]!r} at position {piece.start()} is not supported")
     if piece["named"] is not None:
         return "(?P<"
     return _POINT if piece["point"] is not None else piece[0]

@@ -1,7 +1,7 @@
-"""Stores of keys and certificates: PKCS12, and Java's own old format, whichever of the two a file is in.
+"""Stores of keys and certificates: PKCS12 and JKS, detected from the file.
 
-Java looks at a file, too, and not only at ssl.keystore.type: what is called JKS, Kafka's default, is PKCS12 in files
-that a keytool of the last years has made without -storetype.
+Java, too, looks at the file, not only at ssl.keystore.type: with the type JKS, Kafka's default, it also reads a PKCS12
+file. Recent keytools write PKCS12 unless -storetype is given.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 TYPES = ("JKS", "PKCS12", "PEM")
-"""All that are served, in the words of ssl.keystore.type and ssl.truststore.type."""
+"""All supported types, as values of ssl.keystore.type and ssl.truststore.type."""
 
 _READ = "a store of JKS or PKCS12"
-#: Letters of a line of PEM (RFC 7468).
+#: The length of a line in PEM (RFC 7468).
 _PEM_LINE = 64
-#: How a PFX begins (RFC 7292), whatever comes then: a sequence of a length in one of its forms, and the version, 3.
+#: The beginning of any PFX (RFC 7292): a sequence, its length in one of its forms, and the version, 3.
 _PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
 _WITH_KEY = "a store with a private key and its certificate (keytool -list: PrivateKeyEntry)"
 
 
 class StoreRefused(Exception):
-    """Why a store can not be used: key without a listener's prefix, value (None: not to be shown), what is wrong, what
-    would be right.
+    """Why a store cannot be used: the key without a listener's prefix, its value (None: not to be shown), the
+    problem, and the allowed values.
     """
 
     def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
@@ -45,7 +45,7 @@ class StoreRefused(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Store:
-    """A store as it is configured; `kind` is ssl.keystore or ssl.truststore, the beginning of its keys."""
+    """A configured store; `kind`, the prefix of its keys, is ssl.keystore or ssl.truststore."""
 
     kind: str
     path: str
@@ -53,9 +53,9 @@ class Store:
     password: str | None
 
     def identity(self, key_password: str | None) -> tuple[bytes, bytes]:
-        """The first private key and its certificates, in PEM. Raises StoreRefused.
+        """Return the first private key and its certificates, in PEM. Raises StoreRefused.
 
-        In JKS a key has a password of its own, which is the store's unless it is given; in PKCS12 it is the store's.
+        In JKS a key has a password of its own; without one it is the store's. In PKCS12 it is always the store's.
         """
         if self._is_jks:
             return self._jks_identity(key_password)
@@ -73,9 +73,9 @@ class Store:
         )
 
     def trusted(self) -> str:
-        """All certificates, in PEM. Raises StoreRefused."""
+        """Return all certificates, in PEM. Raises StoreRefused."""
         if self._is_jks:
-            # As in Java, the certificates above a key's own are not trusted for standing there, but its own is.
+            # As in Java, a key's own certificate is trusted, but not the certificates above it in the chain.
             return _pem([each.certificates[0] for each in self._jks_entries() if each.certificates]).decode()
         store = self._pkcs12()
         from cryptography.hazmat.primitives.serialization import Encoding
@@ -149,7 +149,9 @@ class Store:
 
 
 def _without_chain(certificate: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """The others but those above the certificate, each once: one that is trusted as well is there a second time."""
+    """Return the other certificates, each once, without the chain of this one. A trusted one of the chain is in the
+    store twice.
+    """
     left = list(others)
     while certificate.issuer != certificate.subject:
         above = next((each for each in left if each.subject == certificate.issuer), None)
@@ -161,9 +163,9 @@ def _without_chain(certificate: Certificate, others: list[Certificate]) -> list[
 
 
 def _is_cut_off(data: bytes) -> bool:
-    """Whether a PFX is longer, by its first length, than what there is of it."""
+    """Return whether a PFX is longer, by its first length field, than the data."""
     short = data[1]
-    if short == 0x80:  # it does not say
+    if short == 0x80:  # an indefinite length
         return False
     if short < 0x80:
         return len(data) < 2 + short
@@ -176,7 +178,7 @@ def _pem(certificates: tuple[bytes, ...] | list[bytes]) -> bytes:
 
 
 def _pem_of(kind: str, der: bytes) -> bytes:
-    """The text form of a key or a certificate (RFC 7468)."""
+    """Return a key or a certificate as PEM (RFC 7468)."""
     text = b64encode(der).decode()
     lines = [text[start : start + _PEM_LINE] for start in range(0, len(text), _PEM_LINE)]
     return "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", "")).encode()

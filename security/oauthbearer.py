@@ -1,7 +1,7 @@
-"""OAUTHBEARER (RFC 7628): the client shows a token that somebody has signed; good on encrypted connections.
+r"""OAUTHBEARER (RFC 7628): the client sends a signed token. Use it on encrypted connections only.
 
-n,,\\1auth=Bearer TOKEN\\1\\1      ->  (empty)
-                                ->  {"status":"invalid_token"}, which the client has to answer: \\1  ->  failed
+n,,\1auth=Bearer TOKEN\1\1      ->  (empty)
+                                ->  {"status":"invalid_token"}, which the client has to answer: \1  ->  failed
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from security.exchange import InvalidCredentials, Refused
 
 _SEPARATOR = b"\1"
 _ESCAPES = (("=2C", ","), ("=3D", "="))
-#: Of a token, in characters. Real ones have one or two thousand; to look at each of a million would hold up all others.
+#: The longest token, in characters. Real tokens have one or two thousand. Checking tokens of a million characters would
+#: delay all other clients.
 _LONGEST_TOKEN = 16 * 1024
-#: The end of the year 9999: a session that lasts longer could be put into no answer.
+#: The end of the year 9999: a longer session does not fit into a response.
 LATEST_MS = 253_402_300_799_999
 
 
 class InvalidToken(Exception):
-    """Why a token is not accepted; for the broker's log alone. The client is told `refusal`."""
+    """Why a token is rejected, for the broker's log. The client gets `refusal`."""
 
     refusal = '{"status":"invalid_token"}'
 
 
 class InsufficientScope(InvalidToken):
-    """The client is told what it would have to have."""
+    """The token lacks scopes. The client gets the required ones."""
 
     def __init__(self, required: Sequence[str]) -> None:
         super().__init__(f"its scope has not all of {', '.join(required)}")
@@ -34,18 +35,18 @@ class InsufficientScope(InvalidToken):
 
 
 class Token(NamedTuple):
-    """What a token says that was found to be good. It expires at `LATEST_MS` at the latest."""
+    """The content of a valid token. It expires at `LATEST_MS` at the latest."""
 
     user: str
     expires_at_ms: int
 
 
 Validate: TypeAlias = Callable[[str], Token]
-"""Raises InvalidToken."""
+"""Validate a token. Raises InvalidToken."""
 
 
 class OAuthBearerExchange:
-    """One token, and one more message where it was not accepted."""
+    """One token, and one more message if the token is rejected."""
 
     by_token = False
 
@@ -56,7 +57,9 @@ class OAuthBearerExchange:
         self.expires_at_ms: int | None = None
 
     def step(self, token: bytes) -> bytes:
-        """Empty, once the token is accepted; else what the client is told, which is the end after its next message."""
+        """Return an empty response if the token is accepted; else the error, and the exchange ends with the client's
+        next message.
+        """
         if self._refusal is not None:
             raise Refused(self._refusal)
         authorization_id, bearer = _parse(token)
@@ -77,7 +80,7 @@ class OAuthBearerExchange:
 
 
 def _parse(message: bytes) -> tuple[str, str]:
-    """Authorization id, empty where there is none, and token. Raises InvalidCredentials."""
+    """Return the authorization id, or "", and the token. Raises InvalidCredentials."""
     try:
         header, *pairs, end, rest = message.split(_SEPARATOR)
         flag, authorization_id, nothing = header.decode().split(",")

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user and password in one token, good on encrypted connections only."""
+"""PLAIN (RFC 4616): user and password in one token. Use it on encrypted connections only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _USER_PREFIX = "user_"
 
 
 def users_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Passwords by user: the options `user_NAME="password"` of PlainLoginModule."""
+    """Return the passwords by user, from the options `user_NAME="password"` of PlainLoginModule."""
     return {
         key.removeprefix(_USER_PREFIX): value
         for key, value in options.items()
@@ -20,7 +20,7 @@ def users_of(options: Mapping[str, str]) -> dict[str, str]:
 
 
 class PlainExchange:
-    """One token: authorization id, NUL, user, NUL, password; in UTF-8."""
+    """One token in UTF-8: authorization id, NUL, user, NUL, password."""
 
     expires_at_ms = None
     by_token = False
@@ -30,7 +30,7 @@ class PlainExchange:
         self.user: str | None = None
 
     def step(self, token: bytes) -> bytes:
-        """Empty, once the password is right."""
+        """Return an empty response if the password is right."""
         parts = token.decode(errors="replace").split("\0")
         if len(parts) != 3:
             raise Refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
@@ -39,7 +39,7 @@ class PlainExchange:
             raise Refused("Authentication failed: username not specified")
         if not password:
             raise Refused("Authentication failed: password not specified")
-        known = self._passwords.get(user, "")  # of an unknown user empty, which no password is
+        known = self._passwords.get(user, "")  # an unknown user has an empty password, which no client can send
         if not compare_digest(known.encode(), password.encode()):
             raise Refused("Authentication failed: Invalid username or password")
         if authorization_id not in ("", user):

@@ -1,15 +1,15 @@
-"""From the name in a client's certificate to a user: ssl.principal.mapping.rules (KIP-371).
+"""Map the name in a client's certificate to a user: ssl.principal.mapping.rules (KIP-371).
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),.*$/$1@example.org/L,DEFAULT
 
-The first rule that fits the whole name counts. What its pattern finds in the name is replaced, as Java's replaceAll
-does it: $1 and ${name} are groups, a backslash takes the next character as it is; L and U make the result lower or
-upper case. DEFAULT is the whole name as it is. Patterns are Java's, as far as Python reads them alike
+The first rule that matches the whole name counts. The matches of its pattern in the name are replaced as by Java's
+replaceAll: $1 and ${name} are groups, and a backslash escapes the next character. L and U convert the result to lower
+or upper case. DEFAULT is the unchanged name. Patterns are Java's, as far as Python reads them in the same way
 (java_pattern.py).
 
-Two things are not as in Kafka. Between rules are commas: what stands there else is refused, also lines, of which Kafka
-takes the last one. And a reference to a group that there is not stands for itself, wherever it is: of several Kafka
-misplaces the backslash that it puts before them.
+Two rules differ from Kafka. Rules are separated by commas, and any other text between them is rejected, also line
+breaks, for which Kafka uses the last line. A reference to a missing group is kept as text everywhere; Kafka misplaces
+the backslash before it if there are several.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from security.java_pattern import compile_java
 _RULE = re.compile(
     r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|)\s*(?:,|\Z)", re.ASCII | re.DOTALL
 )
-#: In a replacement; what is none of the first three cannot be read.
+#: The pieces of a replacement. Only the first three can be read.
 _PIECE = re.compile(
     r"\\(?P<plain>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<bad>[$\\])", re.DOTALL
 )
 
 
 class RulesError(ValueError):
-    """Rules that cannot be read, or none of which fits a name."""
+    """The rules cannot be read, or no rule matches a name."""
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """`pattern` None is DEFAULT."""
+    """A rule; `pattern` None is DEFAULT."""
 
     pattern: re.Pattern[str] | None = None
     replacement: str = ""
@@ -50,7 +50,9 @@ class _Rule(msgspec.Struct, frozen=True):
         return user.lower() if self.case == "L" else user.upper() if self.case == "U" else user
 
     def _replaced(self, name: str) -> Iterator[str]:
-        """The name in pieces, as Java looks for one match after the other: behind an empty one it goes on by one."""
+        """Yield the pieces of the replaced name. As in Java, the search continues one character after an empty
+        match.
+        """
         assert self.pattern is not None
         begin, told = 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)) is not None:
@@ -62,7 +64,7 @@ class _Rule(msgspec.Struct, frozen=True):
 
 
 def _meant(piece: re.Match[str], match: re.Match[str]) -> str:
-    """What stands for a piece of a replacement. Raises RulesError."""
+    """Return the text for a piece of a replacement. Raises RulesError."""
     plain, number, name = piece["plain"], piece["number"], piece["name"]
     if plain is not None:
         return str(plain)
@@ -74,7 +76,9 @@ def _meant(piece: re.Match[str], match: re.Match[str]) -> str:
 
 
 def _group(digits: str, match: re.Match[str]) -> str:
-    """The group that most of the digits name, with the others behind it; where none do, all of it as it is."""
+    """Return the group that the longest prefix of the digits names, and the other digits. Without such a group,
+    return the text itself.
+    """
     for end in range(len(digits), 0, -1):
         if int(digits[:end]) <= match.re.groups:
             return (match[int(digits[:end])] or "") + digits[end:]
@@ -91,7 +95,7 @@ class PrincipalRules:
         self._rules = tuple(_parse(text.strip()))
 
     def user_of(self, name: str) -> str:
-        """The user for a certificate's distinguished name. Raises RulesError where no rule fits."""
+        """Return the user for a certificate's distinguished name. Raises RulesError if no rule matches."""
         for rule in self._rules:
             user = rule.apply(name)
             if user is not None:

@@ -1,6 +1,6 @@
 """The client's side of PLAIN, SCRAM and OAUTHBEARER (RFC 4616, 5802 with 7677, 7628): messages in, messages out.
 
-What they look like: plain.py, scram.py, oauthbearer.py.
+plain.py, scram.py and oauthbearer.py show the messages.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from typing import Protocol
 
 from security.scram_credential import MIN_ITERATIONS, ScramMechanism
 
-#: What a client does for a server that it does not know yet: some seconds of hashing, and no more.
+#: The most iterations that a client computes for an unknown server: some seconds of hashing.
 _MOST_ITERATIONS = 1 << 22
 _BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _SERVER_FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}})(?:,.*)?")
 _SERVER_FINAL = re.compile(rf"v=(?P<signature>{_BASE64})(?:,.*)?")
-_CHANNEL = "biws"  # `n,,` in base64: bound to no channel
+_CHANNEL = "biws"  # `n,,` in base64: no channel binding
 
 
 class ServerRefused(Exception):
-    """The server's message is not one that proves, or allows, what it should."""
+    """The server's message does not prove or allow what it should."""
 
 
 class ClientExchange(Protocol):
     """One authentication."""
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Return the client's first message."""
         ...
 
     def answer(self, message: bytes) -> bytes | None:
-        """What follows a message of the server; None where nothing does. Raises ServerRefused."""
+        """Return the client's answer to a message of the server; None if there is none. Raises ServerRefused."""
         ...
 
 
 class PlainClient:
-    """User and password, as they are."""
+    """Sends the user and the password in clear text."""
 
     def __init__(self, user: str, password: str) -> None:
         self._token = f"\0{user}\0{password}".encode()
@@ -50,7 +50,7 @@ class PlainClient:
 
 
 class BearerClient:
-    """A token that somebody has signed."""
+    """Sends a signed token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -59,16 +59,16 @@ class BearerClient:
         return f"n,,\1auth=Bearer {self._token}\1\1".encode()
 
     def answer(self, message: bytes) -> bytes | None:
-        """A refusal is answered, and what the server says after that is the error."""
+        """Answer a refusal. The server's next message is the error."""
         return b"\1" if message else None
 
 
 class ScramClient:
-    """A password that is proven, to a server that has to prove that it knows of it.
+    """Proves that it knows the password, to a server that has to prove the same.
 
     Args:
-        nonce: of this exchange, from a good source of chance.
-        by_token: the user is the id of a delegation token, the password its HMAC (KIP-48).
+        nonce: of this exchange, from a secure random generator.
+        by_token: the user is the id of a delegation token, and the password is its HMAC (KIP-48).
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ScramClient:
     def _prove(self, server_first: str) -> bytes:
         match = _SERVER_FIRST.fullmatch(server_first)
         if match is None or not match["nonce"].startswith(self._nonce) or match["nonce"] == self._nonce:
-            raise ServerRefused("the server's first message is none of SCRAM")
+            raise ServerRefused("the server's first message is not a SCRAM message")
         iterations = int(match["iterations"])
         if not MIN_ITERATIONS <= iterations <= _MOST_ITERATIONS:
             raise ServerRefused(f"the server asks for {iterations} iterations")

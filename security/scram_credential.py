@@ -1,4 +1,4 @@
-"""What is stored of a SCRAM user's password: enough to check a proof, too little to make one (RFC 5802, section 3)."""
+"""The stored credential of a SCRAM user: enough to check a proof, not enough to compute one (RFC 5802, section 3)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MAX_ITERATIONS = 16384
 
 
 class ScramMechanism(IntEnum):
-    """SCRAM with a hash function; the numbers are those of messages and records, 0 is any that is not known."""
+    """SCRAM with a hash function. The numbers are those of messages and records; 0 is an unknown mechanism."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
     @property
     def sasl_name(self) -> str:
-        """As SASL calls it."""
+        """The mechanism's name in SASL."""
         return self.name.replace("_", "-")
 
     @property
     def hash_name(self) -> str:
-        """As hashlib calls its hash function."""
+        """The name of its hash function in hashlib."""
         return "sha256" if self is ScramMechanism.SCRAM_SHA_256 else "sha512"
 
     def hmac(self, key: bytes, message: bytes) -> bytes:
@@ -34,7 +34,9 @@ class ScramMechanism(IntEnum):
         return hashlib.new(self.hash_name, data).digest()
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """PBKDF2: costs some milliseconds, and is the client's work, or that of who sets a password."""
+        """Return the PBKDF2 of a password. It takes some milliseconds, for the client or for whoever sets the
+        password.
+        """
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
@@ -43,7 +45,7 @@ BY_SASL_NAME = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScramCredential:
-    """Of one user and mechanism."""
+    """The credential of one user for one mechanism."""
 
     salt: bytes
     stored_key: bytes
@@ -52,6 +54,6 @@ class ScramCredential:
 
 
 def credential_of(mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """The credential that goes with a salted password."""
+    """Return the credential for a salted password."""
     stored_key = mechanism.hash(mechanism.hmac(salted_password, b"Client Key"))
     return ScramCredential(salt, stored_key, mechanism.hmac(salted_password, b"Server Key"), iterations)

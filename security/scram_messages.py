@@ -1,4 +1,4 @@
-"""The messages of SCRAM as text (RFC 5802, section 7), as strict as Apache Kafka is with them."""
+"""The messages of SCRAM as text (RFC 5802, section 7), parsed as strictly as in Apache Kafka."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLIENT_FINAL = re.compile(
 
 
 class ClientFirst(msgspec.Struct, frozen=True):
-    """Who the client says it is. `bare` is the part that the proof covers."""
+    """The client's first message, with its user. `bare` is the part that the proof covers."""
 
     user: str
     authorization_id: str
@@ -44,7 +44,7 @@ class ClientFinal(msgspec.Struct, frozen=True):
 
 
 def parse_client_first(token: bytes) -> ClientFirst:
-    """Raises InvalidCredentials."""
+    """Parse a client's first message. Raises InvalidCredentials."""
     match = _CLIENT_FIRST.fullmatch(token.decode(errors="replace"))
     if match is None:
         raise InvalidCredentials("not the first message of a SCRAM client")
@@ -54,7 +54,7 @@ def parse_client_first(token: bytes) -> ClientFirst:
 
 
 def parse_client_final(token: bytes) -> ClientFinal:
-    """Raises InvalidCredentials."""
+    """Parse a client's final message. Raises InvalidCredentials."""
     match = _CLIENT_FINAL.fullmatch(token.decode(errors="replace"))
     if match is None:
         raise InvalidCredentials("not the final message of a SCRAM client")
@@ -62,12 +62,12 @@ def parse_client_final(token: bytes) -> ClientFinal:
 
 
 def server_first(nonce: str, salt: bytes, iterations: int) -> str:
-    """The nonce of both, salt and iterations."""
+    """Return the server's first message: both nonces, the salt and the iterations."""
     return f"r={nonce},s={b64encode(salt).decode()},i={iterations}"
 
 
 def server_final(signature: bytes) -> str:
-    """That the server knows the password, too."""
+    """Return the server's final message, which proves that the server knows the password, too."""
     return f"v={b64encode(signature).decode()}"
 
 

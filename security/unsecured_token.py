@@ -1,7 +1,7 @@
-"""Bearer tokens that nobody has signed (JWS with "alg": "none"), for development: anyone can make one for any user.
+"""Unsigned bearer tokens (JWS with "alg": "none"), for development: anyone can make one for any user.
 
-They are looked at as by Apache Kafka's OAuthBearerUnsecuredValidatorCallbackHandler, whose options are those of the
-JAAS entry.
+They are validated as by Apache Kafka's OAuthBearerUnsecuredValidatorCallbackHandler, with the options of the JAAS
+entry.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _URL_ALPHABET = str.maketrans("-_", "+/")
 
 
 class UnsecuredValidator:
-    """By the options of a JAAS entry; called with a token. Raises InvalidToken.
+    """Validates tokens by the options of a JAAS entry. Calling it with a token raises InvalidToken.
 
     Args:
         options: unsecuredValidatorPrincipalClaimName (sub), unsecuredValidatorScopeClaimName (scope),
-            unsecuredValidatorRequiredScope with spaces between (none), unsecuredValidatorAllowableClockSkewMs (0).
-        now_ms: the wall clock, asked at each token.
+            unsecuredValidatorRequiredScope separated by spaces (none), unsecuredValidatorAllowableClockSkewMs (0).
+        now_ms: returns the wall clock.
 
-    Raises ValueError for a clock skew that is none.
+    Raises ValueError for an invalid clock skew.
     """
 
     def __init__(self, options: Mapping[str, str], now_ms: Callable[[], int]) -> None:
@@ -39,7 +39,7 @@ class UnsecuredValidator:
         self._required_scope = option("RequiredScope").split()
         skew_ms = option("AllowableClockSkewMs") or "0"
         if not (skew_ms.isascii() and skew_ms.isdigit()):
-            raise ValueError(f"{_OPTION}AllowableClockSkewMs is no number of milliseconds")
+            raise ValueError(f"{_OPTION}AllowableClockSkewMs is not a number of milliseconds")
         self._skew_ms = int(skew_ms)
 
     def __call__(self, token: str) -> Token:
@@ -49,22 +49,22 @@ class UnsecuredValidator:
         except (ValueError, RecursionError) as error:
             raise InvalidToken(f"it is malformed: {error}") from None
         if algorithm != "none" or signature:
-            raise InvalidToken("it is signed, where those are taken that nobody has signed")
+            raise InvalidToken("it is signed, but only unsigned tokens are accepted")
         scope = _scope(claims.get(self._scope_claim))
         expires_at_ms = self._checked_times(claims)
         user = claims.get(self._user_claim)
         if not isinstance(user, str) or not user.strip():
-            raise InvalidToken(f"it has no user in its claim {self._user_claim}")
+            raise InvalidToken(f"its claim {self._user_claim} has no user")
         if not scope.issuperset(self._required_scope):
             raise InsufficientScope(self._required_scope)
         return Token(user, expires_at_ms)
 
     def _checked_times(self, claims: dict[str, Any]) -> int:
-        """When it expires, which is still to come; it was issued before, if it says when."""
+        """Return when the token expires. Raises InvalidToken if it has expired or its times are inconsistent."""
         now_ms = self._now_ms()
         expires_ms, issued_ms = (_time_ms(claims, name) for name in ("exp", "iat"))
         if expires_ms is None:
-            raise InvalidToken("it does not say when it expires")
+            raise InvalidToken("it has no expiry time")
         if expires_ms <= now_ms - self._skew_ms:
             raise InvalidToken("it has expired")
         if issued_ms is not None and issued_ms > now_ms + self._skew_ms:
@@ -75,7 +75,10 @@ class UnsecuredValidator:
 
 
 def _members(part: str) -> dict[str, Any]:
-    """A JSON object. Raises ValueError. Kafka reads base64's first alphabet, RFC 7515 has that of addresses: either."""
+    """Return the members of a JSON object. Raises ValueError.
+
+    Both alphabets of base64 are accepted: Kafka decodes the standard one, RFC 7515 specifies the URL-safe one.
+    """
     padded = part.translate(_URL_ALPHABET) + "=" * (-len(part) % 4)
     found = json.loads(b64decode(padded, validate=True))
     if not isinstance(found, dict):
@@ -84,7 +87,7 @@ def _members(part: str) -> dict[str, Any]:
 
 
 def _time_ms(claims: dict[str, Any], name: str) -> float | None:
-    """A claim in seconds, perhaps with a fraction."""
+    """Return a claim in seconds, with or without a fraction, in ms; None if it is missing."""
     value = claims.get(name)
     if value is None:
         return None
@@ -93,12 +96,12 @@ def _time_ms(claims: dict[str, Any], name: str) -> float | None:
             return float(value) * 1000
     except OverflowError:
         pass
-    raise InvalidToken(f"its claim {name} is no time")
+    raise InvalidToken(f"its claim {name} is not a time")
 
 
 def _scope(value: Any) -> frozenset[str]:
-    """Of one word or a list of them."""
+    """Return the scopes of a word or a list of words."""
     values = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(values, list):
-        raise InvalidToken("its scope is neither a word nor a list")
+        raise InvalidToken("its scope is neither a string nor a list")
     return frozenset(each.strip() for each in values if isinstance(each, str) and each.strip())

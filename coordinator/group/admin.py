@@ -1,4 +1,4 @@
-"""What administrators ask: ListGroups, DescribeGroups, DeleteGroups; and what a deleted topic leaves behind."""
+"""Requests of administrators (ListGroups, DescribeGroups, DeleteGroups), and the offsets of deleted topics."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from protocol.messages.list_groups import ListedGroup
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
-#: What Kafka calls states in filters where that is not the state in lower case. (So nobody who asks for "NotReady" as
-#: its own tool does finds any; as with Kafka.)
+#: The names of states in filters, where they are not the state in lower case. Kafka's tool filters by "NotReady" and so
+#: finds no group; this broker behaves alike.
 FILTER_NAMES = {StreamsGroupState.NOT_READY.value: "not_ready"}
-#: From this version on a missing group is an error; before it is a group that is dead.
+#: From this version on a missing group is an error. Before, it is described as a dead group.
 FIRST_VERSION_KNOWING_MISSING_GROUPS = 6
 
 
 def list_groups(shard: GroupShard, states: Collection[str], types: Collection[str]) -> list[Struct]:
-    """The shard's groups. Filters are lower-case names; an empty one lets all pass, an unknown name none."""
+    """List the shard's groups. Filters are names in lower case; an empty filter matches all groups."""
     listed = []
     for group in shard.groups.values():
         group_type, state = group.group_type, str(group.state.value)
@@ -41,9 +41,9 @@ def list_groups(shard: GroupShard, states: Collection[str], types: Collection[st
 
 
 def describe_group(shard: GroupShard, group_id: str, api_version: int) -> Struct:
-    """A group with its members. Only a stable one tells its protocol and the members' metadata.
+    """Describe a group with its members. Only a stable group has a protocol name and the members' metadata.
 
-    Errors: GROUP_ID_NOT_FOUND (v6+) for a group that is missing or not a classic one.
+    Errors: GROUP_ID_NOT_FOUND (v6+) for a group that does not exist or is not a classic one.
     """
     group = shard.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
@@ -65,7 +65,7 @@ def describe_group(shard: GroupShard, group_id: str, api_version: int) -> Struct
 
 
 def describe_member(member: Member, protocol_name: str | None) -> Struct:
-    """A member; without a protocol name its metadata is left out."""
+    """Describe a member; without a protocol name its metadata is left out."""
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -77,7 +77,7 @@ def describe_member(member: Member, protocol_name: str | None) -> Struct:
 
 
 def delete_group(shard: GroupShard, group_id: str, effects: GroupEffects) -> ErrorCode:
-    """Remove a group and its offsets.
+    """Delete a group and its offsets.
 
     Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
@@ -94,7 +94,7 @@ def delete_group(shard: GroupShard, group_id: str, effects: GroupEffects) -> Err
 
 
 def topic_deleted_records(shard: GroupShard, topic: str, topic_id: bytes) -> list[StoredRecord]:
-    """Tombstones for all offsets of a deleted topic; those of another topic of the same name stay."""
+    """Return tombstones for all offsets of a deleted topic, except offsets of another topic of the same name."""
     records: list[StoredRecord] = []
     offsets = shard.offsets
     for group_id in offsets.groups_with(topic):

@@ -1,7 +1,7 @@
-"""What groups see of the cluster: topics, and the settings that a group has of its own.
+"""The cluster as groups see it: its topics, and the settings of a group.
 
-Like time it comes from outside. A shard holds one view for all of its life; what the view tells may change between two
-decisions, never within one.
+The caller provides it, as it provides the time. A shard has one view for all of its life. The view may change between
+two decisions, never during one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Topic(NamedTuple):
-    """A topic. `racks`: of each partition the racks of its replicas, sorted; () where no broker tells its rack."""
+    """A topic. `racks`: for each partition the sorted racks of its replicas; () if no broker has a rack."""
 
     name: str
     topic_id: bytes
@@ -22,7 +22,7 @@ class Topic(NamedTuple):
 
 
 class ConsumerGroupConfig(msgspec.Struct, frozen=True):
-    """A consumer group's settings, its own or the broker's; names and defaults are Kafka's."""
+    """The settings of a consumer group: its own, else the broker's. Names and defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000  # consumer.session.timeout.ms
     heartbeat_interval_ms: int = 5_000  # consumer.heartbeat.interval.ms
@@ -30,7 +30,7 @@ class ConsumerGroupConfig(msgspec.Struct, frozen=True):
 
 
 class ShareGroupConfig(msgspec.Struct, frozen=True):
-    """A share group's settings that its coordinator obeys, its own or the broker's; names and defaults are Kafka's."""
+    """The settings of a share group that its coordinator uses: its own, else the broker's. Named as in Kafka."""
 
     session_timeout_ms: int = 45_000  # share.session.timeout.ms
     heartbeat_interval_ms: int = 5_000  # share.heartbeat.interval.ms
@@ -38,7 +38,7 @@ class ShareGroupConfig(msgspec.Struct, frozen=True):
 
 
 class StreamsGroupConfig(msgspec.Struct, frozen=True):
-    """A streams group's settings, its own or the broker's; names and defaults are Kafka's."""
+    """The settings of a streams group: its own, else the broker's. Names and defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000  # streams.session.timeout.ms
     heartbeat_interval_ms: int = 5_000  # streams.heartbeat.interval.ms
@@ -48,19 +48,19 @@ class StreamsGroupConfig(msgspec.Struct, frozen=True):
 
 
 class Cluster(Protocol):
-    """The view. Versions are offsets of the metadata log."""
+    """The view of the cluster. Versions are offsets of the metadata log."""
 
     @property
     def version(self) -> int:
-        """Of all that the view tells."""
+        """The version of the view as a whole."""
 
     @property
     def topics_version(self) -> int:
-        """Of the last change of any topic, its partitions or their replicas' racks."""
+        """The version of the last change of a topic, its partitions, or the racks of their replicas."""
 
     @property
     def new_topics_version(self) -> int:
-        """Of the last creation of a topic."""
+        """The version of the last creation of a topic."""
 
     def topic(self, name: str) -> Topic | None: ...
 

@@ -1,4 +1,4 @@
-"""Deadlines of all groups, by way of the functions of their kinds."""
+"""Deadlines of groups and members. The functions of the group's kind act on them."""
 
 from __future__ import annotations
 

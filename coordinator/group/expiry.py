@@ -1,15 +1,15 @@
-"""Offsets that nobody uses any more, and then the groups that are left with nothing (KIP-211).
+"""Expiry of offsets that are no longer used, and of groups without members and offsets (KIP-211).
 
-| group | an offset expires when `offsets.retention.minutes` have passed since |
+| group | an offset expires `offsets.retention.minutes` after |
 |---|---|
-| had members, empty now | the group became empty (if the log does not say when: since the commit) |
-| stable, of consumers | the commit, of topics that no member reads any more |
-| simple, without members ever | the commit |
-| of consumers by KIP-848 | the commit, of topics that no member reads |
-| share | never, nor does the group go |
+| classic, now empty, had members | the group became empty; if the log does not record that, the commit |
+| classic, stable, consumers | the commit, for topics that no member reads |
+| classic, simple: never had members | the commit |
+| consumer or streams | the commit, for topics that no member reads |
+| share | never; the group does not expire either |
 | any other | never |
 
-An offset that a client gave a retention time of its own (OffsetCommit up to v4) expires at that time.
+If a client gave an offset a retention time of its own (OffsetCommit up to v4), the offset expires at that time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from coordinator.group.shard import GroupShard
 
 
 def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecord]]:
-    """Tombstones for a shard's expired offsets; a step is a topic of a group, since there may be many offsets.
+    """Yield tombstones for a shard's expired offsets, in steps of one topic of a group, since there may be many
+    offsets.
 
-    What a step gives holds for as long as nothing else is written; between two steps anything may be.
+    The tombstones of a step are valid until something else is written. Other requests may be served between two steps.
     """
     for group_id in list(shard.groups):
         for topic in list(shard.offsets.of_group(group_id)):
@@ -32,7 +33,7 @@ def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecor
 
 
 def expired_in_topic(shard: GroupShard, group_id: str, topic: str, now_ms: int) -> list[StoredRecord]:
-    """Tombstones for a group's expired offsets in a topic."""
+    """Return tombstones for a group's expired offsets of a topic."""
     group = shard.groups.get(group_id)
     since = None if group is None or not group.expires else group.retention_start()
     if group is None or since is None or group.is_subscribed_to(topic):
@@ -48,9 +49,9 @@ def expired_in_topic(shard: GroupShard, group_id: str, topic: str, now_ms: int) 
 
 
 def expired_groups(shard: GroupShard) -> Iterator[list[StoredRecord]]:
-    """Tombstones for a shard's groups without members and offsets; a step is a group, otherwise as `expired_offsets`.
+    """Yield tombstones for groups without members and offsets, in steps of one group, as `expired_offsets` does.
 
-    To be called when the tombstones of expired offsets are written.
+    Call this once the tombstones of expired offsets are written.
     """
     for group_id in list(shard.groups):
         group = shard.groups.get(group_id)
@@ -58,7 +59,7 @@ def expired_groups(shard: GroupShard) -> Iterator[list[StoredRecord]]:
 
 
 def can_go(shard: GroupShard, group: Group) -> bool:
-    """Whether a group is left with nothing: no members, no offsets, none on the way."""
+    """Return whether a group has no members and no offsets, committed or pending."""
     offsets = shard.offsets
     return (
         group.expires
@@ -69,7 +70,7 @@ def can_go(shard: GroupShard, group: Group) -> bool:
 
 
 def is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
-    """Whether an offset has lasted as long as it may."""
+    """Return whether the retention time of an offset is over."""
     if committed.expire_timestamp_ms != -1:
         return now_ms >= committed.expire_timestamp_ms
     return now_ms - since_ms >= retention_ms

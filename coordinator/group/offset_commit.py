@@ -1,7 +1,7 @@
-"""OffsetCommit and OffsetDelete: offsets are written down, or tombstones for them.
+"""OffsetCommit and OffsetDelete: write offsets, or tombstones for them.
 
-A commit is a member's of the current generation, or comes from outside: a client that assigns partitions to itself, an
-administrator. Those from outside (generation -1) are taken only while the group has no members.
+A commit comes from a member of the current generation, or from outside: from a client that assigns partitions to
+itself, or from an administrator. A commit from outside (generation -1) is accepted only while the group has no members.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from protocol.shortcuts.single_commit import SingleCommit
 
-#: From this version on a missing group is called so; before, clients knew only ILLEGAL_GENERATION.
+#: From this version on the error is GROUP_ID_NOT_FOUND; earlier clients know only ILLEGAL_GENERATION.
 FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9
 NO_RETENTION_TIME = -1
-#: OffsetCommit v1 alone may say when the offset was committed.
+#: Only OffsetCommit v1 may set the commit time.
 NO_TIMESTAMP = -1
-#: A partition that no member has: only who is as far as its group may commit for it.
+#: A partition that no member owns: only a member at the group's current epoch may commit for it.
 OF_NOBODY = (OffsetCommitRequestTopic(partitions=[OffsetCommitRequestPartition(partition_index=-1)]),)
 
 new_partition_response = OffsetCommitResponsePartition.new
@@ -43,15 +43,15 @@ new_topic_response = OffsetCommitResponseTopic.new
 def check_commit(
     shard: GroupShard, sender: Struct | SingleCommit, topics: Sequence[Struct], api_version: int
 ) -> ErrorCode:
-    """Whether the sender of a request may commit for the partitions of these topics.
+    """Return NONE, or why the sender of a request may not commit for the partitions of these topics.
 
     Errors: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND (v9+), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS;
-    of consumer and streams groups STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
+    for consumer and streams groups STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
     """
     group = shard.groups.get(sender.group_id)
     if group is None:
         if sender.generation_id_or_member_epoch < 0:
-            return ErrorCode.NONE  # a simple group comes into being with its first offset
+            return ErrorCode.NONE  # the first offset creates a simple group
         if api_version >= FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
@@ -59,22 +59,22 @@ def check_commit(
 
 
 def is_current(shard: GroupShard, sender: Struct | SingleCommit, api_version: int) -> bool:
-    """Whether the sender may commit whatever it names; of others it depends on that."""
+    """Return whether the sender may commit for any partition. False: it depends on the partition."""
     return check_commit(shard, sender, OF_NOBODY, api_version) is ErrorCode.NONE
 
 
 def touch_member(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
-    """A member of a classic group has committed: its session goes on."""
+    """Extend the session of a member of a classic group, because it has committed."""
     group = shard.groups.get(group_id)
     if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         extend_session(shard, group, group.members[member_id], now)
 
 
 def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> list[Struct]:
-    """Write the offsets of a commit that passed `check_commit`; gives the topics of the answer.
+    """Write the offsets of a commit that passed `check_commit`, and return the topics of the response.
 
-    The topics carry both name and id. Of single partitions: OFFSET_METADATA_TOO_LARGE. A member's commit counts as a
-    sign of life.
+    The topics carry both name and id. Errors of single partitions: OFFSET_METADATA_TOO_LARGE. A member's commit extends
+    its session.
     """
     group_id = request.group_id
     touch_member(shard, group_id, request.member_id, now)
@@ -124,7 +124,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
 
 
 def plain_commit(request: Struct, now: Now) -> PlainCommit | None:
-    """The records of a request that says no more than offsets; None for another."""
+    """Return the records of a request that has only offsets, without metadata and times; None for other requests."""
     if request.retention_time_ms != NO_RETENTION_TIME or not request.topics:
         return None
     topics = []
@@ -142,14 +142,14 @@ def plain_commit(request: Struct, now: Now) -> PlainCommit | None:
 
 
 def utf16_length(text: str) -> int:
-    """Length as Java counts it, in UTF-16 units."""
+    """Return the length in UTF-16 units, as Java counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def delete_offsets(shard: GroupShard, group: Group, topics: list[Struct], effects: GroupEffects) -> list[Struct]:
-    """Write tombstones for a group's offsets; gives the topics of the answer.
+    """Write tombstones for a group's offsets, and return the topics of the response.
 
-    Of single partitions: GROUP_SUBSCRIBED_TO_TOPIC. Offsets that are not there are no error.
+    Errors of single partitions: GROUP_SUBSCRIBED_TO_TOPIC. A missing offset is no error.
     """
     records: list[StoredRecord] = []
     results = []
@@ -170,19 +170,20 @@ def delete_offsets(shard: GroupShard, group: Group, topics: list[Struct], effect
 
 
 def has_offset(shard: GroupShard, group_id: str, topic: str, partition: int) -> bool:
-    """Whether there is an offset of the partition, committed or waiting for its transaction."""
+    """Return whether the partition has an offset, committed or in an open transaction."""
     offsets = shard.offsets
     return offsets.get(group_id, topic, partition) is not None or offsets.has_pending(group_id, topic, partition)
 
 
 def check_delete(group: Group | None) -> ErrorCode:
-    """Whether the group's offsets can be deleted at all: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+    """Return NONE, or why the group's offsets cannot be deleted: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 
-    A live group has to be one of consumers: of others nobody knows what they read.
+    Offsets of a group with members can be deleted only if the members are consumers: other members do not say which
+    topics they read.
     """
     return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
 
 
 def _as_long(number: int) -> int:
-    """What Java makes of a sum of two longs: a retention beyond all times has an end before them, as in Kafka."""
+    """Return the sum of two longs with Java's overflow. As in Kafka, a huge retention ends in the past."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)

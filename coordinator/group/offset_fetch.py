@@ -1,6 +1,6 @@
 """OffsetFetch: the offsets that a group has committed.
 
-With `require_stable` (KIP-447) a partition for which a transaction is open answers UNSTABLE_OFFSET_COMMIT.
+With `require_stable` (KIP-447) a partition with an offset in an open transaction gets UNSTABLE_OFFSET_COMMIT.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ new_partition = OffsetFetchResponsePartitions.new
 
 
 def fetch_offsets(shard: GroupShard, group_id: str, topics: Iterable[Struct], require_stable: bool) -> list[Struct]:
-    """Offsets of the partitions asked for; NO_OFFSET where there is none, also of groups that do not exist.
+    """Return the offsets of the requested partitions; NO_OFFSET where none is committed or the group does not exist.
 
-    `topics` have name, topic_id (zero if unknown) and partition_indexes. An offset that was committed for an earlier
-    topic of the same name counts as none.
+    `topics` have name, topic_id (zero if unknown) and partition_indexes. An offset of an earlier topic of the same name
+    is ignored.
     """
     return [
         OffsetFetchResponseTopics(
@@ -41,7 +41,7 @@ def fetch_offsets(shard: GroupShard, group_id: str, topics: Iterable[Struct], re
 def fetch_partition(
     shard: GroupShard, group_id: str, topic: str, index: int, topic_id: bytes, require_stable: bool
 ) -> Struct:
-    """The answer for one partition."""
+    """Return the response for one partition."""
     if require_stable and shard.offsets.has_pending(group_id, topic, index):
         return partition_error(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     committed = shard.offsets.get(group_id, topic, index)
@@ -51,7 +51,7 @@ def fetch_partition(
 
 
 def fetch_all_offsets(shard: GroupShard, group_id: str, require_stable: bool) -> list[Struct]:
-    """All offsets of a group, by topic name; topic ids are zero here."""
+    """Return all offsets of a group, by topic name; the topic ids are zero."""
     topics = []
     for name, partitions in shard.offsets.of_group(group_id).items():
         answers = [
@@ -65,12 +65,12 @@ def fetch_all_offsets(shard: GroupShard, group_id: str, require_stable: bool) ->
 
 
 def is_of_another_topic(committed: CommittedOffset, topic_id: bytes) -> bool:
-    """Whether both ids are known and differ."""
+    """Return whether both topic ids are known and differ."""
     return ZERO_UUID not in (topic_id, committed.topic_id) and topic_id != committed.topic_id
 
 
 def partition_offset(index: int, committed: CommittedOffset) -> Struct:
-    """A partition's committed offset."""
+    """Return the response with a partition's committed offset."""
     return new_partition(
         partition_index=index,
         committed_offset=committed.offset,
@@ -80,7 +80,7 @@ def partition_offset(index: int, committed: CommittedOffset) -> Struct:
 
 
 def partition_error(index: int, code: ErrorCode) -> Struct:
-    """A partition without an offset; with NONE there simply is none."""
+    """Return the response for a partition without an offset. NONE: no offset is committed."""
     return new_partition(
         partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=code
     )

@@ -1,6 +1,6 @@
-"""The committed offsets of a shard's groups, and those that wait for the end of a transaction.
+"""The committed offsets of a shard's groups, and the pending offsets of open transactions.
 
-Refused: deciding anything. Changes come by `replay` and `replay_transaction_end` only.
+Nothing is decided here. Only `replay` and `replay_transaction_end` change offsets.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ TopicOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 
 
 class Place(NamedTuple):
-    """A partition that a group has an offset for."""
+    """A partition for which a group has an offset."""
 
     topic: str
     partition: int
 
 
 class PendingOffset(NamedTuple):
-    """What a transaction will have stored; `record_offset`: where its record stands in the log."""
+    """An offset in an open transaction; `record_offset`: the offset of its record in the log."""
 
     committed: CommittedOffset
     record_offset: int
 
 
 class LatestCommit(NamedTuple):
-    """What was committed of a topic last, and when."""
+    """The last commit for a topic, and its time."""
 
     topic: TopicCommit
     commit_timestamp_ms: int
@@ -41,43 +41,45 @@ class LatestCommit(NamedTuple):
 class Offsets:
     """Offsets by group, topic and partition.
 
-    A group commits for the same partitions many times before anyone asks what it has committed. So the last plain
-    commit of a topic is kept as it is, and taken apart when somebody asks, or one for other partitions comes.
+    A group commits for the same partitions many times before a client fetches its offsets. So the last plain commit of
+    a topic is kept as it is. It is split by partition when a client fetches, or when a commit for other partitions
+    arrives.
     """
 
     __slots__ = ("_committed", "_latest", "_open", "_overtaken", "_pending")
 
     def __init__(self) -> None:
         self._committed: dict[str, TopicOffsets] = {}
-        self._latest: dict[str, dict[str, LatestCommit]] = {}  # by group, topic: what `_committed` does not have yet
+        # by group, topic: commits that `_committed` does not have yet
+        self._latest: dict[str, dict[str, LatestCommit]] = {}
         self._pending: dict[int, dict[str, dict[str, dict[int, PendingOffset]]]] = {}  # by producer id, then group
-        self._open: dict[str, dict[str, dict[int, set[int]]]] = {}  # the producers by group, topic, partition
-        # Of groups with open transactions: where the records stand that have come into effect meanwhile.
+        self._open: dict[str, dict[str, dict[int, set[int]]]] = {}  # producer ids by group, topic, partition
+        # For groups with open transactions: the offsets of records that took effect since the transactions began.
         self._overtaken: dict[str, dict[Place, int]] = {}
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """The committed offset of a partition."""
+        """Return the committed offset of a partition, or None."""
         return self.of_group(group_id).get(topic, {}).get(partition)
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
-        """All committed offsets of a group; not to be changed or kept."""
+        """Return all committed offsets of a group. The caller must neither change nor keep them."""
         self._take_apart(group_id)
         return self._committed.get(group_id, {})
 
     def group_ids(self) -> set[str]:
-        """Groups with committed offsets."""
+        """Return the groups that have committed offsets."""
         return self._committed.keys() | self._latest.keys()
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction holds an offset for the partition."""
+        """Return whether an open transaction has an offset for the partition."""
         return partition in self._open.get(group_id, {}).get(topic, {})
 
     def has_open_transactions(self, group_id: str) -> bool:
-        """Whether an open transaction holds any offset of the group."""
+        """Return whether an open transaction has any offset of the group."""
         return group_id in self._open
 
     def places(self, group_id: str) -> Iterator[Place]:
-        """Each partition with a committed or a pending offset, once."""
+        """Yield each partition with a committed or pending offset once."""
         self._take_apart(group_id)
         seen: set[Place] = set()
         stores: list[Mapping[str, Mapping[str, Mapping[int, object]]]] = [self._committed, self._open]
@@ -90,14 +92,14 @@ class Offsets:
                         yield place
 
     def groups_with(self, topic: str) -> set[str]:
-        """Groups that have a committed or pending offset for any partition of a topic."""
+        """Return the groups that have a committed or pending offset for any partition of a topic."""
         stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, self._latest, self._open]
         return {group_id for store in stores for group_id, topics in store.items() if topic in topics}
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
     def replay(self, record: OffsetRecord, offset: int, producer_id: int = -1) -> None:
-        """Apply an offset commit or its tombstone. With a producer id it waits for the transaction's end."""
+        """Apply an offset commit or its tombstone. With a producer id it stays pending until the transaction ends."""
         group_id, topic, partition, committed = record
         if group_id in self._latest:
             self._take_apart(group_id)
@@ -118,7 +120,7 @@ class Offsets:
             topics.setdefault(topic, {})[partition] = PendingOffset(committed, offset)
 
     def replay_plain(self, commit: PlainCommit) -> None:
-        """Apply a commit to a group that has no open transactions."""
+        """Apply a commit to a group without open transactions."""
         group_id, time_ms = commit.group_id, commit.commit_timestamp_ms
         for topic in commit.topics:
             before = self._latest.get(group_id, {}).get(topic.name)
@@ -131,7 +133,7 @@ class Offsets:
         """Apply the marker that ends a producer's transaction."""
         for group_id, topics in self._pending.pop(producer_id, {}).items():
             self._take_apart(group_id)
-            # The latest record wins, not the latest marker: after compaction nothing else tells the order.
+            # The latest record wins, not the latest marker: after compaction only the records show the order.
             overtaken = self._overtaken.get(group_id, {})
             for topic, partitions in topics.items():
                 for partition in partitions:
@@ -143,7 +145,7 @@ class Offsets:
                             self._commit(group_id, topic, partition, *pending)
 
     def _take_apart(self, group_id: str) -> None:
-        """Have in `_committed` all that the group has committed."""
+        """Move all that the group has committed into `_committed`."""
         for name, latest in self._latest.pop(group_id, {}).items():
             offsets = self._committed.setdefault(group_id, {}).setdefault(name, {})
             offsets.update(latest.topic.committed(latest.commit_timestamp_ms))
@@ -160,7 +162,7 @@ class Offsets:
             self._close(group_id, topic, partition, producer_id)
 
     def _close(self, group_id: str, topic: str, partition: int, producer_id: int) -> None:
-        """A producer has no offset pending there any more."""
+        """Remove a producer's pending offset of a partition."""
         producers = self._open[group_id][topic][partition]
         producers.discard(producer_id)
         if not producers:

@@ -1,7 +1,7 @@
-"""An offset commit as nearly all are, without metadata and times of its own: records that never are one by one.
+"""An offset commit without metadata and without times of its own, as nearly all commits are.
 
-It is a sequence of OffsetRecords like any other that a decision wants to be written. But what they have in common is in
-it once, so their bytes, and what they replay to, are made without a value for each of them.
+It is a sequence of OffsetRecords, as decisions write them. The fields that the records share are stored once, so that
+encoding and replaying the commit need no object for each record.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from coordinator.group.records import (
 )
 from protocol.records.varint import encode_varint
 
-#: So many have offset deltas of one byte.
+#: The most records whose offset deltas have one byte.
 MOST_RECORDS = 64
-#: So many lists of partitions are remembered with what their records begin with: a member commits for the same ones
-#: again.
+#: The number of lists of partitions whose record prefixes are cached: a member commits for the same partitions
+#: repeatedly.
 _KNOWN_LISTS = 1024
 
-#: A record's value is an offset commit v4. Behind its size and its version stand the offset and the leader epoch, in
-#: which one commit differs from the next; then an empty string, the commit time, one tagged field with its number and
-#: size, the topic's id. No headers.
+#: The value of a record is an offset commit v4. After its size and its version it has the offset and the leader epoch,
+#: in which commits differ. Then follow an empty string, the commit time, one tagged field with its number and size, and
+#: the topic id. There are no headers.
 _VALUE_START = encode_varint(BARE_VALUE_SIZE) + OFFSET_COMMIT_VERSION.to_bytes(2, "big")
 _OFFSET = "qi"
 _VALUE_END = Layout(">Bq3s16sx")
-#: What a record has beside its size, its key and that's size: attributes, time delta, offset delta; value, headers.
+#: The size of a record without its size field, its key and the size of its key: attributes, time delta, offset delta,
+#: value, headers.
 _OTHERS_SIZE = 3 + 1 + BARE_VALUE_SIZE + 1
 _EMPTY = 1
 _ID_FOLLOWS = bytes([1, 0, 16])
@@ -43,7 +44,7 @@ _new_tuple = tuple.__new__
 
 
 class TopicCommit(NamedTuple):
-    """What is committed of a topic, in columns of one length."""
+    """The committed offsets of a topic, as columns of equal length."""
 
     name: str
     topic_id: bytes
@@ -52,7 +53,7 @@ class TopicCommit(NamedTuple):
     leader_epochs: tuple[int, ...]
 
     def committed(self, commit_timestamp_ms: int) -> dict[int, CommittedOffset]:
-        """What each partition has then."""
+        """Return the committed offset of each partition."""
         _, topic_id, partitions, offsets, leader_epochs = self
         return {
             partition: _new_tuple(CommittedOffset, (offset, leader_epoch, "", commit_timestamp_ms, -1, topic_id))
@@ -88,7 +89,7 @@ class PlainCommit(Sequence[OffsetRecord]):
         return list(self)[index]
 
     def pack(self) -> bytes | None:
-        """The bytes of the records in a batch of which all have the time; None for more than have a short delta."""
+        """Return the records' bytes in a batch with the commit's timestamp; None for more than MOST_RECORDS records."""
         if self._count > MOST_RECORDS:
             return None
         pieces = []
@@ -105,8 +106,10 @@ class PlainCommit(Sequence[OffsetRecord]):
 
 @lru_cache(_KNOWN_LISTS)
 def _starts(group_id: str, topic: str, partitions: tuple[int, ...], first: int) -> tuple[list[bytes], Layout]:
-    """What the records of these partitions begin with, all up to the offset, and their layout, to which that is one
-    field of each. `first`: the offset delta of the first one.
+    """Return the bytes of these partitions' records up to the offset field, and a layout that has each of them as one
+    field.
+
+    `first`: the offset delta of the first record.
     """
     key_start = offset_key_start(group_id, topic)
     key_size = len(key_start) + _PARTITION.size

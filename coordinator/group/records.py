@@ -1,11 +1,11 @@
 """The records of `__consumer_offsets` as values, and their bytes.
 
-A key is an int16 type and the key itself, a value an int16 version and the value itself.
+A key is an int16 type and the key itself. A value is an int16 version and the value itself.
 
-Written are the versions that Apache Kafka 4.3 writes: group metadata v3, offset commits v4 (v1 where the client gave
-the offset a retention time of its own, which v4 has no field for). Read are all versions. Records of consumer groups
-are in consumer/records.py, those of share groups in share/records.py, those of streams groups in streams/records.py;
-unknown types raise UnknownRecord.
+Records are written in the versions of Apache Kafka 4.3: group metadata v3, offset commits v4. An offset with a
+retention time of its own is written as v1, because v4 has no field for it. All versions are read. Records of consumer
+groups are in consumer/records.py, of share groups in share/records.py, of streams groups in streams/records.py. Unknown
+types raise UnknownRecord.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 
 _PREFIX = Layout(">h")
 _PARTITION = Layout(">i")
-#: An offset commit v4 as nearly all are, without metadata and with a topic's id: version, offset, leader epoch, an
-#: empty string, commit time, one tagged field with its number and size, topic id. By hand, since a coordinator reads
-#: and writes more of these than of all else.
+#: An offset commit v4 without metadata and with a topic id, as nearly all are: version, offset, leader epoch, an empty
+#: string, commit time, one tagged field with its number and size, topic id. It is encoded by hand, because a
+#: coordinator reads and writes more of these than of all other records.
 _BARE_VALUE = Layout(">hqiBq3s16s")
 BARE_VALUE_SIZE = _BARE_VALUE.size
 _EMPTY = 1
 _ID_FOLLOWS = bytes([1, 0, 16])
-#: So many pairs of a group and a topic are remembered with their bytes, both ways: a commit has many partitions of a
-#: topic, and a log many commits of a group.
+#: The number of pairs of group and topic whose bytes are cached, in both directions: a commit has many partitions of a
+#: topic, and a log has many commits of a group.
 _KNOWN_PAIRS = 1024
 OFFSET_KEY_TYPE = _PREFIX.pack(OFFSET_COMMIT)
 _GROUP_KEY_PREFIX = _PREFIX.pack(GROUP_METADATA)
@@ -56,11 +56,13 @@ new_offset_value = OffsetCommitValue.new
 
 
 class CommittedOffset(NamedTuple):
-    """What a group stored for a partition. A tuple, since one is made for each partition of each commit.
+    """The offset that a group committed for a partition. A tuple, because each commit makes one for each partition.
 
-    `offset`: next one to read; `leader_epoch`: of the last record read, -1 unknown; `commit_timestamp_ms`: when;
-    `expire_timestamp_ms`: when it expires whatever the retention (requests up to v4), -1 for the group's rules;
-    `topic_id`: all zero in records of older brokers and in transactional ones.
+    - `offset`: the next offset to read.
+    - `leader_epoch`: of the last record read; -1 if unknown.
+    - `expire_timestamp_ms`: when the offset expires, whatever the retention (requests up to v4); -1: by the group's
+      rules.
+    - `topic_id`: zero in records of older brokers and in transactional commits.
     """
 
     offset: int
@@ -121,8 +123,7 @@ class MemberMetadata(msgspec.Struct, frozen=True):
 class GroupMetadata(msgspec.Struct, frozen=True):
     """A classic group as stored: a generation that became stable, or an empty group (`members` is ()).
 
-    `protocol_type` is "" for a group in which nobody has joined; `state_timestamp_ms` -1 if unknown (records before
-    v2).
+    `protocol_type` is "" if no member has ever joined. `state_timestamp_ms` is -1 if unknown (records before v2).
     """
 
     protocol_type: str
@@ -134,7 +135,7 @@ class GroupMetadata(msgspec.Struct, frozen=True):
 
 
 class GroupRecord(msgspec.Struct, frozen=True):
-    """A classic group's metadata; None removes the group."""
+    """The metadata of a classic group; None deletes the group."""
 
     group_id: str
     metadata: GroupMetadata | None
@@ -171,7 +172,7 @@ def parse_record(
     if key is None:
         raise UnknownRecord("a record without a key")
     try:
-        if key[:2] == OFFSET_KEY_TYPE:  # nearly all are
+        if key[:2] == OFFSET_KEY_TYPE:  # the type of nearly all records
             return _parse_offset(key, value)
         (record_type,) = _PREFIX.unpack_from(key)
         if record_type == LEGACY_OFFSET_COMMIT:
@@ -188,20 +189,23 @@ def parse_record(
 
 @lru_cache(_KNOWN_PAIRS)
 def offset_key_start(group_id: str, topic: str) -> bytes:
-    """The key of an offset commit up to the partition."""
+    """Return the key of an offset commit without the partition."""
     group, name = group_id.encode(), topic.encode()
     return b"".join((OFFSET_KEY_TYPE, _PREFIX.pack(len(group)), group, _PREFIX.pack(len(name)), name))
 
 
 @lru_cache(_KNOWN_PAIRS)
 def _parse_key_start(start: bytes) -> tuple[str, str, int]:
-    """(group id, topic, where the partition is) of an offset commit's key, its last four bytes left out."""
+    """Return the group id, the topic and the position of the partition in an offset commit's key.
+
+    `start` is the key without its last four bytes.
+    """
     (length,) = _PREFIX.unpack_from(start, 2)
     end = 4 + length
     (length,) = _PREFIX.unpack_from(start, end)
     stop = end + 2 + length
     if end < 4 or stop < end + 2:
-        raise ProtocolError("a name of a negative length")
+        raise ProtocolError("the length of a name is negative")
     return str(start[4:end], "utf-8", "replace"), str(start[end + 2 : stop], "utf-8", "replace"), stop
 
 
@@ -250,7 +254,7 @@ def _member(stored: Struct) -> MemberMetadata:
         stored.group_instance_id,
         stored.client_id,
         stored.client_host,
-        # Records before v1 have none: the session timeout served as both.
+        # Records before v1 have no rebalance timeout; the session timeout served as both.
         stored.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
         stored.session_timeout,
         stored.subscription,

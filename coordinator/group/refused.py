@@ -1,4 +1,4 @@
-"""A request that a group does not take: the error code of its answer, and the words that go with it."""
+"""The error of a request that a group rejects: its code and its message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from protocol.errors import ErrorCode
 
 
 class Refused(Exception):
-    """Raised by decisions before they want anything: nothing has changed. `message` None where the code says it all."""
+    """Raised by a decision before it changes anything. `message` is None where the code is enough."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -14,4 +14,4 @@ class Refused(Exception):
         self.message = message
 
     def __reduce__(self) -> tuple[type[Refused], tuple[ErrorCode, str | None]]:
-        return type(self), (self.code, self.message)  # it goes between processes where there are several workers
+        return type(self), (self.code, self.message)  # pickled between worker processes

@@ -1,6 +1,6 @@
-"""The state that one partition of `__consumer_offsets` stands for: groups and their offsets.
+"""The state of one partition of `__consumer_offsets`: groups and their offsets.
 
-Refused: any change of what is stored but by `replay`, which serves records just written and records loaded alike.
+Only `replay` changes stored state, both for records just written and for records that are loaded.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class GroupKinds:
 
 
 class GroupShard:
-    """Groups whose ids hash to one partition. `timers` may be shared with other shards: keys name the group."""
+    """The groups whose ids hash to one partition. Shards may share `timers`, because each key names its group."""
 
     __slots__ = ("cluster", "groups", "kinds", "offsets", "partition", "settings", "timers", "unknown_records")
 
@@ -160,29 +160,29 @@ class GroupShard:
         self.timers = timers
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        #: Records that loading left alone, by what is strange about them.
+        #: Records that loading ignored, by the reason.
         self.unknown_records: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self.groups)
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of this id."""
+        """Return the classic group of this id, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """The consumer group of this id."""
+        """Return the consumer group of this id, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     def share(self, group_id: str) -> ShareGroup | None:
-        """The share group of this id."""
+        """Return the share group of this id, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
 
     def streams(self, group_id: str) -> StreamsGroup | None:
-        """The streams group of this id."""
+        """Return the streams group of this id, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, StreamsGroup) else None
 
@@ -193,15 +193,15 @@ class GroupShard:
         return self.kinds.parse(key, value)
 
     def skim(self, data: bytes) -> CommitSkim:
-        """What takes in plain commits of a piece of the log."""
+        """Return an object that reads the plain commits of a piece of the log."""
         return CommitSkim(data)
 
     def pack(self, records: Sequence[StoredRecord]) -> bytes | None:
-        """The bytes of records that are a plain commit."""
+        """Return the bytes of the records if they are a plain commit, else None."""
         return records.pack() if isinstance(records, PlainCommit) else None
 
     def replay_all(self, records: Sequence[StoredRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        """Apply records with consecutive offsets, from `offset` on."""
         if (
             isinstance(records, PlainCommit)
             and producer_id < 0
@@ -249,12 +249,12 @@ class GroupShard:
                 self._remove(group)
 
     def _know(self, group_id: str) -> None:
-        """A group has an offset: its first makes it a simple group."""
+        """Create a simple group for the first offset of an unknown group id."""
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
-        """A transaction's marker: its offsets take effect, or are forgotten."""
+        """Apply the marker that ends a transaction: its offsets take effect, or are dropped."""
         self.offsets.replay_transaction_end(producer_id, committed)
 
     def _remove(self, group: Group) -> None:

@@ -1,9 +1,9 @@
-"""Plain offset commits in a piece of a log that is loaded: of each key the last one counts, the others are not opened.
+"""Plain offset commits in a piece of a log that is loaded: only the last commit of each key is decoded.
 
-Nearly all records of `__consumer_offsets` are such commits, as `plain_commit.py` writes them, and Apache Kafka. From
-one to the other a few fields differ, and where these stand follows from the record's size: so `struct` takes records
-apart, many at a time where they are of one size, and all that does not differ is compared at once. What is not as
-expected is no plain commit, or not to be trusted: both are for `coordinator/load.py` to look at.
+Nearly all records of `__consumer_offsets` are plain commits, as `plain_commit.py` and Apache Kafka write them. They
+differ in a few fields, whose positions follow from the size of the record. So `struct` unpacks records, many at a time
+if they have one size, and compares all constant fields at once. A record that does not match is no plain commit, or is
+damaged: `coordinator/load.py` decodes such records.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from protocol.records.errors import InvalidRecord
 from protocol.records.record import KeyAndValue
 from protocol.records.varint import decode_varint, encode_varint
 
-#: So many batches of one record are taken in before the caller may pause.
+#: The number of one-record batches that are read before the caller may pause.
 _BATCHES_AT_A_TIME = 128
 
 #: Base offset, length, magic, checksum, attributes, last offset delta, count.
 _HEAD = Layout(">qi4x1sIhi30xi")
 _MAGIC = b"\2"
-#: The end of a record from its value on, of which are constant: the value's size and version, the size of its
-#: metadata, a tagged field's number and size, no headers.
+#: The end of a record, from its value on. Its constant fields: the value's size and version, the size of its metadata,
+#: the number and size of a tagged field, no headers.
 _END = "3s12x1s8x3s16x1s"
 _END_IS = (encode_varint(BARE_VALUE_SIZE) + b"\0\x04", b"\1", b"\1\0\x10", b"\0")
-#: A value lies so far from the end of its record.
+#: The distance of a value from the end of its record.
 _VALUE_FROM_END = BARE_VALUE_SIZE + 1
-#: What a record has beside its size, its offset delta, its key and that's size: attributes, time delta, the end.
+#: The size of a record without its size field, offset delta, key and the size of its key: attributes, time delta, the
+#: end.
 _OTHERS_SIZE = 2 + 1 + _VALUE_FROM_END
-#: A varint of one byte is less.
+#: A varint below this has one byte.
 _ONE_BYTE = 64
-#: The offset deltas of records that stand one behind the other.
+#: The offset deltas of consecutive records.
 _DELTAS = tuple(encode_varint(delta) for delta in range(1024))
 
 
 class _Row(NamedTuple):
-    """Where the fields of a record are, and what is constant: size and attributes; the key's size and type."""
+    """The positions of a record's fields, and its constant fields: size and attributes, the key's size and type."""
 
     layout: Layout
     front: bytes
@@ -50,7 +51,7 @@ class _Row(NamedTuple):
 
 
 class _Lone(NamedTuple):
-    """Where the fields of a batch of one record are, and what the constant ones are."""
+    """The positions of the fields of a batch with one record, and its constant fields."""
 
     layout: Layout
     constant: tuple[bytes, ...]
@@ -58,7 +59,7 @@ class _Lone(NamedTuple):
 
 @lru_cache(256)
 def _row(length: int, delta_size: int) -> _Row | None:
-    """A plain commit that says it has that length, with such an offset delta; None if there is none."""
+    """Return the layout of a plain commit of this length with an offset delta of this size; None if there is none."""
     rest = length - _OTHERS_SIZE - delta_size
     key_size = rest - (1 if rest <= _ONE_BYTE else 2)
     front, key_front = encode_varint(length) + b"\0", encode_varint(key_size) + OFFSET_KEY_TYPE
@@ -71,42 +72,43 @@ def _row(length: int, delta_size: int) -> _Row | None:
 
 @lru_cache(256)
 def _lone(length: bytes) -> _Lone | None:
-    """A batch with that in its field `length` which has one plain commit, its time and its offset; None if none can."""
+    """Return the layout of a batch of this length with one plain commit; None if no such batch can have it."""
     size = LOG_OVERHEAD + int.from_bytes(length, "big", signed=True) - HEADER_SIZE
     row = _row(size - (1 if size <= _ONE_BYTE else 2), 1)
     if row is None or row.layout.size != size:
         return None
     middle = b"".join((b"\0\0\0\1", row.front, b"\0\0", row.key_front))
-    attributes = bytes(6)  # and last offset delta
+    attributes = bytes(6)  # and the last offset delta
     layout = Layout(f">q8x1sI{len(attributes)}s30x{len(middle)}s{row.key_size}s{_END}")
     return _Lone(layout, (_MAGIC, attributes, middle, *_END_IS))
 
 
 class CommitSkim:
-    """A piece of a log, and what was taken in of it and not given out; `len`: of how many keys."""
+    """A piece of a log, and the commits that were read from it; `len` is the number of their keys."""
 
     __slots__ = ("_data", "_found", "_view")
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._view = memoryview(data)
-        #: By key, without its type: the offset, and where the value is.
+        #: By key without its type: the offset, and the position of the value.
         self._found: dict[bytes, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._found)
 
     def take(self, position: int, from_offset: int) -> tuple[int, int] | None:
-        """Take in batches of plain commits from `position` on, some at a time. Gives the offset that follows, and their
-        end; None where there is another batch, a damaged one, one that begins before `from_offset`, or none.
+        """Read some batches of plain commits from `position` on. Return the next offset and the end position.
+
+        Returns None if the next batch has other records, is damaged, begins before `from_offset`, or does not exist.
         """
         try:
             return self._take_lone(position, from_offset) or self._take_rows(position, from_offset)
-        except (LayoutError, InvalidRecord):  # the piece, or the batch, ends before that
+        except (LayoutError, InvalidRecord):  # the piece or the batch ends too early
             return None
 
     def _take_lone(self, position: int, from_offset: int) -> tuple[int, int] | None:
-        """Batches of one record each."""
+        """Read batches of one record each."""
         data, view, found = self._data, self._view, self._found
         following = None
         for _ in range(_BATCHES_AT_A_TIME):
@@ -129,7 +131,7 @@ class CommitSkim:
         return None if following is None else (following, position)
 
     def _take_rows(self, position: int, from_offset: int) -> tuple[int, int] | None:
-        """A batch of any number of records."""
+        """Read a batch of any number of records."""
         data, view = self._data, self._view
         base_offset, length, magic, crc, attributes, last_delta, count = _HEAD.unpack_from(data, position)
         end = position + LOG_OVERHEAD + length
@@ -143,7 +145,7 @@ class CommitSkim:
             if row is None or most < 1 or at >= end:
                 return None
             layout, front, key_front, _ = row
-            sizes = data[at : min(end, at + most * layout.size) : layout.size]  # their first bytes
+            sizes = data[at : min(end, at + most * layout.size) : layout.size]  # the first byte of each record
             alike = len(sizes) - len(sizes.lstrip(sizes[:1]))
             stop = at + alike * layout.size
             fronts, times, deltas, key_fronts, keys, *ends = zip(*layout.iter_unpack(view[at:stop]), strict=True)
@@ -164,7 +166,7 @@ class CommitSkim:
         return base_offset + last_delta + 1, end
 
     def records(self) -> list[KeyAndValue]:
-        """Give out what counts of what was taken in."""
+        """Return the last commit of each key that was read, and forget them."""
         data, found = self._data, self._found
         self._found = {}
         return [(offset, OFFSET_KEY_TYPE + key, data[at : at + BARE_VALUE_SIZE]) for key, (offset, at) in found.items()]

@@ -1,6 +1,6 @@
-"""TxnOffsetCommit: offsets that count once their transaction is committed.
+"""TxnOffsetCommit: offsets that take effect when their transaction is committed.
 
-Older clients tell nothing of their membership, so what is not told is not looked at; what is told has to be right.
+Older clients send no membership. A field that is not sent is not checked; a field that is sent has to be right.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitResponsePartition
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
-#: Of OffsetCommit: the first that says all that can be wrong.
-_TELLING_VERSION = 9
+#: The first version of OffsetCommit that has an error code for each case.
+_FULL_CHECK_VERSION = 9
 
-#: What OffsetCommit's codes are here. Offsets of a transaction may be committed while a group rebalances.
+#: OffsetCommit's error codes and those of this request. A transaction may commit offsets while a group rebalances.
 _CODES = {
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
@@ -28,7 +28,9 @@ _CODES = {
 
 
 def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
-    """Whether the sender may commit: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Return NONE, or why the sender may not commit: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID.
+    """
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     is_anonymous = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
@@ -41,12 +43,12 @@ def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
     )
-    code = check_commit(shard, sender, [with_id(shard, topic) for topic in request.topics], _TELLING_VERSION)
+    code = check_commit(shard, sender, [with_id(shard, topic) for topic in request.topics], _FULL_CHECK_VERSION)
     return _CODES.get(code, code)
 
 
 def with_id(shard: GroupShard, topic: Struct) -> Struct:
-    """The topic as OffsetCommit has it: members of consumer groups are asked what they have had since when, by id."""
+    """Return the topic as in OffsetCommit: the check of a consumer group's members looks partitions up by topic id."""
     known = shard.cluster.topic(topic.name)
     return OffsetCommitRequestTopic(
         name=topic.name,
@@ -56,9 +58,9 @@ def with_id(shard: GroupShard, topic: Struct) -> Struct:
 
 
 def commit_in_transaction(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> list[Struct]:
-    """Write the offsets of a commit that passed the check; gives the topics of the answer.
+    """Write the offsets of a commit that passed the check, and return the topics of the response.
 
-    Of single partitions: OFFSET_METADATA_TOO_LARGE.
+    Errors of single partitions: OFFSET_METADATA_TOO_LARGE.
     """
     records: list[StoredRecord] = []
     topics = []

@@ -1,7 +1,7 @@
-"""What may be asked of a share-partition's state: begin, read, write, delete, sum up (KIP-932), and snapshots of those
-that nobody writes to any more.
+"""Requests about the state of a share-partition: initialize, read, write, delete, summarize (KIP-932); and cold
+snapshots.
 
-The words are Kafka's, since clients show them to people.
+The messages are Kafka's, because clients show them to people.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from coordinator.share.state import (
 )
 from protocol.errors import ErrorCode
 
-#: What is told of a share-partition that has no state.
+#: The state in responses for a share-partition that has none.
 NO_STATE = ShareState(0, UNINITIALIZED)
 
 
 def initialize(
     shard: ShareShard, share: ShareKey, state_epoch: int, start_offset: int, now: Now, effects: ShareEffects
 ) -> None:
-    """Begin anew, at a start offset or at -1, none yet. Raises Refused: FENCED_STATE_EPOCH, INVALID_REQUEST."""
+    """Initialize a state at a start offset, or at -1 for none yet. Raises Refused: FENCED_STATE_EPOCH,
+    INVALID_REQUEST.
+    """
     check_partition(share)
     old = shard.states.get(share)
     if old is not None:
@@ -51,7 +53,7 @@ def initialize(
 
 
 def read(shard: ShareShard, share: ShareKey, leader_epoch: int, effects: ShareEffects) -> ShareState:
-    """The state, for a leader of that epoch: from then on those of earlier ones are fenced.
+    """Return the state to a leader of that epoch. From then on, leaders of earlier epochs are fenced.
 
     Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH.
     """
@@ -78,7 +80,7 @@ def write(
     now: Now,
     effects: ShareEffects,
 ) -> None:
-    """Take changes over, and now and then write all of the state down.
+    """Write a change of the state; after a number of changes, write a snapshot of the whole state.
 
     Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
     """
@@ -103,22 +105,22 @@ def write(
 
 
 def delete(shard: ShareShard, share: ShareKey, effects: ShareEffects) -> None:
-    """Forget the state, if there is any. Raises Refused: INVALID_REQUEST."""
+    """Delete the state, if there is any. Raises Refused: INVALID_REQUEST."""
     check_partition(share)
     if share in shard.states:
         effects.write([SnapshotRecord(share, None)])
 
 
 def summarize(shard: ShareShard, share: ShareKey) -> ShareState:
-    """The state without its batches being of interest; `NO_STATE` where there is none. Raises Refused."""
+    """Return the state for a summary without its batches; `NO_STATE` if there is none. Raises Refused."""
     check_partition(share)
     return shard.states.get(share, NO_STATE)
 
 
 def cold_snapshots(shard: ShareShard, clock: Callable[[], Now]) -> Iterator[SnapshotRecord | None]:
-    """Snapshots of share-partitions with updates that were last written a while ago: so that the log can be cut.
+    """Yield snapshots of share-partitions whose last write is some time ago, so that the log can be truncated.
 
-    None for each share-partition that needs none. Before each, anything may happen to the shard.
+    Yields None for each share-partition that needs no snapshot. The shard may change between two of them.
     """
     for share in list(shard.update_counts):
         now = clock()
@@ -129,24 +131,24 @@ def cold_snapshots(shard: ShareShard, clock: Callable[[], Now]) -> Iterator[Snap
 
 
 def folded(state: ShareState, now: Now) -> ShareState:
-    """The state as its next snapshot."""
+    """Return the state as its next snapshot."""
     return replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now.wall_ms)
 
 
 def check_partition(share: ShareKey) -> None:
-    """Raises Refused: INVALID_REQUEST."""
+    """Raise Refused INVALID_REQUEST for an invalid partition."""
     if share.partition < 0:
         raise _invalid("The partition id cannot be a negative number.")
 
 
 def check_state_epoch(state: ShareState, epoch: int) -> None:
-    """The group's epoch never goes back. Raises Refused: FENCED_STATE_EPOCH."""
+    """Raise Refused FENCED_STATE_EPOCH if the group's epoch is lower than the state's."""
     if epoch < state.state_epoch:
         raise Refused(ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_STATE_EPOCH.text)
 
 
 def check_leader_epoch(state: ShareState, epoch: int) -> None:
-    """Nor that of the partition's leader. Raises Refused: FENCED_LEADER_EPOCH."""
+    """Raise Refused FENCED_LEADER_EPOCH if the leader's epoch is lower than the state's."""
     if epoch != NO_LEADER_EPOCH and epoch < state.leader_epoch:
         raise Refused(ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH.text)
 

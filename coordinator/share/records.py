@@ -1,7 +1,7 @@
 """The records of `__share_group_state` as values, and their bytes: snapshots of a share-partition, and updates.
 
-A key is an int16 type (0 snapshot, 1 update) and the share-partition, a value an int16 version, 0, and the state. A
-snapshot without a value removes the share-partition's state.
+A key is an int16 type (0 snapshot, 1 update) and the share-partition. A value is an int16 version, 0, and the state. A
+snapshot without a value deletes the state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VALUE_VERSION = 0
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True):
-    """All of a share-partition's state; None removes it."""
+    """The whole state of a share-partition; None deletes it."""
 
     share: ShareKey
     state: ShareState | None
@@ -54,7 +54,7 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
 
 
 class UpdateRecord(msgspec.Struct, frozen=True):
-    """What has changed since the last snapshot; None says nothing."""
+    """The changes since the last snapshot; None changes nothing."""
 
     share: ShareKey
     update: ShareUpdate | None
@@ -83,7 +83,7 @@ ShareRecord: TypeAlias = SnapshotRecord | UpdateRecord
 
 
 def parse_record(key: bytes | None, value: bytes | None) -> ShareRecord:
-    """The record of these bytes. Raises UnknownRecord."""
+    """Parse a record. Raises UnknownRecord."""
     if key is None:
         raise UnknownRecord("a record without a key")
     try:

@@ -1,6 +1,6 @@
-"""The state that one partition of `__share_group_state` stands for: share-partitions by key.
+"""The state of one partition of `__share_group_state`: share-partitions by key.
 
-Refused: any change of what is stored but by `replay`, which serves records just written and records loaded alike.
+Only `replay` changes stored state, both for records just written and for records that are loaded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ShareEffects: TypeAlias = Effects[ShareRecord]
 
 
 class ShareCoordinatorSettings(msgspec.Struct, frozen=True):
-    """The broker's settings that the share coordinator obeys; names and defaults are Kafka's."""
+    """The broker's settings for the share coordinator. Names and defaults are Kafka's."""
 
     #: share.coordinator.snapshot.update.records.per.snapshot
     updates_per_snapshot: int = 500
@@ -30,10 +30,10 @@ class ShareCoordinatorSettings(msgspec.Struct, frozen=True):
 
 
 class ShareShard:
-    """Share-partitions whose keys hash to one partition.
+    """The share-partitions whose keys hash to one partition.
 
-    `update_counts`: records since the last snapshot; `snapshot_offsets`: where that is. `end_offset`: behind the last
-    record.
+    `update_counts`: number of records since the last snapshot; `snapshot_offsets`: the offset of the last snapshot;
+    `end_offset`: the offset after the last record.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class ShareShard:
         self.update_counts: Counter[ShareKey] = Counter()
         self.snapshot_offsets: dict[ShareKey, int] = {}
         self.end_offset = 0
-        #: Records that loading left alone, by what is strange about them.
+        #: Records that loading ignored, by the reason.
         self.unknown_records: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -61,18 +61,18 @@ class ShareShard:
 
     @property
     def needed_from(self) -> int:
-        """The first offset of the log that still says anything: of the oldest snapshot that is a last one."""
+        """The first offset of the log that is still needed: the lowest offset of the last snapshots."""
         return min(self.snapshot_offsets.values(), default=self.end_offset)
 
     skim = staticmethod(no_skim)
     pack = staticmethod(pack_none)
 
     def parse(self, key: bytes | None, value: bytes | None) -> ShareRecord:
-        """The record of these bytes; raises UnknownRecord."""
+        """Parse a record. Raises UnknownRecord."""
         return parse_record(key, value)
 
     def replay_all(self, records: Sequence[ShareRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        """Apply records with consecutive offsets, from `offset` on."""
         for place, record in enumerate(records, offset):
             self.replay(record, place, producer_id)
 
@@ -90,9 +90,9 @@ class ShareShard:
                 self.snapshot_offsets[share] = offset
             return
         state = self.states.get(share)
-        if state is not None and record.update is not None:  # without a snapshot it has nothing to add to
+        if state is not None and record.update is not None:  # without a snapshot an update has no base
             self.states[share] = updated(state, record.update, state.write_timestamp_ms)
             self.update_counts[share] += 1
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
-        """Nothing here is part of transactions."""
+        """Do nothing: no record here is part of a transaction."""

@@ -1,7 +1,8 @@
-"""The state of a share-partition as the share coordinator keeps it: where it starts, and what became of records behind.
+"""The state of a share-partition in the share coordinator: its start offset, and the delivery state of later records.
 
-Batches of records do not overlap and stand in order. Where a new batch meets old ones, each record keeps the higher
-delivery count, and at equal counts the higher state: neither ever goes back but by a new beginning. (KIP-932)
+Batches of records are ordered and do not overlap. Where a new batch overlaps old ones, each record keeps the higher
+delivery count and, at equal counts, the higher state. Neither decreases, except when the state is initialized again
+(KIP-932).
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-#: No start offset yet: the first who reads the share-partition finds it by share.auto.offset.reset.
+#: There is no start offset yet: the first reader finds it by share.auto.offset.reset.
 UNINITIALIZED = -1
-#: Nobody has counted, since an older broker wrote it.
+#: Not counted, because an older broker wrote the record.
 UNKNOWN_COUNT = -1
 NO_LEADER_EPOCH = -1
 
 
 class ShareKey(NamedTuple):
-    """A topic's partition as a share group reads it."""
+    """A partition of a topic, as read by a share group."""
 
     group_id: str
     topic_id: bytes
@@ -31,14 +32,14 @@ class ShareKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """By which the share-partition has its place in the topic."""
+        """The key by which the share-partition is placed in the topic."""
         return f"{self.group_id}:{urlsafe_b64encode(self.topic_id).decode().rstrip('=')}:{self.partition}"
 
 
 class StateBatch(NamedTuple):
-    """Records from `first_offset` to `last_offset`, both included, that are in the same state.
+    """The records from `first_offset` to `last_offset`, both included, which are in the same state.
 
-    `delivery_state`: 0 available, 2 acknowledged, 4 archived; others are kept as they are.
+    `delivery_state`: 0 available, 2 acknowledged, 4 archived. Other values are kept as they are.
     """
 
     first_offset: int
@@ -48,9 +49,9 @@ class StateBatch(NamedTuple):
 
 
 class ShareState(msgspec.Struct, frozen=True):
-    """All of a share-partition's state. `snapshot_epoch` counts its snapshots; times are ms since 1970.
+    """The whole state of a share-partition. `snapshot_epoch` counts its snapshots; times are ms since 1970.
 
-    `delivery_complete_count`: records from the start on that are acknowledged or archived.
+    `delivery_complete_count`: number of records from the start on that are acknowledged or archived.
     """
 
     state_epoch: int
@@ -64,9 +65,9 @@ class ShareState(msgspec.Struct, frozen=True):
 
 
 def combined(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """Old and new batches as one list from `start_offset` on (-1: from anywhere on); neighbours that are alike are one.
+    """Merge old and new batches from `start_offset` on (-1: all); adjacent batches in the same state become one.
 
-    An odd batch that ends before it begins is kept where it meets no other, as Kafka does.
+    As in Kafka, a batch that ends before it begins is kept if it overlaps no other.
     """
     merged: list[StateBatch] = []
     for batch in _disjoint(sorted(_from(start_offset, (*old, *new)))):
@@ -87,8 +88,8 @@ def _from(start_offset: int, batches: Iterable[StateBatch]) -> Iterable[StateBat
 
 
 def _disjoint(batches: list[StateBatch]) -> Iterable[StateBatch]:
-    """Batches, sorted by where they begin, without overlaps: between any two bounds the strongest wins."""
-    waiting: list[StateBatch] = []  # overlap, or may
+    """Return batches, sorted by their first offsets, without overlaps: between two bounds the highest state wins."""
+    waiting: list[StateBatch] = []  # batches that overlap or may overlap
     until = -1
     for batch in batches:
         if waiting and batch.first_offset > until:
@@ -104,7 +105,8 @@ def _resolved(batches: list[StateBatch]) -> Iterable[StateBatch]:
         return batches
     bounds = sorted({batch.first_offset for batch in batches} | {batch.last_offset + 1 for batch in batches})
     found = []
-    there: list[tuple[int, int, int]] = []  # a heap, the strongest first; who has ended goes once that is on top
+    # a heap, the highest state first; a batch that has ended is removed when it is on top
+    there: list[tuple[int, int, int]] = []
     coming = 0
     for first, following in pairwise(bounds):
         while coming < len(batches) and batches[coming].first_offset == first:
@@ -120,7 +122,7 @@ def _resolved(batches: list[StateBatch]) -> Iterable[StateBatch]:
 
 
 def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
-    """The state after an update; one without a start offset leaves that where it is."""
+    """Return the state after an update. An update without a start offset keeps the old one."""
     start_offset = state.start_offset if update.start_offset == UNINITIALIZED else update.start_offset
     return replace(
         state,
@@ -133,7 +135,7 @@ def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
 
 
 class ShareUpdate(msgspec.Struct, frozen=True):
-    """What has changed since the snapshot of that epoch."""
+    """The changes since the snapshot of that epoch."""
 
     snapshot_epoch: int
     leader_epoch: int

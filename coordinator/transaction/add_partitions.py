@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: partitions join a transaction; or are only looked for in it (KIP-890)."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: add partitions to a transaction, or verify that they are in it (KIP-890)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from protocol.errors import ErrorCode
 
 
 def check_producer(shard: TransactionShard, transactional_id: str, producer: Producer) -> ErrorCode:
-    """Whether a transaction may go on, or begin, with this producer.
+    """Return NONE if a transaction may continue or begin with this producer.
 
-    Errors: INVALID_REQUEST for no id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED (also for epochs of the future),
+    Errors: INVALID_REQUEST for an empty id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED (also for future epochs),
     CONCURRENT_TRANSACTIONS.
     """
     if not transactional_id:
@@ -35,7 +35,9 @@ def add_partitions(
     now: Now,
     effects: TransactionEffects,
 ) -> ErrorCode:
-    """Have the partitions join; errors as of `check_producer`. Nothing is written when all take part already."""
+    """Add the partitions. Errors are those of `check_producer`. If all partitions are in already, nothing is
+    written.
+    """
     code = check_producer(shard, transactional_id, producer)
     if code is ErrorCode.NONE:
         found = shard.transactions[transactional_id]
@@ -47,7 +49,9 @@ def add_partitions(
 def verify_partitions(
     shard: TransactionShard, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Whether each takes part: TRANSACTION_ABORTABLE where not, else as of `check_producer`."""
+    """Return for each partition NONE, TRANSACTION_ABORTABLE if it is not in the transaction, or an error of
+    `check_producer`.
+    """
     code = check_producer(shard, transactional_id, producer)
     if code is not ErrorCode.NONE:
         return dict.fromkeys(partitions, code)

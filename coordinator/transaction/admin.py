@@ -1,4 +1,4 @@
-"""What administrators ask: DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
+"""Requests of administrators: DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from protocol.schema import Struct
 
 
 class Filters(msgspec.Struct, frozen=True):
-    """What ListTransactions asks for; an empty collection, a negative duration and None let all pass.
+    """The filters of ListTransactions. An empty collection, a negative duration and None match all ids.
 
     Attributes:
-        states: None lets all pass, too; of names that nobody has nothing is left.
-        duration_ms: passes what began longer ago; ids that never began have done so for ever.
-        matches: says of a transactional id whether it passes, by what is true or false.
+        states: None matches all ids, too. Unknown names alone match none.
+        duration_ms: matches transactions that began longer ago; an id without a transaction matches any duration.
+        matches: returns whether a transactional id matches.
     """
 
     states: Collection[TransactionState] | None = None
@@ -41,7 +41,7 @@ class Filters(msgspec.Struct, frozen=True):
 
 
 def list_transactions(shard: TransactionShard, filters: Filters, now_ms: int) -> list[Struct]:
-    """The shard's ids that pass."""
+    """Return the shard's ids that match."""
     return [
         Listed(
             transactional_id=each.transactional_id,
@@ -54,7 +54,7 @@ def list_transactions(shard: TransactionShard, filters: Filters, now_ms: int) ->
 
 
 def describe_transaction(shard: TransactionShard, transactional_id: str) -> Struct:
-    """One id with its partitions. Errors: TRANSACTIONAL_ID_NOT_FOUND."""
+    """Describe one id with its partitions. Errors: TRANSACTIONAL_ID_NOT_FOUND."""
     found = shard.transactions.get(transactional_id)
     if found is None:
         return Described(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)

@@ -1,10 +1,10 @@
-"""EndTxn: a transaction is decided; and what ends one that its producer does not end.
+"""EndTxn: commit or abort a transaction; and abort one that its producer does not end.
 
-Two protocols stand side by side. In the older one (EndTxn up to v4) the epoch stays, and the same end may be asked for
-again. In the newer one (KIP-890) the decision has the next epoch, which is the producer's from then on. So a request
-with the epoch before is one that comes again, and one with the present epoch means the next transaction:
+There are two protocols. In the older one (EndTxn up to v4) the epoch stays, and a request for the same end may be
+repeated. In the newer one (KIP-890) the decision has the next epoch, which is the producer's from then on. So a request
+with the previous epoch is a retry, and one with the current epoch is about the next transaction:
 
-| state | abort again | abort | commit again | commit |
+| state | abort, retry | abort | commit, retry | commit |
 |---|---|---|---|---|
 | Empty | PRODUCER_FENCED | aborted | PRODUCER_FENCED | INVALID_TXN_STATE |
 | CompleteAbort | NONE | aborted | INVALID_TXN_STATE | INVALID_TXN_STATE |
@@ -29,7 +29,7 @@ _S = TransactionState
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The answer; with NONE the producer that the next transaction belongs to."""
+    """The response; with NONE also the producer of the next transaction."""
 
     code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -46,9 +46,10 @@ def end_transaction(
     now: Now,
     effects: TransactionEffects,
 ) -> Ended:
-    """Decide a transaction as its producer wants. Once that is written its markers are due: `shard.prepared`.
+    """Commit or abort a transaction at its producer's request. Once that is written, its markers are due:
+    `shard.prepared`.
 
-    Errors: INVALID_REQUEST for no id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE,
+    Errors: INVALID_REQUEST for an empty id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE,
     CONCURRENT_TRANSACTIONS while the markers of the same end are being written.
     """
     if not transactional_id:
@@ -69,7 +70,7 @@ def end_transaction(
 
 
 def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
-    """None: go on with it; else the answer."""
+    """Return the response's error, or None to end the transaction."""
     if found.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if found.producer_epoch != producer.producer_epoch:
@@ -82,7 +83,7 @@ def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorC
 
 
 def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
-    """As `_judge_older`, where EndTxn bumps the producer's epoch (KIP-890)."""
+    """Return the same as `_judge_older`, where EndTxn bumps the producer's epoch (KIP-890)."""
     rotated = (
         found.previous_producer_id == producer.producer_id
         and found.producer_epoch == 0
@@ -101,7 +102,7 @@ def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> Erro
     if is_complete and comes_again:
         same_end = found.state is (_S.COMPLETE_COMMIT if commit else _S.COMPLETE_ABORT)
         return ErrorCode.NONE if same_end else ErrorCode.INVALID_TXN_STATE
-    return ErrorCode.INVALID_TXN_STATE if commit else None  # one without partitions
+    return ErrorCode.INVALID_TXN_STATE if commit else None  # None: abort a transaction without partitions
 
 
 def _while_ending(found: Transaction, commit: bool) -> ErrorCode:
@@ -119,9 +120,10 @@ def abort_by_coordinator(
     now: Now,
     effects: TransactionEffects,
 ) -> bool:
-    """Abort an open transaction, and shut its producer out: another takes the id, or its time is up.
+    """Abort an open transaction and fence its producer, because another one takes the id over or the timeout has
+    passed.
 
-    Where its epochs are used up another producer id comes with that; False: there is none at the moment.
+    If the epochs of the producer id are used up, a new producer id is needed. Returns False if none is available now.
     """
     level = shard.level()
     if level < NEWER:
@@ -137,7 +139,7 @@ def abort_by_coordinator(
 def abort_timed_out(
     shard: TransactionShard, new_producer_id: Callable[[], int | None], now: Now, effects: TransactionEffects
 ) -> list[str]:
-    """Abort what has been open for longer than its timeout; the ids."""
+    """Abort transactions that are open for longer than their timeouts; return their ids."""
     aborted = []
     for transactional_id in shard.ongoing:
         found = shard.transactions[transactional_id]
@@ -147,7 +149,7 @@ def abort_timed_out(
 
 
 def complete(shard: TransactionShard, transactional_id: str, now: Now, effects: TransactionEffects) -> None:
-    """All markers of a decided transaction are written: it is over."""
+    """Complete a decided transaction, once all of its markers are written."""
     found = shard.transactions.get(transactional_id)
     if found is not None and found.state in PREPARED:
         shard.write(found.completed(now), effects)

@@ -1,4 +1,4 @@
-"""Transactional ids that nobody uses any more."""
+"""Expiry of transactional ids that are no longer used."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from coordinator.transaction.state import IDLE
 
 
 def expired_records(shard: TransactionShard, now_ms: int) -> Iterator[list[TransactionRecord]]:
-    """Tombstones for the ids without a transaction that have not changed for transactional.id.expiration.ms; a step is
-    an id, since there may be many.
+    """Yield tombstones for ids without a transaction that have not changed for transactional.id.expiration.ms.
 
-    What a step gives holds for as long as nothing else is written; between two steps anything may be.
+    A step is one id, since there may be many. Its tombstones are valid until something else is written. Other requests
+    may be served between two steps.
     """
     before_ms = now_ms - shard.settings.id_expiration_ms
     for transactional_id in list(shard.transactions):

@@ -1,6 +1,6 @@
-"""InitProducerId for a transactional id: a producer takes it over, and shuts out whoever had it (KIP-98, KIP-360).
+"""InitProducerId for a transactional id: a producer takes the id over and fences the one before (KIP-98, KIP-360).
 
-A transaction that is open is aborted first: its producer's epoch goes up, and the newcomer has to come again.
+An open transaction is aborted first: the epoch of its producer is bumped, and the new producer has to retry.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 class Given(msgspec.Struct, frozen=True):
-    """The answer; the producer's id and epoch are there where the code is NONE."""
+    """The response; the producer id and epoch are set if the code is NONE."""
 
     code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -28,7 +28,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 def check_init(shard: TransactionShard, timeout_ms: int) -> ErrorCode:
-    """Whether the timeout is one: INVALID_TRANSACTION_TIMEOUT."""
+    """Return NONE, or INVALID_TRANSACTION_TIMEOUT for an invalid timeout."""
     if 0 < timeout_ms <= shard.settings.max_timeout_ms:
         return ErrorCode.NONE
     return ErrorCode.INVALID_TRANSACTION_TIMEOUT
@@ -43,10 +43,11 @@ def take_over(
     now: Now,
     effects: TransactionEffects,
 ) -> Given:
-    """Give an epoch, or an id and an epoch; the record goes first. `expected`: what the producer has, and goes on from.
+    """Return a new epoch, or a new id and epoch, once the record is written. `expected`: the producer's current id and
+    epoch.
 
-    `new_producer_id` is called at most once. Errors: PRODUCER_FENCED; CONCURRENT_TRANSACTIONS while one is ending, or
-    was open until now.
+    `new_producer_id` is called at most once. Errors: PRODUCER_FENCED; CONCURRENT_TRANSACTIONS while a transaction ends
+    or has just been aborted.
     """
     found = shard.transactions.get(transactional_id)
     if found is None:
@@ -66,7 +67,9 @@ def take_over(
 
 
 def _is_known(found: Transaction, expected: Producer) -> bool:
-    """Whether it is the owner, or was until its epochs were used up, the answer to which it may not have got."""
+    """Return whether `expected` is the owner, or was the owner before its epochs were used up and may have missed
+    the response.
+    """
     return expected.producer_id == found.producer_id or (
         expected.producer_id == found.previous_producer_id and is_exhausted(expected.producer_epoch)
     )
@@ -75,7 +78,7 @@ def _is_known(found: Transaction, expected: Producer) -> bool:
 def _following(
     found: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: Callable[[], int], now: Now
 ) -> Transaction | None:
-    """The id with its next producer; None: the epoch that it expects is not the present one any more."""
+    """Return the id with its next producer; None if the expected epoch is no longer current."""
     epoch = found.producer_epoch
     if found.is_exhausted and (expected is None or expected.producer_epoch == epoch):
         last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
@@ -84,6 +87,6 @@ def _following(
         return found.with_epoch(epoch + 1, NO_PRODUCER_EPOCH, timeout_ms, now)
     if epoch in (NO_PRODUCER_EPOCH, expected.producer_epoch):
         return found.with_epoch(epoch + 1, epoch, timeout_ms, now)
-    if expected.producer_epoch == found.last_producer_epoch:  # it did not get the answer: here it is again
+    if expected.producer_epoch == found.last_producer_epoch:  # the producer missed the response: repeat it
         return found.with_epoch(epoch, found.last_producer_epoch, timeout_ms, now)
     return None

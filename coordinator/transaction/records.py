@@ -1,7 +1,8 @@
 """The records of `__transaction_state` as values, and their bytes.
 
-A key is an int16 type, 0, and the transactional id; a value an int16 version and the state of the id. Version 1, with
-the producer ids before and after and the client's protocol as tagged fields, is written from transaction.version 1 on.
+A key is an int16 type, 0, and the transactional id. A value is an int16 version and the state of the id. Version 1 is
+written from transaction.version 1 on. It has the previous and next producer ids and the client's protocol as tagged
+fields.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from protocol.errors import ProtocolError
 from protocol.messages.coordinator.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 TRANSACTION = 0
-#: What a record may say; the rest of TransactionState is never stored.
+#: The states in records; the other TransactionStates are never stored.
 _STORED_STATES = frozenset(TransactionState) - {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
 
 _PREFIX = Layout(">h")
 
 
 class TransactionRecord(msgspec.Struct, frozen=True):
-    """The state of a transactional id; None removes it. `version` is the one that its value is written in."""
+    """The state of a transactional id; None deletes it. `version` is the version of the value."""
 
     transactional_id: str
     transaction: Transaction | None
@@ -65,7 +66,7 @@ class TransactionRecord(msgspec.Struct, frozen=True):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The partitions' numbers by topic, in order."""
+    """Return the partitions' indexes by topic, in order."""
     found: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         found.setdefault(topic, []).append(index)
@@ -73,7 +74,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def parse_record(key: bytes | None, value: bytes | None) -> TransactionRecord:
-    """The record of these bytes. Raises UnknownRecord."""
+    """Parse a record. Raises UnknownRecord."""
     if key is None:
         raise UnknownRecord("a record without a key")
     try:

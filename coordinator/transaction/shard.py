@@ -1,6 +1,6 @@
-"""The state that one partition of `__transaction_state` stands for: transactional ids.
+"""The state of one partition of `__transaction_state`: transactional ids.
 
-Refused: any change but by `replay`, which serves records just written and records loaded alike.
+Only `replay` changes stored state, both for records just written and for records that are loaded.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TransactionEffects: TypeAlias = Effects[TransactionRecord]
 
 
 class TransactionShard:
-    """Transactional ids that hash to one partition.
+    """The transactional ids that hash to one partition.
 
-    `ongoing` and `prepared` are those ids of `transactions` that have to be looked after: they may time out, or wait
-    for their markers. `level` gives the transaction.version in force.
+    `ongoing` and `prepared` are the ids of `transactions` that need attention: they may time out, or wait for their
+    markers. `level` returns the transaction.version in force.
     """
 
     __slots__ = ("level", "ongoing", "partition", "prepared", "settings", "transactions", "unknown_records")
@@ -45,11 +45,11 @@ class TransactionShard:
     pack = staticmethod(pack_none)
 
     def parse(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
-        """The record of these bytes; raises UnknownRecord."""
+        """Parse a record. Raises UnknownRecord."""
         return parse_record(key, value)
 
     def replay_all(self, records: Sequence[TransactionRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        """Apply records with consecutive offsets, from `offset` on."""
         for place, record in enumerate(records, offset):
             self.replay(record, place, producer_id)
 
@@ -68,8 +68,8 @@ class TransactionShard:
             self.prepared[transactional_id] = None
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
-        """Nothing here is written in a transaction."""
+        """Do nothing: no record here is part of a transaction."""
 
     def write(self, transaction: Transaction, effects: TransactionEffects) -> None:
-        """Have a state written down, in the version that is in force."""
+        """Write a state, in the record version in force."""
         effects.write([TransactionRecord(transaction.transactional_id, transaction, min(self.level(), 1))])

@@ -1,6 +1,6 @@
-"""What is known of a transactional id: who may produce for it, and how far its transaction is.
+"""The state of a transactional id: its producer, and the progress of its transaction.
 
-Values, never changed: each step makes the next one, which goes into the log as a record, and only then counts.
+Transactions are immutable values. Each step makes the next one, which counts once its record is in the log.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ NO_TIME = -1
 NO_TIMEOUT_MS = 2**31 - 1
 _LARGEST_EPOCH = 32_767
 
-#: The transaction protocols, of clients and as transaction.version: with the newer one (KIP-890) each transaction has
-#: an epoch of its own, and partitions join by being written to.
+#: The transaction protocols, of clients and as transaction.version. In the newer one (KIP-890) each transaction has an
+#: epoch of its own, and the first write to a partition adds it to the transaction.
 OLDER, NEWER = 0, 2
 
 
 class TopicPartition(NamedTuple):
-    """A partition that takes part in a transaction."""
+    """A partition in a transaction."""
 
     topic: str
     partition: int
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Whether no producer may be given a higher epoch: the very last one is kept for fencing it."""
+    """Return whether the producer id has no higher epoch to give: the last one is reserved for fencing."""
     return producer_epoch >= _LARGEST_EPOCH - 1
 
 
 class Transaction(msgspec.Struct, frozen=True):
     """The state of a transactional id.
 
-    `previous_producer_id`: the one before this step, which is the same one mostly; `next_producer_id`: takes over when
-    the transaction is complete, -1 mostly. `start_ms`, `update_ms`: wall clock. `client_version`: the transaction
-    protocol of the client, 2 where epochs are bumped with each transaction, else 0. `last_producer_epoch`: the epoch
-    that its owner gave up for the present one, which makes requests that come again known; -1 after a restart, since
-    records do not have it.
+    - `previous_producer_id`: the producer id before this step, mostly the same one.
+    - `next_producer_id`: takes over when the transaction is complete; mostly -1.
+    - `start_ms`, `update_ms`: wall clock.
+    - `client_version`: the client's transaction protocol, 2 if each transaction bumps the epoch, else 0.
+    - `last_producer_epoch`: the owner's epoch before the current one, by which a retry is recognised. -1 after a
+      restart, because records do not have it.
     """
 
     transactional_id: str
@@ -70,16 +71,18 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def is_timed_out(self, now: Now) -> bool:
-        """Whether it has been open for too long; never in two phases with others (KIP-939), who decide when it ends."""
+        """Return whether the transaction is open for too long; never for two-phase commit (KIP-939), which others
+        decide.
+        """
         return self.timeout_ms != NO_TIMEOUT_MS and self.start_ms + self.timeout_ms < now.wall_ms
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the next producer needs another id."""
+        """Whether the next producer needs another producer id."""
         return is_exhausted(self.producer_epoch)
 
     def with_epoch(self, epoch: int, last_epoch: int, timeout_ms: int, now: Now) -> Transaction:
-        """Its producer starts anew, with this epoch."""
+        """Return the id with this epoch for its producer."""
         return self._move(
             TransactionState.EMPTY,
             now,
@@ -91,11 +94,11 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def with_producer_id(self, producer_id: int, last_epoch: int, timeout_ms: int, now: Now) -> Transaction:
-        """Its producer starts anew, with another id."""
+        """Return the id with another producer id."""
         return replace(self.with_epoch(0, last_epoch, timeout_ms, now), producer_id=producer_id)
 
     def with_partitions(self, partitions: frozenset[TopicPartition], client_version: int, now: Now) -> Transaction:
-        """More partitions take part; the first ones begin the transaction."""
+        """Return the id with more partitions in its transaction; the first ones begin the transaction."""
         return self._move(
             TransactionState.ONGOING,
             now,
@@ -107,11 +110,12 @@ class Transaction(msgspec.Struct, frozen=True):
     def prepared(
         self, commit: bool, client_version: int, now: Now, next_producer_id: int = NO_PRODUCER_ID
     ) -> Transaction:
-        """Decided. With the epoch bump its markers have the next epoch already."""
+        """Return the id with a decided transaction. With the epoch bump, its markers already have the next epoch."""
         epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         if client_version >= NEWER:
             last_epoch = epoch
-            epoch = min(epoch + 1, _LARGEST_EPOCH)  # beyond it there is nothing: a broken producer may end all the same
+            # there is no higher epoch: a broken producer may still end its transaction
+            epoch = min(epoch + 1, _LARGEST_EPOCH)
         return self._move(
             TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
             now,
@@ -123,12 +127,16 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def fenced(self) -> Transaction:
-        """Its producer is shut out by an epoch that nobody is given: the older protocol's way, before an abort."""
+        """Return the id with its producer fenced, by an epoch that no producer gets: the older protocol's way before
+        an abort.
+        """
         epoch = min(self.producer_epoch + 1, _LARGEST_EPOCH)
         return replace(self, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def completed(self, now: Now) -> Transaction:
-        """All partitions have their markers. A producer id that takes over does so now."""
+        """Return the id with a complete transaction: all partitions have their markers. A new producer id takes over
+        now.
+        """
         commits = self.state is TransactionState.PREPARE_COMMIT
         changes: dict[str, object] = {"partitions": frozenset(), "next_producer_id": NO_PRODUCER_ID}
         if self.client_version >= NEWER and self.next_producer_id != NO_PRODUCER_ID:

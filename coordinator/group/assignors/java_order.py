@@ -1,6 +1,6 @@
-"""The order in which Java's hash tables of ids, names and partitions give them out.
+"""The iteration order of Java's hash tables of ids, names and partitions.
 
-Assignors break ties by it, and an assignment must not change when a group moves between a Kafka broker and this one:
+Assignors break ties by it. An assignment must not change when a group moves between a Kafka broker and this one:
 members would swap partitions for nothing.
 """
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from protocol.java_order import DEFAULT_BUCKETS, hash_order, java_hash
 
-#: Hashes of ids that are kept: those of members are asked for with each target of their group.
+#: The number of cached hashes: those of member ids are needed for each target of their group.
 _KEPT_HASHES = 4096
 
 _MASK = 0xFFFFFFFF
@@ -19,55 +19,55 @@ _MASK = 0xFFFFFFFF
 
 @lru_cache(_KEPT_HASHES)
 def string_hash(text: str) -> int:
-    """`String.hashCode()`."""
+    """Return `String.hashCode()`."""
     return java_hash(text)
 
 
 @lru_cache(_KEPT_HASHES)
 def uuid_hash(uuid: bytes) -> int:
-    """`Uuid.hashCode()`: all four words folded together."""
+    """Return `Uuid.hashCode()`: the xor of its four words."""
     high, low = int.from_bytes(uuid[:8], "big"), int.from_bytes(uuid[8:], "big")
     both = high ^ low
     return (both >> 32) ^ (both & _MASK)
 
 
 def uuid_rank(uuid: bytes) -> tuple[int, int]:
-    """`Uuid.compareTo()` as a key: both halves as signed numbers."""
+    """Return a sort key for the order of `Uuid.compareTo()`: both halves as signed numbers."""
     return int.from_bytes(uuid[:8], "big", signed=True), int.from_bytes(uuid[8:], "big", signed=True)
 
 
 def string_rank(text: str) -> bytes:
-    """`String.compareTo()` as a key: by UTF-16 units."""
+    """Return a sort key for the order of `String.compareTo()`: by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def copied(count: int) -> int:
-    """Buckets of a set that was made out of a collection of so many."""
+    """Return the number of buckets of a Java set that was copied from a collection of this size."""
     wanted = max(int(count / 0.75) + 1, DEFAULT_BUCKETS)
     return 1 << (wanted - 1).bit_length()
 
 
 def member_order(member_ids: Collection[str]) -> list[str]:
-    """Member ids as keys of a table."""
+    """Return member ids in the order of a Java table's keys."""
     return hash_order(member_ids, string_hash)
 
 
 def topic_order(topic_ids: Collection[bytes]) -> list[bytes]:
-    """Topic ids as keys of a table."""
+    """Return topic ids in the order of a Java table's keys."""
     return hash_order(topic_ids, uuid_hash)
 
 
 def name_set_order(names: Collection[str]) -> list[str]:
-    """Texts of a set that was copied from an ascending list."""
+    """Return texts in the order of a Java set that was copied from an ascending list."""
     return hash_order(sorted(names), string_hash, copied(len(names)))
 
 
 def topic_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
-    """Topic ids of a set that was copied."""
+    """Return topic ids in the order of a Java set that was copied."""
     return hash_order(topic_ids, uuid_hash, copied(len(topic_ids)))
 
 
 def partition_set_order(partitions: Collection[int]) -> list[int]:
-    """Partitions of a set that was copied from an ascending list. A number is its own hash."""
+    """Return partitions in the order of a Java set that was copied from an ascending list. A number is its own hash."""
     mask = copied(len(partitions)) - 1
     return sorted(sorted(partitions), key=lambda number: (number ^ (number >> 16)) & mask)

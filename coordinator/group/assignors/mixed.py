@@ -1,8 +1,11 @@
 """The uniform assignor for members that read different topics.
 
-Everyone keeps what it has of topics that it still reads; what is free goes to the least loaded reader of its topic;
-then, topic by topic, partitions move from the most to the least loaded readers until they differ by one at most.
-Topics that give their readers most to do come first, since those with many readers can even things out last.
+1. Each member keeps its partitions of the topics that it still reads. 2. Each free partition goes to the member with
+the least load that reads its topic. 3. For each topic, partitions move from the members with the most load to those
+with the least, until their loads differ by at most one.
+
+Topics with the most partitions per reader come first. Topics with many readers come last, because they can level the
+remaining differences.
 """
 
 from __future__ import annotations
@@ -10,19 +13,19 @@ from __future__ import annotations
 from coordinator.group.assignors.java_order import uuid_rank
 from coordinator.group.assignors.spec import GroupSpec, Targets
 
-#: Rounds over all topics; moving partitions of one may unbalance another's readers.
+#: The most rounds over all topics: moving partitions of one topic may unbalance the readers of another.
 MOST_ROUNDS = 16
 NOBODY = -1
 
 
 def assign(group: GroupSpec) -> Targets:
-    """The next target of each member; nothing at all where nobody reads anything."""
+    """Return the next target of each member; an empty mapping if no member reads anything."""
     mixed = Mixed(group)
     return mixed.run() if mixed.readers else {}
 
 
 class Mixed:
-    """One computation. Members are numbered in the group's order; `owners[topic][partition]` is such a number."""
+    """One computation. Members are numbered in the group's order; `owners[topic][partition]` is a member's number."""
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
@@ -36,7 +39,7 @@ class Mixed:
         self.loads = [0] * len(self.member_ids)
 
     def run(self) -> Targets:
-        """Keep, fill, even out."""
+        """Run the three steps and return the targets."""
         self.keep()
         topics = sorted(self.readers, key=self.rank)
         self.fill(topics)
@@ -44,12 +47,12 @@ class Mixed:
         return self.targets()
 
     def rank(self, topic_id: bytes) -> tuple[float, int, tuple[int, int]]:
-        """Topics in order: most partitions a reader first, then fewest readers."""
+        """Return the sort key of a topic: most partitions per reader first, then fewest readers."""
         readers = len(self.readers[topic_id])
         return -len(self.owners[topic_id]) / readers, readers, uuid_rank(topic_id)
 
     def keep(self) -> None:
-        """Everyone keeps what it still reads."""
+        """Leave each member the partitions that it still reads."""
         for number, member_id in enumerate(self.member_ids):
             member = self.group.members[member_id]
             for topic_id, partitions in member.target.items():
@@ -59,7 +62,7 @@ class Mixed:
                         self.owners[topic_id][partition] = number
 
     def fill(self, topics: list[bytes]) -> None:
-        """Give away what nobody has."""
+        """Assign the free partitions."""
         for topic_id in topics:
             owners = self.owners[topic_id]
             free = [partition for partition, owner in enumerate(owners) if owner == NOBODY]
@@ -69,7 +72,7 @@ class Mixed:
                     self.give(owners, partition, line.next_least())
 
     def even_out(self, topics: list[bytes]) -> None:
-        """Balance each topic's readers until a whole round has moved nothing."""
+        """Balance the readers of each topic, until a whole round moves nothing."""
         last_moved = NOBODY
         for _ in range(MOST_ROUNDS):
             for place, topic_id in enumerate(topics):
@@ -79,7 +82,7 @@ class Mixed:
                     last_moved = place
 
     def balance(self, topic_id: bytes) -> bool:
-        """Move partitions of one topic. Returns whether any was moved."""
+        """Move partitions of one topic. Return whether any was moved."""
         line = Line(self.loads, self.readers[topic_id])
         if line.spread <= 1:
             return False
@@ -104,14 +107,14 @@ class Mixed:
         return moved
 
     def give(self, owners: list[int], partition: int, number: int) -> None:
-        """Hand a partition over."""
+        """Move a partition to the member of this number."""
         if owners[partition] != NOBODY:
             self.loads[owners[partition]] -= 1
         owners[partition] = number
         self.loads[number] += 1
 
     def targets(self) -> Targets:
-        """The outcome, by member."""
+        """Return the targets by member."""
         given: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in self.member_ids}
         for topic_id, owners in self.owners.items():
             for partition, number in enumerate(owners):
@@ -123,11 +126,11 @@ class Mixed:
 
 
 class Line:
-    """The readers of a topic by load, with a pointer at each end.
+    """The readers of a topic, ordered by load, with a pointer at each end.
 
-    `next_least` goes round among those with the least load, each time as if all of them had got one more; the range
-    widens when the next ones are reached. `next_most` does the same from the other end. Loads beyond both ranges are
-    still those of the beginning, so nothing is sorted anew.
+    `next_least` cycles through the members with the least load, as if each of them had just got one partition. The
+    range grows when the load of the next members is reached. `next_most` does the same from the other end. Loads
+    outside both ranges are still the initial ones, so the line is sorted only once.
     """
 
     def __init__(self, loads: list[int], readers: list[int]) -> None:
@@ -141,11 +144,11 @@ class Line:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether both ends differ by one at most."""
+        """Return whether the loads at both ends differ by at most one."""
         return self._high_load - self._low_load <= 1
 
     def next_least(self) -> int:
-        """Who is to take the next partition."""
+        """Return the number of the member that gets the next partition."""
         if self._next_low >= self._low_end:
             self._low_load += 1
             while self._low_end < len(self._line) and self._loads[self._line[self._low_end]] == self._low_load:
@@ -156,7 +159,7 @@ class Line:
         return number
 
     def next_most(self) -> int:
-        """Who is to give the next partition; NOBODY if all are excluded."""
+        """Return the number of the member that gives a partition away; NOBODY if all are excluded."""
         if self._next_high < self._high_begin:
             if self._high_end <= self._high_begin and self._high_begin > 0:
                 self._high_load = self._loads[self._line[self._high_begin - 1]]
@@ -172,7 +175,7 @@ class Line:
         return number
 
     def exclude(self) -> None:
-        """Take whom `next_most` just gave out of that end."""
+        """Exclude the member that `next_most` returned last."""
         line, place, last = self._line, self._next_high + 1, self._high_end - 1
         line[place], line[last] = line[last], line[place]
         self._high_end -= 1

@@ -1,7 +1,8 @@
-"""The range assignor: of each topic every member gets a run of neighbours, so that equal topics are joined locally.
+"""The range assignor: each member gets a range of adjacent partitions of each topic, so that topics can be joined
+locally.
 
-Members stand in line by instance id, then by member id: who is static keeps its place. With n partitions and m members
-each gets n // m, and the first n % m one more.
+Members are ordered by instance id, then by member id: a static member keeps its place. With n partitions and m members
+each member gets n // m partitions, and the first n % m members get one more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NAME = "range"
 
 
 def assign(group: GroupSpec) -> Targets:
-    """The next target of each member."""
+    """Return the next target of each member."""
     line = sorted(group.members, key=lambda member_id: _rank(group, member_id))
     readers = Counter(topic_id for member in group.members.values() for topic_id in member.topics)
     taken: dict[bytes, int] = dict.fromkeys(readers, 0)

@@ -1,4 +1,4 @@
-"""What an assignor is given and what it gives: subscriptions and the last target, and the next target."""
+"""The input of an assignor (subscriptions and the last targets) and its output (the next targets)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import msgspec
 
 from coordinator.group.assignors.java_order import member_order
 
-#: Topic id -> partitions; topics without partitions are left out.
+#: Topic id -> partitions; without topics that have no partitions.
 Target: TypeAlias = Mapping[bytes, frozenset[int]]
 Targets: TypeAlias = dict[str, Target]
 
 
 class MemberSpec(msgspec.Struct, frozen=True):
-    """A member: its instance id if it is static, the ids of the topics that it reads with the numbers of their
-    partitions, in the order of Java's table of their names, and what it was given last.
+    """A member, as assignors see it.
+
+    Its instance id if it is static; the ids of the topics that it reads, in the order of Java's table of their names,
+    each with its number of partitions; and its last target.
     """
 
     instance_id: str | None
@@ -28,14 +30,14 @@ class MemberSpec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """A group. `is_homogeneous`: all members read the same topics, as far as the group knows without comparing them."""
+    """A group. `is_homogeneous`: all members are known to read the same topics, without comparing them."""
 
     members: Mapping[str, MemberSpec]
     is_homogeneous: bool
 
     @cached_property
     def member_ids(self) -> list[str]:
-        """In the order of Java's hash table, which breaks ties."""
+        """Return the member ids in the order of Java's hash table, which breaks ties."""
         return member_order(self.members)
 
 

@@ -1,7 +1,7 @@
-"""The uniform assignor: everyone gets as many partitions, and keeps as many of the last ones as that allows.
+"""The uniform assignor: all members get the same number of partitions, and keep as many of their last ones as possible.
 
-Where all members read the same topics each gets total // members, and some one more. Where they read different ones,
-see mixed.py.
+If all members read the same topics, each gets total // members partitions, and some get one more. For members that read
+different topics, see mixed.py.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NAME = "uniform"
 
 
 def assign(group: GroupSpec) -> Targets:
-    """The next target of each member."""
+    """Return the next target of each member."""
     if not group.members:
         return {}
     return assign_evenly(group) if group.is_homogeneous else mixed.assign(group)
 
 
 def assign_evenly(group: GroupSpec) -> Targets:
-    """For members that all read what the first one reads."""
+    """Return the targets of members that all read the topics of the first one."""
     member_ids = group.member_ids
     topics = group.members[member_ids[0]].topics
     if not topics:
@@ -42,7 +42,7 @@ def assign_evenly(group: GroupSpec) -> Targets:
         takes_extra = extras > 0
         kept[member_id], room = keep(group.members[member_id], topics, quota + takes_extra, free)
         if room and takes_extra and len(member_ids) - place > extras:
-            # Members to come may have more than the quota already: let one of them have the extra partition.
+            # A later member may already have more partitions than the quota: leave the extra partition for it.
             room -= 1
             takes_extra = False
         if room:
@@ -50,7 +50,8 @@ def assign_evenly(group: GroupSpec) -> Targets:
         extras -= takes_extra
     supply = iter(free)
     for member_id, room in unfilled:
-        for _, (topic_id, partition) in zip(range(room), supply, strict=False):  # in this order: none is lost
+        # the shorter iterable comes first, so that `zip` drops no partition
+        for _, (topic_id, partition) in zip(range(room), supply, strict=False):
             kept[member_id].setdefault(topic_id, set()).add(partition)
     return {
         member_id: {topic_id: frozenset(partitions) for topic_id, partitions in each.items() if partitions}
@@ -61,7 +62,10 @@ def assign_evenly(group: GroupSpec) -> Targets:
 def keep(
     member: MemberSpec, topics: Container[bytes], quota: int, free: list[tuple[bytes, int]]
 ) -> tuple[dict[bytes, set[int]], int]:
-    """What a member keeps of its last target, up to the quota, and how much room is left; the rest goes to `free`."""
+    """Return the part of a member's last target that it keeps, up to the quota, and how many more it may get.
+
+    The partitions that it does not keep are added to `free`.
+    """
     kept: dict[bytes, set[int]] = {}
     for topic_id in topic_order(member.target):
         if topic_id not in topics:

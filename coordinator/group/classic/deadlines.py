@@ -1,4 +1,4 @@
-"""Deadlines of classic groups and their members, and what happens to requests when a shard is given up."""
+"""Deadlines of classic groups and their members, and the answers to parked requests when a shard is given up."""
 
 from __future__ import annotations
 

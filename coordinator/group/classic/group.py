@@ -1,8 +1,8 @@
-"""A classic group: its members, its generation, and the questions that joins and syncs ask of it.
+"""A classic group: its members, its generation, and the state that joins and syncs need.
 
-Two kinds of state live here. What is *stored* (protocol type and name, generation, leader, members with metadata and
-assignment, as of the last generation that became stable) is set by `replay` alone. A rebalance under way is in memory
-only, as in Kafka: a coordinator that restarts has the last stable generation, and its members join again.
+The group has two kinds of state. `replay` alone sets the *stored* state: protocol type and name, generation, leader,
+members with metadata and assignment, all as of the last stable generation. A rebalance in progress is in memory only,
+as in Kafka: after a restart the coordinator has the last stable generation, and its members join again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from protocol.java_order import hash_order, java_hash
 
 
 class ClassicGroup(Group):
-    """A group of the classic protocol (JoinGroup, SyncGroup), or a *simple* one that only stores offsets.
+    """A group of the classic protocol (JoinGroup, SyncGroup), or a *simple* group that only stores offsets.
 
-    `state_timestamp_ms`: wall clock of the last change of state, None when a log from before v2 does not tell.
-    `protocol_type` None: nobody has joined since the group was made.
+    - `state_timestamp_ms`: wall clock of the last change of state; None if the log has only records before v2.
+    - `protocol_type`: None if no member has joined since the group was created.
     """
 
     __slots__ = (
@@ -61,21 +61,23 @@ class ClassicGroup(Group):
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group instance id -> member id
         self.subscribed_topics: frozenset[str] | None = None
-        # Of a rebalance: ids given out but not joined with yet (KIP-394), members whose sync is missing.
+        # State of a rebalance: ids that no member has joined with yet (KIP-394), and members whose sync is missing.
         self.pending_joins: dict[str, None] = {}  # a set in order of arrival
         self.pending_syncs: set[str] = set()
         self.new_member_added = False
-        self.initial_delay: tuple[int, int] | None = None  # (this wait, what may follow it), ms; see rebalance.py
+        # (this delay, the rest that may follow), in ms; see rebalance.py
+        self.initial_delay: tuple[int, int] | None = None
         self._awaiting_join_count = 0
-        self._supported: Counter[str] = Counter()  # protocol name -> how many members can do it
+        self._supported: Counter[str] = Counter()  # protocol name -> number of members that support it
 
     # -- what is stored ---------------------------------------------------------------------------------------------
 
     def replay(self, metadata: GroupMetadata) -> None:
-        """Take over stored metadata: at loading, and when a record of ours was written.
+        """Apply stored metadata, when it is loaded or when it was just written.
 
-        Members that the group has already keep their parked requests, and all of their protocols if the one stored is
-        among them: a record of ours says what they said last. At loading a later record takes the place of an earlier.
+        Members that the group already has keep their parked requests. They keep all of their protocols if the stored
+        protocol is among them, because a record that was just written has what the members sent last. While a log is
+        loaded, a later record replaces an earlier one.
         """
         known = self.members
         self.members, self.static_members, self._supported = {}, {}, Counter()
@@ -97,7 +99,7 @@ class ClassicGroup(Group):
         self.subscribed_topics = self.compute_subscribed_topics()
 
     def metadata(self, assignments: Mapping[str, bytes] | None = None) -> GroupMetadata:
-        """The group as it goes into the log, with the given assignments (None: those that members have)."""
+        """Return the group's record with the given assignments (None: the members' current ones)."""
         return GroupMetadata(
             self.protocol_type or "",
             self.generation,
@@ -116,7 +118,7 @@ class ClassicGroup(Group):
     # -- states -----------------------------------------------------------------------------------------------------
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
-        """Change state; IllegalTransition if the table does not have it."""
+        """Change the state. Raises IllegalTransition if the table does not allow it."""
         if self.state not in LEGAL_FROM[state]:
             raise IllegalTransition(self.group_id, self.state, state)
         self.previous_state = self.state
@@ -129,7 +131,7 @@ class ClassicGroup(Group):
 
     @property
     def is_simple(self) -> bool:
-        """Whether the group only stores offsets: nobody has joined, or is about to."""
+        """Whether the group only stores offsets: no member has joined or is about to join."""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
 
     @property
@@ -137,7 +139,7 @@ class ClassicGroup(Group):
         return self.state is GroupState.EMPTY
 
     def retention_start(self) -> Callable[[CommittedOffset], int] | None:
-        """Return when an offset's retention starts, as `Group.retention_start`; expiry.py has the table of cases."""
+        """Return the start of an offset's retention, as `Group.retention_start`; expiry.py has the table of cases."""
         if self.protocol_type is None:
             return super().retention_start()
         if self.state is GroupState.EMPTY:
@@ -159,7 +161,7 @@ class ClassicGroup(Group):
     # -- members ----------------------------------------------------------------------------------------------------
 
     def add(self, member: Member, waiter: Waiter | None, protocol_type: str) -> None:
-        """Add a member that joins; the first one sets the group's protocol type and becomes its leader."""
+        """Add a member that joins. The first member sets the group's protocol type and becomes its leader."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -179,7 +181,7 @@ class ClassicGroup(Group):
         return [*self.members, *self.pending_joins]
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or a pending one; the leader's place goes to any other member."""
+        """Remove a member or a pending one. If it was the leader, another member becomes the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._supported.subtract(protocol.name for protocol in member.protocols)
@@ -192,7 +194,7 @@ class ClassicGroup(Group):
         self.pending_syncs.discard(member_id)
 
     def update(self, member: Member, protocols: tuple[MemberProtocol, ...], rebalance_ms: int, session_ms: int) -> None:
-        """Take over what a member says when it joins again."""
+        """Update a member that joins again."""
         self._supported.subtract(protocol.name for protocol in member.protocols)
         member.protocols = protocols
         self._supported.update(protocol.name for protocol in protocols)
@@ -200,7 +202,7 @@ class ClassicGroup(Group):
         member.session_timeout_ms = session_ms
 
     def replace_static(self, old_id: str, new_id: str) -> Member:
-        """Give a static member's place to its next incarnation, which has neither parked requests nor a session yet."""
+        """Replace a static member by its next incarnation, which has no parked requests and no session yet."""
         old = self.members.pop(old_id)
         self._awaiting_join_count -= old.awaiting_join is not None
         member = Member(
@@ -221,7 +223,7 @@ class ClassicGroup(Group):
         return member
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """NONE; UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID for a member whose instance id belongs to a later one."""
+        """Return NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if a later member has the instance id."""
         if group_instance_id is not None:
             owner = self.static_members.get(group_instance_id)
             if owner is None:
@@ -232,13 +234,13 @@ class ClassicGroup(Group):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of the members', which is how long the group waits for joins; clients may send less than 0."""
+        """The longest of the members' timeouts, at least 0: how long the group waits for joins."""
         return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     # -- parked joins -----------------------------------------------------------------------------------------------
 
     def park_join(self, member: Member, waiter: Waiter | None) -> Waiter | None:
-        """Keep the member's join waiting, or with None take it out. Returns the one that waited until now."""
+        """Park the member's join request, or with None remove it. Return the request that was parked before."""
         before = member.awaiting_join
         member.awaiting_join = waiter
         self._awaiting_join_count += (waiter is not None) - (before is not None)
@@ -253,7 +255,7 @@ class ClassicGroup(Group):
         return len(self.members) == self._awaiting_join_count and not self.pending_joins
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader is one of those who joined. False if nobody has, or there are no members."""
+        """Make sure that the leader has joined. Return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is None:
@@ -266,7 +268,9 @@ class ClassicGroup(Group):
     # -- protocols --------------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether a member with these protocols fits in: same type, and one protocol that all members can do."""
+        """Return whether a member with these protocols fits: it has the group's type and one protocol that all
+        members support.
+        """
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         if self.protocol_type != protocol_type:
@@ -274,9 +278,10 @@ class ClassicGroup(Group):
         return any(self._supported[name] == len(self.members) for name in names)
 
     def select_protocol(self, instead: Mapping[str, tuple[MemberProtocol, ...]] | None = None) -> str:
-        """The protocol with most votes among those that all members can do; of equals the first of Java's hash table.
+        """Return the protocol with most votes among those that all members support. Ties: the first in Java's hash
+        table.
 
-        `instead`: protocols by member id, to be taken in place of those that these members have.
+        `instead`: protocols by member id, to use instead of the members' current ones.
         """
         lists = [(instead or {}).get(member.member_id, member.protocols) for member in self.members.values()]
         candidates = set.intersection(*({protocol.name for protocol in protocols} for protocols in lists))
@@ -288,7 +293,7 @@ class ClassicGroup(Group):
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """What the members read, under the chosen protocol; None if that cannot be known."""
+        """Return the topics that members read under the chosen protocol; None if they are unknown."""
         if not self.uses_consumer_protocol:
             return None
         if not self.members:
@@ -301,5 +306,5 @@ class ClassicGroup(Group):
         return (member.metadata_for(protocol_name) for member in self.members.values())
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether the topic's offsets are in use. Consumers that do not tell their topics may read any."""
+        """Return whether the topic's offsets are in use. Consumers whose topics are unknown may read any topic."""
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics

@@ -1,4 +1,4 @@
-"""Heartbeat: a member lives, and learns whether it has to join again."""
+"""Heartbeat: extend a member's session, and tell the member whether it has to join again."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from protocol.errors import ErrorCode
 def heartbeat(
     shard: GroupShard, group_id: str, member_id: str, group_instance_id: str | None, generation: int, now: Now
 ) -> ErrorCode:
-    """Extend the member's session. Writes nothing, answers at once, and is called more than all else here.
+    """Extend the member's session.
 
-    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (with the session
-    extended).
+    It writes nothing and answers at once. It is the most frequent request of this package. Errors: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (the session is extended).
     """
     group = shard.groups.get(group_id)
     if not isinstance(group, ClassicGroup):

@@ -1,8 +1,8 @@
 """JoinGroup: become a member, or take part in the next generation.
 
-Who comes without an id gets one: from v4 on it has to come again with it (KIP-394), so that requests that were given
-up leave no members behind. A static member (KIP-345) takes the place of its earlier self. From v9 on a static leader
-that comes back to a stable group is told to leave the assignment alone (KIP-814).
+A client without a member id gets one. From v4 on it has to send a second request with this id (KIP-394), so that
+abandoned requests leave no members behind. A static member (KIP-345) replaces its earlier incarnation. From v9 on a
+static leader that returns to a stable group is told to skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LONGEST_STRING_BYTES = 32_767
 
 
 def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -> None:
-    """Decide a join that passed `check_join`. The answer is in the effects, or comes when the join phase ends.
+    """Decide a join that passed `check_join`. The response is in the effects, or follows when the join phase ends.
 
-    Errors: UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED (no failure, but half of the way in),
+    Errors: UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED (the first of two requests),
     INCONSISTENT_GROUP_PROTOCOL (also for a live group of another type), FENCED_INSTANCE_ID.
     """
     group = shard.groups.get(join.group_id)
@@ -60,7 +60,7 @@ def create_and_join(
     now: Now,
     effects: GroupEffects,
 ) -> None:
-    """Make the group, in place of an empty one of another type; when that is in the log, go on with the join."""
+    """Write a new group, which replaces an empty one of another type, and then continue with the join."""
     records: list[StoredRecord] = [] if replaced is None else [*replaced.tombstones()]
     records.append(GroupRecord(join.group_id, GroupMetadata("", 0, None, None, now.wall_ms)))
 
@@ -76,7 +76,7 @@ def create_and_join(
 
 
 def join_classic(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
-    """Decide a join of a group that is there."""
+    """Decide a join of an existing group."""
     if not has_room(shard, group, join.member_id):
         rebalance.drop_member(shard, group, join.member_id)
         effects.reply(join.waiter, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID))
@@ -87,16 +87,17 @@ def join_classic(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, e
     elif join.member_id in group.pending_joins:
         if join.group_instance_id is None:
             add_member(shard, group, join, join.member_id, now, effects)
-        else:  # the id was given to somebody without an instance; Kafka does not expect that either
+        else:  # the id was issued to a client without an instance id; Kafka does not expect this either
             effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
     else:
         join_again(shard, group, join, now, effects)
 
 
 def has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
-    """Whether the group takes the member, or already has it.
+    """Return whether the group has room for the member, or already has the member.
 
-    During a join phase those count who have joined: where group.max.size was lowered, who joins last is left out.
+    During a join phase only members that have joined count: if group.max.size was lowered, the last ones to join are
+    rejected.
     """
     max_size = shard.settings.max_size
     if group.state is GroupState.EMPTY:
@@ -111,10 +112,10 @@ def has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
 
 
 def join_without_id(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
-    """Give the newcomer an id; a static one that was here before takes its own place."""
+    """Give a new member an id. A static member that was here before replaces its earlier incarnation."""
     name = join.client_id if join.group_instance_id is None else join.group_instance_id
     new_id = f"{name}-{join.fresh_uuid}"
-    if len(new_id.encode()) > LONGEST_STRING_BYTES:  # no answer could tell it
+    if len(new_id.encode()) > LONGEST_STRING_BYTES:  # too long for a response
         effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
         return
     if join.group_instance_id is not None:
@@ -135,7 +136,7 @@ def join_without_id(shard: GroupShard, group: ClassicGroup, join: Join, now: Now
 def add_member(
     shard: GroupShard, group: ClassicGroup, join: Join, member_id: str, now: Now, effects: GroupEffects
 ) -> None:
-    """Take a new member in and rebalance."""
+    """Add a new member and rebalance."""
     member = Member(
         member_id,
         join.group_instance_id,
@@ -157,7 +158,7 @@ def add_member(
 def replace_static_member(
     shard: GroupShard, group: ClassicGroup, join: Join, old_id: str, new_id: str, now: Now, effects: GroupEffects
 ) -> None:
-    """A static member came back under a new id. A stable group stays so, unless the choice of protocol changes."""
+    """Replace a static member by one with a new id. A stable group stays stable unless the chosen protocol changes."""
     old = group.members[old_id]
     if group.state is GroupState.STABLE and group.select_protocol({old_id: join.protocols}) == group.protocol_name:
         store_replacement(shard, group, join, old, new_id, now, effects)
@@ -169,14 +170,14 @@ def replace_static_member(
     group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
     group.park_join(member, join.waiter)
     reason = f"static member {new_id} came back; client reason: {join.reason}"
-    # While syncs are collected the leader may already assign to the old id: only a new generation helps.
+    # While syncs are collected, the leader may already assign partitions to the old id: a new generation is needed.
     rebalance.rebalance_or_complete(shard, group, reason, now, effects)
 
 
 def store_replacement(
     shard: GroupShard, group: ClassicGroup, join: Join, old: Member, new_id: str, now: Now, effects: GroupEffects
 ) -> None:
-    """Put a stable group's static member under its new id, with the assignment that it has."""
+    """Store a stable group's static member under its new id, with its assignment."""
     old_leader = group.leader_id
     old_id = old.member_id
     metadata = group.metadata()
@@ -196,7 +197,8 @@ def store_replacement(
     read = group.subscribed_topics
 
     def answer() -> None:
-        group.subscribed_topics = read  # its generation's: what the member says now is not what it has partitions of
+        # those of the generation: the member owns partitions of these topics, whatever it subscribes to now
+        group.subscribed_topics = read
         shard.timers.cancel(TimerKey("session", group.group_id, old_id))
         member = group.members[new_id]
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
@@ -204,7 +206,7 @@ def store_replacement(
         skips = join.waiter.api_version >= FIRST_VERSION_SKIPPING_ASSIGNMENT
         response = rebalance.current_generation(group, new_id, skip_assignment=group.leader_id == new_id)
         if not skips:
-            # A client that knew itself the leader would assign, and a stable group would not hear it.
+            # If this client knew that it is the leader, it would compute an assignment that a stable group ignores.
             response.leader, response.members, response.skip_assignment = old_leader, [], False
         effects.reply(join.waiter, response)
 
@@ -226,7 +228,7 @@ def store_replacement(
 
 
 def join_again(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
-    """A member joins that the group knows, for the next generation or because it missed the answer of the last."""
+    """Decide the join of a known member: for the next generation, or because it missed the last response."""
     code = group.check_member(join.member_id, join.group_instance_id)
     if code is not ErrorCode.NONE:
         effects.reply(join.waiter, join_error(code, join.member_id))
@@ -236,7 +238,8 @@ def join_again(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, eff
     if group.state is GroupState.COMPLETING_REBALANCE and is_unchanged:
         effects.reply(join.waiter, rebalance.current_generation(group, join.member_id))
         return
-    # A leader may rebalance at will: it may know of changes that its metadata does not show, such as new partitions.
+    # A leader may rebalance at any time: it may know of changes that its metadata does not show, such as new
+    # partitions.
     if group.state is GroupState.STABLE and is_unchanged and join.member_id != group.leader_id:
         effects.reply(join.waiter, rebalance.current_generation(group, join.member_id))
         return

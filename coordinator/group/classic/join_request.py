@@ -1,4 +1,4 @@
-"""JoinGroup requests of the classic protocol, as the coordinator takes them."""
+"""JoinGroup requests of the classic protocol, as the coordinator uses them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from protocol.schema import Struct
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none.
+    """A JoinGroup request with its sender, its parked response, and an id for a client that has none.
 
-    `may_describe`: whether who sent it may know of a topic; None: of all.
+    `may_describe`: whether the sender may know that a topic exists; None: it may know of all.
     """
 
     group_id: str
@@ -40,7 +40,7 @@ class Join(msgspec.Struct, frozen=True):
 
 
 def join_error(code: ErrorCode, member_id: str) -> Struct:
-    """The answer to a join that fails."""
+    """Return the response to a join that fails."""
     return JOIN_GROUP.response(error_code=code, member_id=member_id)
 
 
@@ -52,10 +52,10 @@ def read_join(
     fresh_uuid: str,
     may_describe: Callable[[str], bool] | None = None,
 ) -> Join:
-    """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both.
+    """Return the request as a Join. v0 has no rebalance timeout: the session timeout serves as both.
 
-    Of protocols with one name the first counts. Kafka counts such a member twice for that name, and so may find that
-    all members can do what one of them cannot.
+    If two protocols have one name, the first counts. Kafka counts such a member twice for the name, and so may choose a
+    protocol that another member does not support.
     """
     version = waiter.api_version
     protocols: dict[str, bytes] = {}
@@ -79,7 +79,7 @@ def read_join(
 
 
 def check_join(settings: GroupSettings, join: Join) -> ErrorCode:
-    """What can be said of a join without knowing its group: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, or NONE."""
+    """Check what does not depend on the group. Return INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, or NONE."""
     if not join.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if not settings.min_session_timeout_ms <= join.session_timeout_ms <= settings.max_session_timeout_ms:

@@ -1,7 +1,6 @@
-"""LeaveGroup: members go, or an administrator sends them away.
+"""LeaveGroup: members leave, or an administrator removes them.
 
-Since v3 a request names many members, and by their instance ids also static ones whose member ids nobody knows
-(KIP-345).
+Since v3 a request names several members. It may name static members by their instance ids alone (KIP-345).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from protocol.schema import Struct
 
 
 def members_of(request: Struct, api_version: int) -> list[Struct]:
-    """The members that a request names; up to v2 it is one."""
+    """Return the members that a request names; up to v2 there is one."""
     if api_version >= 3:
         members: list[Struct] = request.members
         return members
@@ -27,9 +26,9 @@ def members_of(request: Struct, api_version: int) -> list[Struct]:
 
 
 def leave_group(shard: GroupShard, group_id: str, members: list[Struct], now: Now, effects: GroupEffects) -> Struct:
-    """Take the members out and rebalance the others. The answer has a code for each member.
+    """Remove the members and rebalance the others. The response has a code for each member.
 
-    Errors, each of a member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Errors of single members: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     consumers = shard.consumer(group_id)
     if consumers is not None:
@@ -52,7 +51,7 @@ def leave_group(shard: GroupShard, group_id: str, members: list[Struct], now: No
 
 
 def leave(shard: GroupShard, group: ClassicGroup, identity: Struct, effects: GroupEffects) -> ErrorCode:
-    """Take one member out of the group, whose rebalance is the caller's."""
+    """Remove one member. The caller rebalances the group."""
     member_id = identity.member_id
     if member_id == UNKNOWN_MEMBER_ID:
         known = group.static_members.get(identity.group_instance_id)
@@ -71,7 +70,7 @@ def leave(shard: GroupShard, group: ClassicGroup, identity: Struct, effects: Gro
 
 
 def answer_for(response: Struct, api_version: int) -> Struct:
-    """The answer in the form of its version: up to v2 the one member's code is the request's."""
+    """Return the response in the form of its version: up to v2 the code of the one member is the request's."""
     if api_version >= 3 or not response.members:
         return response
     return LEAVE_GROUP.response(error_code=response.members[0].error_code)

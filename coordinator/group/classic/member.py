@@ -15,11 +15,11 @@ NO_ASSIGNMENT = b""
 
 
 class Member(msgspec.Struct, eq=False):
-    """A member, live or loaded; a loaded one knows only the protocol that its group had chosen.
+    """A member. A loaded member knows only the protocol that its group had chosen.
 
-    `group_instance_id` makes it a static member (KIP-345). `protocols` in the member's order of preference.
-    `awaiting_join` and `awaiting_sync` are its parked requests. `is_new`: in its first join, so that not even its
-    waiting keeps it from timing out.
+    `group_instance_id` makes it a static member (KIP-345). `protocols` are in the member's order of preference.
+    `awaiting_join` and `awaiting_sync` are its parked requests. `is_new`: the member is in its first join, and so times
+    out even while its request is parked.
     """
 
     member_id: str
@@ -36,15 +36,15 @@ class Member(msgspec.Struct, eq=False):
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """Whether the member counts as alive though its session has run out: it waits for the coordinator."""
+        """Whether the member counts as alive without a session: it waits for the coordinator."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """What the member sent for a protocol, one that it offered."""
+        """Return the metadata that the member sent for a protocol; the member has to support the protocol."""
         return next(protocol.metadata for protocol in self.protocols if protocol.name == (protocol_name or ""))
 
     def stored(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
-        """The member as it goes into the log."""
+        """Return the member as it is stored."""
         return MemberMetadata(
             self.member_id,
             self.group_instance_id,
@@ -57,7 +57,7 @@ class Member(msgspec.Struct, eq=False):
         )
 
     def take_over(self, stored: MemberMetadata, protocol_name: str | None) -> None:
-        """Become what a record says of the member; protocols that go beyond it stay if they agree with it."""
+        """Apply a stored member. The member keeps its other protocols if the stored one agrees with them."""
         self.rebalance_timeout_ms = stored.rebalance_timeout_ms
         self.session_timeout_ms = stored.session_timeout_ms
         self.assignment = stored.assignment
@@ -67,7 +67,7 @@ class Member(msgspec.Struct, eq=False):
 
     @classmethod
     def loaded(cls, stored: MemberMetadata, protocol_name: str | None) -> Member:
-        """A member out of the log."""
+        """Return a member that was loaded from the log."""
         return cls(
             stored.member_id,
             stored.group_instance_id,
@@ -81,5 +81,5 @@ class Member(msgspec.Struct, eq=False):
 
 
 def stored_protocol(stored: MemberMetadata, protocol_name: str | None) -> MemberProtocol:
-    """The one protocol that a record tells of. Kafka too gives a member without a chosen protocol one with no name."""
+    """Return the protocol in a record. As in Kafka, a member without a chosen protocol has one without a name."""
     return MemberProtocol(protocol_name or "", stored.subscription)

@@ -1,4 +1,4 @@
-"""What a member of a classic group offers: a name and what comes with it."""
+"""A protocol that a member of a classic group supports: its name and its metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class MemberProtocol(NamedTuple):
-    """A protocol (of consumers: an assignor) that a member can do, with what it tells the leader under it."""
+    """A protocol that a member supports (for consumers, an assignor), with the metadata that the leader gets."""
 
     name: str
     metadata: bytes

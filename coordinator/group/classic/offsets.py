@@ -1,4 +1,4 @@
-"""Which members of a classic group may commit offsets."""
+"""The check of commits to a classic group."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The rebalance of a classic group: collect joins, start a generation, wait for syncs; and the deadlines on that way.
+"""The rebalance of a classic group: collect joins, start a generation, wait for syncs, each with a deadline.
 
     Empty / Stable / CompletingRebalance --prepare--> PreparingRebalance --complete_join--> CompletingRebalance or Empty
 
-`prepare` opens the join phase. `complete_join` ends it when all members have joined, or the longest rebalance timeout
-of any member has passed, or, for the first members of a group, after the initial delay. Members that have not joined
-by then are dropped, static ones excepted; those that do not send SyncGroup within another rebalance timeout are
-dropped too.
+`prepare` opens the join phase. `complete_join` ends it when all members have joined, when the longest rebalance timeout
+of the members has passed, or, for the first members of a group, after the initial delay. Members that have not joined
+by then are dropped, except static members. Members that do not send SyncGroup within another rebalance timeout are
+dropped, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN_MEMBER_ID = ""
 
 
 def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, reason: str, now: Now, effects: GroupEffects) -> None:
-    """Open a join phase, or if one is open see whether it can end."""
+    """Open a join phase, or end the open one if nothing is missing."""
     if group.can_rebalance:
         prepare(shard, group, reason, now, effects)
     else:
@@ -38,7 +38,7 @@ def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, reason: str, n
 
 
 def prepare(shard: GroupShard, group: ClassicGroup, reason: str, now: Now, effects: GroupEffects) -> None:
-    """Open the join phase. Members that wait for their assignment are told to join again."""
+    """Open the join phase. Members that wait for their assignment have to join again."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now, effects)
     group.pending_syncs.clear()
@@ -46,7 +46,7 @@ def prepare(shard: GroupShard, group: ClassicGroup, reason: str, now: Now, effec
 
     is_first = group.state is GroupState.EMPTY
     if is_first:
-        # More members are likely to come at once: wait for them, rather than rebalance for each.
+        # More members are likely to join soon: wait for them instead of rebalancing for each.
         delay = shard.settings.initial_rebalance_delay_ms
         group.initial_delay = (delay, max(group.rebalance_timeout_ms - delay, 0))
         shard.timers.schedule(TimerKey("join", group.group_id), now.tick_ms + delay)
@@ -61,14 +61,14 @@ def prepare(shard: GroupShard, group: ClassicGroup, reason: str, now: Now, effec
 
 
 def complete_if_all_joined(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """End the join phase if nobody is missing. The first phase of a group lasts as long as its delay."""
+    """End the join phase if all members have joined. The first phase of a group lasts for the whole delay."""
     is_open = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is not GroupState.EMPTY
     if is_open and group.all_members_joined:
         complete_join(shard, group, now, effects)
 
 
 def on_join_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """The join phase has lasted long enough; the first one goes on while new members come and time is left."""
+    """End the join phase at its deadline. The first phase is extended while new members join and time is left."""
     if group.initial_delay is not None and group.new_member_added and group.initial_delay[1] != 0:
         delay, remaining = group.initial_delay
         group.new_member_added = False
@@ -80,7 +80,7 @@ def on_join_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: 
 
 
 def complete_join(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """End the join phase: drop who has not joined, start the next generation, answer all joins."""
+    """End the join phase: drop members that have not joined, start the next generation, answer all joins."""
     group.initial_delay = None
     shard.timers.cancel(TimerKey("join", group.group_id))
     missing = [m for m in group.members.values() if m.awaiting_join is None and m.group_instance_id is None]
@@ -91,7 +91,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now: Now, effects: Gro
         effects.note("group %s dropped members that have not joined: %s", group.group_id, names)
 
     if not group.elect_joined_leader() and group.members:
-        # Only static members are left, and none has joined: wait until their sessions end or they come.
+        # Only static members are left, and none has joined: wait until they join or their sessions end.
         effects.note("group %s cannot complete its rebalance: no member has joined", group.group_id)
         wait_ms = max(group.rebalance_timeout_ms, LEAST_JOIN_WAIT_MS)
         shard.timers.schedule(TimerKey("join", group.group_id), now.tick_ms + wait_ms)
@@ -118,7 +118,7 @@ def start_generation(shard: GroupShard, group: ClassicGroup, now: Now, effects: 
 
 
 def become_empty(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """Write down that the last member is gone. The group is empty even where that fails."""
+    """Store that the last member has left. The group is empty even if the write fails."""
     group.generation += 1
     group.protocol_name = None
     group.pending_syncs.clear()
@@ -129,7 +129,7 @@ def become_empty(shard: GroupShard, group: ClassicGroup, now: Now, effects: Grou
 
 
 def current_generation(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> Struct:
-    """The answer to a member's join: the generation, and to the leader all members."""
+    """Return the response to a member's join: the generation, and for the leader all members."""
     members = []
     if member_id == group.leader_id:
         members = [
@@ -155,7 +155,7 @@ def current_generation(group: ClassicGroup, member_id: str, *, skip_assignment: 
 
 
 def fail_syncs(shard: GroupShard, group: ClassicGroup, code: ErrorCode, now: Now, effects: GroupEffects) -> None:
-    """Answer all parked syncs with an error; nobody has an assignment then."""
+    """Answer all parked syncs with an error; no member keeps an assignment."""
     for member in group.members.values():
         member.assignment = NO_ASSIGNMENT
         if member.awaiting_sync is not None:
@@ -170,11 +170,11 @@ def answer_sync(member: Member, response: Struct, effects: GroupEffects) -> None
 
 
 def on_sync_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """Members that have not asked for their assignment are dropped, and the others rebalance."""
+    """Drop members that have not asked for their assignment, and rebalance the others."""
     missing = sorted(group.pending_syncs)
     for member_id in missing:
         drop_member(shard, group, member_id)
-    prepare(shard, group, f"no SyncGroup came in time from {', '.join(missing)}", now, effects)
+    prepare(shard, group, f"no SyncGroup in time from {', '.join(missing)}", now, effects)
 
 
 # -- members ----------------------------------------------------------------------------------------------------------
@@ -183,19 +183,19 @@ def on_sync_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: 
 def extend_session(
     shard: GroupShard, group: ClassicGroup, member: Member, now: Now, timeout_ms: int | None = None
 ) -> None:
-    """The member has shown that it lives."""
+    """Restart the member's session."""
     timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     shard.timers.schedule(TimerKey("session", group.group_id, member.member_id), now.tick_ms + timeout_ms)
 
 
 def drop_member(shard: GroupShard, group: ClassicGroup, member_id: str) -> None:
-    """Forget a member or a pending one, and its session."""
+    """Remove a member or a pending one, with its session."""
     group.remove(member_id)
     shard.timers.cancel(TimerKey("session", group.group_id, member_id))
 
 
 def dismiss(shard: GroupShard, group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
-    """Drop a member that left or died. Parked requests of a client that lives after all make it join anew."""
+    """Drop a member that left or timed out. If its client is still there, its parked requests make it join again."""
     code = ErrorCode.UNKNOWN_MEMBER_ID
     effects.reply(group.park_join(member, None), JOIN_GROUP.response(error_code=code, member_id=UNKNOWN_MEMBER_ID))
     answer_sync(member, SYNC_GROUP.response(error_code=code), effects)
@@ -205,7 +205,7 @@ def dismiss(shard: GroupShard, group: ClassicGroup, member: Member, effects: Gro
 def on_session_deadline(
     shard: GroupShard, group: ClassicGroup, member_id: str, now: Now, effects: GroupEffects
 ) -> None:
-    """A session ran out: the member, or an id that was given out and never used, is dropped."""
+    """Drop the member whose session ended, or the id that no client has joined with."""
     member = group.members.get(member_id)
     if member is None:
         effects.note("group %s dropped pending member %s: it has not joined in time", group.group_id, member_id)
@@ -221,13 +221,13 @@ def on_session_deadline(
 
 
 def complete_if_nobody_missing(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
-    """End a join phase, also the first one of a group, if who was dropped was the last one missing."""
+    """End a join phase, including the first one of a group, if the dropped member was the last one missing."""
     if group.state is GroupState.PREPARING_REBALANCE and group.all_members_joined:
         complete_join(shard, group, now, effects)
 
 
 def fence(group: ClassicGroup, member: Member, effects: GroupEffects) -> None:
-    """Answer the parked requests of a static member whose place another one takes."""
+    """Answer the parked requests of a static member that another one replaces."""
     code = ErrorCode.FENCED_INSTANCE_ID
     joined: Waiter | None = group.park_join(member, None)
     effects.reply(joined, JOIN_GROUP.response(error_code=code, member_id=member.member_id))

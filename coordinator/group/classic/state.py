@@ -1,4 +1,4 @@
-"""The states of a classic group, and from which a group may get into each."""
+"""The states of a classic group, and the allowed transitions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class GroupState(Enum):
     """States of a classic group. The values are the names that clients see."""
 
     EMPTY = "Empty"
-    """No members. Keeps its offsets until they expire; a group that only stores offsets is always in this state."""
+    """No members. Offsets stay until they expire. A group that only stores offsets is always in this state."""
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Joins are collected; heartbeats are told to join."""
+    """Joins are collected. Heartbeats get REBALANCE_IN_PROGRESS."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """All joins are answered; waiting for the leader's assignment."""
+    """All joins are answered. The group waits for the leader's assignment."""
     STABLE = "Stable"
     """Members have their assignment."""
     DEAD = "Dead"
-    """Removed: whoever still holds the group must look for it again."""
+    """Removed. The group's clients have to find the coordinator again."""
 
 
 LEGAL_FROM: Mapping[GroupState, frozenset[GroupState]] = {
@@ -28,11 +28,11 @@ LEGAL_FROM: Mapping[GroupState, frozenset[GroupState]] = {
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
 }
-"""State -> the states from which a group may move into it."""
+"""State -> the states from which a group may enter it."""
 
 
 class IllegalTransition(Exception):
-    """A move that the table does not have: a mistake of the coordinator, never of a client."""
+    """A transition that the table does not allow: an error of the coordinator, never of a client."""
 
     def __init__(self, group_id: str, state: GroupState, target: GroupState) -> None:
         super().__init__(f"group {group_id} cannot go from {state.value} to {target.value}")

@@ -1,4 +1,4 @@
-"""Which topics a group of consumers reads, out of the metadata that its members sent for the protocol `consumer`."""
+"""The topics that a group of consumers reads, from its members' metadata for the protocol type `consumer`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from protocol.errors import ProtocolError
 from protocol.messages.data import ConsumerProtocolSubscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-#: Bytes of the version in front; whatever it says, the topics come first in the body.
+#: The size of the version prefix. In all versions the topics come first in the body.
 VERSION_BYTES = 2
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The union of the members' topics; None where a subscription is not the consumer protocol's."""
+    """Return the union of the members' topics; None if a subscription is not in the consumer protocol's format."""
     topics: set[str] = set()
     for subscription in subscriptions:
         try:

@@ -1,6 +1,6 @@
-"""SyncGroup: the leader hands in the assignment of all, everyone gets their own.
+"""SyncGroup: the leader sends the assignment of all members, and each member gets its own.
 
-The leader's assignment makes the generation stable once it is in the log; until then members wait.
+The generation is stable once the leader's assignment is in the log. Until then members wait.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from protocol.schema import Struct
 
 
 def sync_error(code: ErrorCode) -> Struct:
-    """The answer to a sync that fails."""
+    """Return the response to a sync that fails."""
     return SYNC_GROUP.response(error_code=code)
 
 
 def sync_group(shard: GroupShard, request: Struct, waiter: Waiter, now: Now, effects: GroupEffects) -> None:
-    """Decide a sync. A member's is parked until the leader's has come.
+    """Decide a sync. A member's sync is parked until the leader sends the assignment.
 
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL (v5+),
     REBALANCE_IN_PROGRESS.
@@ -56,7 +56,7 @@ def sync_group(shard: GroupShard, request: Struct, waiter: Waiter, now: Now, eff
 
 
 def check_sync(group: ClassicGroup, request: Struct) -> ErrorCode:
-    """Whether the request is a member's of this generation, in a state to answer it."""
+    """Return NONE, or why the request is not from a member of this generation or cannot be answered now."""
     code = group.check_member(request.member_id, request.group_instance_id)
     if code is not ErrorCode.NONE:
         return code
@@ -70,14 +70,14 @@ def check_sync(group: ClassicGroup, request: Struct) -> ErrorCode:
 
 
 def differs(given: str | None, known: str | None) -> bool:
-    """Whether the client names a protocol other than the group's; before v5 it names none."""
+    """Return whether the client names a protocol other than the group's; before v5 it names none."""
     return given is not None and known is not None and given != known
 
 
 def store_assignments(
     shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], now: Now, effects: GroupEffects
 ) -> None:
-    """Write the generation with its assignments; then the group is stable and all waiting syncs are answered."""
+    """Write the generation with its assignments. Then the group is stable, and all parked syncs are answered."""
 
     def answer_all() -> None:
         for member in group.members.values():
@@ -94,7 +94,7 @@ def store_assignments(
 
 
 def assignment(group: ClassicGroup, assigned: bytes) -> Struct:
-    """The answer with a member's assignment."""
+    """Return the response with a member's assignment."""
     return SYNC_GROUP.response(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=assigned
     )

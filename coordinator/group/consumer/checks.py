@@ -1,6 +1,6 @@
-"""What a ConsumerGroupHeartbeat must be like, before its group is looked at and then against its member.
+"""Checks of a ConsumerGroupHeartbeat: first without its group, then against its member.
 
-What is not is Refused. The words are Kafka's, since clients show them to people.
+A request that fails a check raises Refused. The messages are Kafka's, because clients show them to people.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from coordinator.group.settings import ConsumerSettings
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
-#: From this version on members make their ids themselves (KIP-1082).
+#: From this version on members generate their own ids (KIP-1082).
 FIRST_VERSION_WITH_CLIENT_IDS = 1
 
 
 def check_request(request: Struct, api_version: int, settings: ConsumerSettings) -> None:
-    """Raises Refused: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    """Check the fields of a request. Raises Refused: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if api_version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVING_EPOCH:
         check_not_blank(request.member_id, "MemberId")
@@ -45,17 +45,17 @@ def check_request(request: Struct, api_version: int, settings: ConsumerSettings)
 
 
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """GROUP_MAX_SIZE_REACHED for one member more."""
+    """Raise Refused GROUP_MAX_SIZE_REACHED if the group has no room for the member."""
     if len(group.members) >= max_size and member_id not in group.members:
         message = f"The consumer group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: list[Struct] | None) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's.
+    """Raise Refused FENCED_MEMBER_EPOCH unless the epoch is the member's.
 
-    The one before will do from a member that reports no more than it was given: the answer that told the new one was
-    lost. Joining again is always possible.
+    The epoch before is accepted from a member that reports no more partitions than it was given, because the response
+    with the new epoch was lost. A member may always join again.
     """
     if epoch == JOINING_EPOCH or epoch == member.epoch:
         return
@@ -73,7 +73,7 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: list[Struct] | Non
 
 
 def is_within(reported: list[Struct], owned: Owned) -> bool:
-    """Whether a member owns all that it reports."""
+    """Return whether a member owns all partitions that it reports."""
     return all(
         topic.topic_id in owned and all(partition in owned[topic.topic_id] for partition in topic.partitions)
         for topic in reported
@@ -81,14 +81,14 @@ def is_within(reported: list[Struct], owned: Owned) -> bool:
 
 
 def check_instance_is_known(member: ConsumerMember | None, instance_id: str) -> ConsumerMember:
-    """UNKNOWN_MEMBER_ID for an instance that is not there."""
+    """Return the member. Raises Refused UNKNOWN_MEMBER_ID if no member has the instance id."""
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     return member
 
 
 def check_instance_is_free(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """UNRELEASED_INSTANCE_ID unless whoever has the instance id said that it goes away for a while."""
+    """Raise Refused UNRELEASED_INSTANCE_ID unless the holder of the instance id has left temporarily."""
     if holder.epoch != AWAY_EPOCH:
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -98,7 +98,7 @@ def check_instance_is_free(holder: ConsumerMember, member_id: str, instance_id: 
 
 
 def check_instance_is_ours(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """FENCED_INSTANCE_ID for a member whose instance id belongs to another now."""
+    """Raise Refused FENCED_INSTANCE_ID if another member holds the instance id."""
     if holder.member_id != member_id:
         raise Refused(
             ErrorCode.FENCED_INSTANCE_ID,

@@ -1,8 +1,8 @@
-"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-They are on their way to the consumer protocol or back. Nobody of them leads: the broker assigns, as it does for the
-others, and speaks the classic words for it. A generation is a member's epoch; a member learns by its heartbeat that it
-has to join again, gives partitions up by joining without them, and takes its new ones with the next sync.
+They are migrating to the consumer protocol or back. None of them is a leader: the broker assigns partitions, as for the
+other members, and translates to the classic protocol. The generation is the member's epoch. A heartbeat tells a member
+that it has to join again. The member gives partitions up by joining without them, and gets new ones with the next sync.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FIRST_VERSION_NEEDING_MEMBER_ID = 4
 
 
 def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effects: GroupEffects) -> None:
-    """Join, for the first time or again. Answers at once: there is nobody to wait for.
+    """Join, for the first time or again. The response is sent at once, because no other member has to join.
 
-    Raises Refused: INCONSISTENT_GROUP_PROTOCOL (also where migration is disabled), GROUP_MAX_SIZE_REACHED, and those of
-    static members.
+    Raises Refused: INCONSISTENT_GROUP_PROTOCOL (also if migration is disabled), GROUP_MAX_SIZE_REACHED, and the errors
+    of static members.
     """
     group_id, waiter = group.group_id, request.waiter
     if shard.settings.consumer.migration is MigrationPolicy.DISABLED:
@@ -96,7 +96,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
 
 
 def supports(group: ConsumerGroup, request: Join) -> bool:
-    """Whether the member offers a protocol that all classic members can do; a consumer's, of course."""
+    """Return whether the member is a consumer with a protocol that all classic members support."""
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return False
     others = [{p.name for p in m.classic.protocols} for m in group.members.values() if m.classic is not None]
@@ -104,7 +104,7 @@ def supports(group: ConsumerGroup, request: Join) -> bool:
 
 
 def read_first(request: Join) -> Struct:
-    """The subscription, which is the same under all protocols that the member offers."""
+    """Return the subscription, which is the same under all protocols of the member."""
     try:
         return read_subscription(request.protocols[0].metadata)
     except ProtocolError as error:
@@ -113,7 +113,7 @@ def read_first(request: Join) -> Struct:
 
 
 def take_over(old: ConsumerMember, request: Join, subscription: Struct) -> ConsumerMember:
-    """The member with what its join says."""
+    """Return the member with the fields of its join."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         old,
@@ -129,7 +129,7 @@ def take_over(old: ConsumerMember, request: Join, subscription: Struct) -> Consu
 
 
 def joined(member: ConsumerMember) -> Struct:
-    """The answer to a join: there is no leader."""
+    """Return the response to a join: it has no leader."""
     assert member.classic is not None
     return JOIN_GROUP.response(
         member_id=member.member_id,
@@ -142,7 +142,7 @@ def joined(member: ConsumerMember) -> Struct:
 def sync(
     shard: GroupShard, group: ConsumerGroup, request: Struct, waiter: Waiter, now: Now, effects: GroupEffects
 ) -> None:
-    """Give the member what it may read.
+    """Give the member its assignment.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
     REBALANCE_IN_PROGRESS.
@@ -171,7 +171,7 @@ def sync(
 def heartbeat(
     shard: GroupShard, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now: Now
 ) -> ErrorCode:
-    """Extend the session; REBALANCE_IN_PROGRESS for a member that has to join again.
+    """Extend the session. Return REBALANCE_IN_PROGRESS for a member that has to join again.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
@@ -191,7 +191,7 @@ def heartbeat(
 def leave(
     shard: GroupShard, group: ConsumerGroup, members: list[Struct], now: Now, effects: GroupEffects
 ) -> list[Struct]:
-    """Take the members out that a LeaveGroup names, of whatever protocol; gives what it says of each."""
+    """Remove the members that a LeaveGroup names, of either protocol. Return the response of each."""
     answers = []
     leaving: dict[str, ConsumerMember] = {}
     for identity in members:
@@ -211,7 +211,7 @@ def leave(
 
 
 def find_leaving(group: ConsumerGroup, identity: Struct) -> ConsumerMember:
-    """The member of a LeaveGroup: by its id, or by its instance id, with its id where that is given."""
+    """Return the member of a LeaveGroup entry: by its member id, or by its instance id and, if given, its member id."""
     instance_id = identity.group_instance_id
     if instance_id is None:
         return member_of(group, identity.member_id)
@@ -224,7 +224,7 @@ def find_leaving(group: ConsumerGroup, identity: Struct) -> ConsumerMember:
 def check_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerMember, ClassicMetadata]:
-    """The member of a sync or a heartbeat, which must be of the classic protocol and at its generation."""
+    """Return the member of a sync or a heartbeat, which must use the classic protocol and be at its generation."""
     if instance_id is None:
         member = member_of(group, member_id)
     else:
@@ -238,7 +238,7 @@ def check_member(
 
 
 def is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether something of the member's target is still with another."""
+    """Return whether another member still owns a partition of the member's target."""
     return any(
         partition not in member.assigned.get(topic_id, ()) and group.owner_epoch(topic_id, partition) != FREE
         for topic_id, partitions in group.target_of(member.member_id).items()
@@ -247,7 +247,7 @@ def is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def ask_to_join(draft: Draft, member: ConsumerMember) -> None:
-    """The member has its rebalance timeout to join again."""
+    """Start the member's rebalance timeout, within which it has to join again."""
     key = TimerKey("join", draft.group.group_id, member.member_id)
     if key not in draft.shard.timers:
         draft.shard.timers.schedule(key, draft.now.tick_ms + member.rebalance_timeout_ms)

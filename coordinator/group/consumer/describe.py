@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a consumer group with its members, what they have and what they are to have."""
+"""ConsumerGroupDescribe: a consumer group with its members, their assignments and their targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def describe(shard: GroupShard, group_id: str) -> Struct:
-    """The group. Raises Refused: GROUP_ID_NOT_FOUND, also for one of another type."""
+    """Describe the group. Raises Refused: GROUP_ID_NOT_FOUND, also for a group of another type."""
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
         reason = "not found" if group is None else "is not a consumer group"
@@ -33,7 +33,7 @@ def describe(shard: GroupShard, group_id: str) -> Struct:
 
 
 def describe_member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Struct:
-    """A member. What it has includes what it is to give up."""
+    """Describe a member. Its assignment includes the partitions that it has to give up."""
     has: dict[bytes, list[int]] = {}
     for topic_id, partition in member.owned():
         has.setdefault(topic_id, []).append(partition)
@@ -53,7 +53,7 @@ def describe_member(group: ConsumerGroup, member: ConsumerMember, cluster: Clust
 
 
 def named(partitions: Mapping[bytes, Collection[int]], cluster: Cluster) -> Struct:
-    """Partitions with the names of their topics; topics that are no more are left out."""
+    """Return partitions with the names of their topics, without topics that no longer exist."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(indexes))

@@ -1,7 +1,7 @@
-"""A consumer group becomes a classic group, because only members of the classic protocol are left in it.
+"""Convert a consumer group to a classic one, once only members of the classic protocol are left.
 
-The other way of the migration: an application is rolled back. The members keep the partitions of their targets; where
-these are stale, or somebody left, they rebalance at once.
+This is the way back of the migration, when an application is rolled back. The members keep the partitions of their
+targets. If the targets are out of date, or a member left, the group rebalances at once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from coordinator.group.shard import GroupEffects, GroupShard
 
 
 def can_downgrade(shard: GroupShard, group: ConsumerGroup, without: Collection[ConsumerMember]) -> bool:
-    """Whether the group may become classic without these members: there are others, and all speak classic."""
+    """Return whether the group may become classic without these members: all others use the classic protocol."""
     left = len(group.members) - len(without)
     classic_left = group.classic_member_count - sum(member.speaks_classic for member in without)
     return 0 < left == classic_left and is_allowed(shard, left)
 
 
 def can_downgrade_by_replacing(shard: GroupShard, group: ConsumerGroup, holder: ConsumerMember | None) -> bool:
-    """Whether the group becomes classic when a static member, the last of the consumer protocol, comes back as one of
-    the classic protocol.
+    """Return whether the group becomes classic when its last member of the consumer protocol, a static one, is
+    replaced.
+
+    Its replacement uses the classic protocol.
     """
     if holder is None or holder.speaks_classic:
         return False
@@ -40,7 +42,7 @@ def can_downgrade_by_replacing(shard: GroupShard, group: ConsumerGroup, holder: 
 
 
 def is_allowed(shard: GroupShard, size: int) -> bool:
-    """Whether the settings let a group of this size become classic."""
+    """Return whether the settings allow a group of this size to become classic."""
     settings = shard.settings
     return MigrationPolicy.DOWNGRADE in settings.consumer.migration and size <= settings.max_size
 
@@ -53,9 +55,9 @@ def downgrade(
     joining: ConsumerMember | None = None,
     reason: str | None,
 ) -> None:
-    """Write the group down as a classic one and carry the draft out. `joining` takes its static member's place.
+    """Write the group as a classic one, with the changes of the draft. `joining` replaces its static member.
 
-    `reason` None: nothing has to be rebalanced.
+    `reason` None: the group need not rebalance.
     """
     shard, group, now = draft.shard, draft.group, draft.now
     gone = {member.member_id for member in leaving}
@@ -93,7 +95,7 @@ def downgrade(
 
 
 def as_classic(member: ConsumerMember) -> Member:
-    """The member as it goes on."""
+    """Return the member as one of a classic group."""
     assert member.classic is not None
     return Member(
         member.member_id,
@@ -109,7 +111,7 @@ def as_classic(member: ConsumerMember) -> Member:
 def tombstones(
     group: ConsumerGroup, holder: ConsumerMember | None, joining: ConsumerMember | None
 ) -> list[StoredRecord]:
-    """What removes the consumer group, and what the draft has written for a member that joins in another's place."""
+    """Return the tombstones of the consumer group, and those of a member that joins in place of another."""
     records: list[StoredRecord] = []
     if holder is not None and joining is not None and holder.member_id != joining.member_id:
         records += stored.member_tombstones(group.group_id, joining.member_id)

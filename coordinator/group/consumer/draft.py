@@ -13,30 +13,30 @@ from coordinator.group.modern.draft import ModernDraft
 
 @dataclass(slots=True)
 class Draft(ModernDraft[ConsumerGroup]):
-    """`group` is the shard's, or one that the records will make: a new one, or one turned from classic to consumer.
+    """A decision in progress. `group` is the shard's, or one that the records will create or convert from classic.
 
-    `may_describe`: whether who caused it may know of a topic; None: of all.
+    `may_describe`: whether the sender may know that a topic exists; None: it may know of all.
     """
 
     may_describe: Callable[[str], bool] | None = None
 
     def bump(self, metadata_hash: int) -> None:
-        """Take the group to its next epoch."""
+        """Move the group to its next epoch."""
         self.bump_by(group_record, metadata_hash)
 
     def extend_session(self, member_id: str, timeout_ms: int | None = None) -> None:
-        """The member has shown that it lives; `timeout_ms` of its own where it speaks the classic protocol."""
+        """Restart the member's session; `timeout_ms` is its own timeout if it uses the classic protocol."""
         if timeout_ms is None:
             timeout_ms = self.shard.cluster.consumer_config(self.group.group_id).session_timeout_ms
         self.set_session(member_id, timeout_ms)
 
     def watch_revocation(self, member: ConsumerMember) -> None:
-        """A member that has to give partitions up has its rebalance timeout for it."""
+        """Start the rebalance timeout of a member that has to give partitions up."""
         is_due = member.state is MemberState.UNREVOKED_PARTITIONS
         self.set_rebalance(member.member_id, member.rebalance_timeout_ms if is_due else None)
 
     def resolve_regexes_soon(self) -> None:
-        """In a turn of its own. Topics that the client may not know of are left out, as in Kafka."""
+        """Resolve expressions in a separate step. As in Kafka, topics that the client may not describe are left out."""
         group = self.shard.consumer(self.group.group_id)
         if group is not None:
             group.may_describe = self.may_describe

@@ -1,6 +1,6 @@
-"""What consumers tell each other inside of the classic protocol: subscriptions and assignments, by topic names.
+"""Subscriptions and assignments inside the classic protocol, by topic names.
 
-A consumer group that has members of the classic protocol reads the ones and writes the others.
+A consumer group with members of the classic protocol reads their subscriptions and writes their assignments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEWEST_VERSION = 3
 
 
 def version_of(data: bytes) -> int:
-    """The version in front. Raises ProtocolError for one that cannot be; from newer ones we take what we know."""
+    """Return the version prefix. Raises ProtocolError for an invalid one. Fields of newer versions are ignored."""
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
     if len(data) < VERSION_BYTES or version < 0:
         raise ProtocolError("no version of the consumer protocol")
@@ -28,12 +28,12 @@ def version_of(data: bytes) -> int:
 
 
 def read_subscription(data: bytes) -> Struct:
-    """Topics, owned partitions, rack. Raises ProtocolError."""
+    """Return topics, owned partitions and rack. Raises ProtocolError."""
     return _read(ConsumerProtocolSubscription, data)
 
 
 def read_assignment(data: bytes) -> Struct:
-    """Assigned partitions, user data. Raises ProtocolError."""
+    """Return assigned partitions and user data. Raises ProtocolError."""
     return _read(ConsumerProtocolAssignment, data)
 
 
@@ -42,7 +42,7 @@ def _read(message: Message, data: bytes) -> Struct:
 
 
 def write_assignment(version: int, partitions: Mapping[bytes, Collection[int]], cluster: Cluster) -> bytes:
-    """An assignment; topics that are no more are left out."""
+    """Return an assignment's bytes, without topics that no longer exist."""
     topics = [
         ConsumerProtocolAssignmentTopicPartition(topic=topic.name, partitions=sorted(indexes))
         for topic_id, indexes in partitions.items()
@@ -53,7 +53,7 @@ def write_assignment(version: int, partitions: Mapping[bytes, Collection[int]], 
 
 
 def as_target(assignment: Struct, cluster: Cluster) -> Target:
-    """An assignment by topic ids."""
+    """Return an assignment by topic ids."""
     return {
         topic.topic_id: frozenset(given.partitions)
         for given in assignment.assigned_partitions
@@ -62,7 +62,7 @@ def as_target(assignment: Struct, cluster: Cluster) -> Target:
 
 
 def as_reported(subscription: Struct, cluster: Cluster) -> Reported:
-    """What a subscription says that the member owns, by topic ids."""
+    """Return the partitions that a member reports in its subscription, by topic ids."""
     return {
         topic.topic_id: given.partitions
         for given in subscription.owned_partitions

@@ -1,9 +1,9 @@
-"""Regular expressions as Kafka's brokers take them: the language of RE2J, by way of RE2, from which it comes.
+"""Regular expressions as Kafka's brokers accept them: the syntax of RE2J, compiled by RE2.
 
-Matching takes time linear in the text, whoever wrote the expression, but also in the size of the program that it
-becomes, which a hundred characters can make as large as is allowed: less is allowed here than by RE2 itself. The few
-things that RE2 takes and RE2J does not are refused here too, so that a group can move between the brokers; and errors
-are told in RE2J's words.
+Matching takes linear time in the length of the text, for any expression. It also depends on the size of the compiled
+program, which an expression of a hundred characters can make as large as the limit. The limit here is lower than RE2's
+own. The few constructs that RE2 accepts and RE2J does not are rejected here, too, so that a group can move between
+brokers. Error messages are RE2J's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 
-#: What RE2 says of an expression -> what RE2J says of it.
+#: RE2's error messages, and RE2J's for the same errors.
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "missing )": "missing closing )",
@@ -32,14 +32,14 @@ WORDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: Quoted text and escapes, which are passed over as wholes; names of groups; repetitions that are none to RE2.
+#: Quoted text and escapes, which are skipped as a whole; group names; repetitions that RE2 takes as plain text.
 _TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|(?P<escape>\\.)|\(\?P?<(?P<name>\w+)>|(?P<count>\{\d{5,}(?:,\d*)?\})", re.DOTALL)
 
 
-#: What an expression's program may take, some 10,000 steps. With RE2's own 8 MiB to look at one name could take half a
-#: second, and those that are kept 8 GiB.
+#: The limit of a compiled expression, some 10,000 steps. With RE2's own 8 MiB, matching one name could take half a
+#: second, and cached expressions could take 8 GiB.
 _PROGRAM_BYTES = 256 * 1024
-#: Longer expressions are refused unread: for each character RE2 takes up to 160 bytes before it finds it too much.
+#: Longer expressions are rejected unread: RE2 takes up to 160 bytes per character before it rejects one as too large.
 _MOST_CHARACTERS = 32_767
 _TOO_LARGE = "pattern too large - compile failed"
 _TOLD_CHARACTERS = 100
@@ -52,12 +52,12 @@ class Pattern(Protocol):
 
 
 class BadExpression(ValueError):
-    """What RE2 says of an expression that it does not take."""
+    """RE2's message for an expression that it rejects."""
 
 
 @lru_cache(maxsize=256)
 def compile_expression(expression: str) -> Pattern:
-    """The compiled expression. Raises Refused: INVALID_REGULAR_EXPRESSION."""
+    """Return the compiled expression. Raises Refused: INVALID_REGULAR_EXPRESSION."""
     try:
         pattern = compile_bounded(expression)
     except BadExpression as error:
@@ -70,10 +70,10 @@ def compile_expression(expression: str) -> Pattern:
 
 
 def compile_bounded(expression: str) -> Pattern:
-    """Whatever RE2 takes of the size that is allowed. Raises BadExpression."""
+    """Compile an expression that RE2 accepts within the size limit. Raises BadExpression."""
     if len(expression) > _MOST_CHARACTERS:
         raise BadExpression(_TOO_LARGE)
-    import re2  # loaded when the first one comes: few groups have any
+    import re2  # imported on first use: few groups have expressions
 
     options = re2.Options()
     options.log_errors = False
@@ -88,7 +88,7 @@ def compile_bounded(expression: str) -> Pattern:
 
 
 def find_what_only_re2_takes(expression: str) -> str | None:
-    """What RE2J would say of an expression that RE2 takes; None if both take it."""
+    """Return RE2J's error for an expression that RE2 accepts and RE2J rejects; None if both accept it."""
     names = set()
     for token in _TOKEN.finditer(expression):
         if token["escape"] == r"\C":

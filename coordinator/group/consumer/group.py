@@ -1,7 +1,7 @@
-"""A consumer group (KIP-848) as its records tell it, and the counts that its decisions go by.
+"""A consumer group (KIP-848), as its records define it, and the counters that decisions use.
 
-Refused: changing anything but by `replay`. (What is soft, and gone with a restart, are deadlines, which the shard has,
-`checked_version`, `may_describe` and `resolved_tick_ms`.)
+Only `replay` changes stored state. Not stored, and lost with a restart, are the deadlines, which the shard has,
+`checked_version`, `may_describe` and `resolved_tick_ms`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from coordinator.group.modern.group import ModernGroup
 from coordinator.group.modern.record import GroupEpoch, ModernRecord, TargetEpoch
 from protocol.java_order import hash_order, java_hash
 
-#: Where a new group begins; its first members bump it.
+#: The epoch of a new group; its first members bump it.
 FIRST_EPOCH = 1
-#: Nobody has the partition.
+#: No member owns the partition.
 FREE = -1
 
 NO_TARGET: Target = {}
@@ -37,14 +37,16 @@ class ConsumerGroupState(Enum):
     ASSIGNING = "Assigning"
     """The group has changed since its targets were computed."""
     RECONCILING = "Reconciling"
-    """Members are on the way to their targets."""
+    """Some members do not have their targets yet."""
     STABLE = "Stable"
     """All members have their targets."""
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """What all members together read. `by_name`: topic -> members that name it; `by_regex`: topic -> expressions that
-    stand for it; `regexes`: expression -> members that have it.
+    """The topics that all members together read.
+
+    `by_name`: topic -> number of members that name it; `by_regex`: topic -> number of expressions that match it;
+    `regexes`: expression -> number of members that have it.
     """
 
     by_name: Counter[str]
@@ -58,7 +60,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members are known to read the same topics."""
+        """Return whether all members are known to read the same topics."""
         if not self.regexes:
             return all(count == self.member_count for count in self.by_name.values())
         if self.by_name or next(iter(self.regexes.values())) != self.member_count:
@@ -67,11 +69,11 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 class ConsumerGroup(ModernGroup):
-    """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
+    """The group. `targets` belong to `target_epoch`; a member without a target gets no partitions.
 
-    `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
-    `may_describe`: whether the client that had expressions resolved last may know of a topic; None: of all.
-    `resolved_tick_ms`: when that was by the monotonic clock, or when they were loaded.
+    - `checked_version`: version of the topics for which the metadata hash was last computed; None: not since loading.
+    - `may_describe`: whether the client that last had expressions resolved may know of a topic; None: of all topics.
+    - `resolved_tick_ms`: when expressions were resolved or loaded, on the monotonic clock.
     """
 
     __slots__ = (
@@ -108,7 +110,7 @@ class ConsumerGroup(ModernGroup):
         self.has_partition_metadata = False
         self.checked_version: int | None = None
         self.may_describe: Callable[[str], bool] | None = None
-        self._owners: dict[tuple[bytes, int], int] = {}  # (topic id, partition) -> epoch of the member that has it
+        self._owners: dict[tuple[bytes, int], int] = {}  # (topic id, partition) -> epoch of the owner
         self._subscription = Subscription(Counter(), Counter(), Counter(), 0)
         for record in records:
             self.replay(record)
@@ -117,7 +119,7 @@ class ConsumerGroup(ModernGroup):
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Looks at every member: for those who ask."""
+        """Compute the state, which takes a look at every member: only for descriptions and lists."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -131,35 +133,35 @@ class ConsumerGroup(ModernGroup):
         return sum(member.speaks_classic for member in self.members.values())
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member of an instance id."""
+        """Return the member of an instance id, or None."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def target_of(self, member_id: str, instance_id: str | None = None) -> Target:
-        """A member's target; a static one's is that of its instance, whoever had it last."""
+        """Return a member's target; a static member has the target of its instance, whatever its member id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
         return self.targets.get(member_id, NO_TARGET)
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
-        """The epoch of the member that has the partition, or FREE."""
+        """Return the epoch of the member that owns the partition, or FREE."""
         return self._owners.get((topic_id, partition), FREE)
 
     # -- what it reads ----------------------------------------------------------------------------------------------
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether any member reads the topic."""
+        """Return whether any member reads the topic."""
         return topic in self._subscription.by_name or topic in self._subscription.by_regex
 
     def reads(self, member: ConsumerMember, topic: str) -> bool:
-        """Whether a member reads the topic, by its name or by the expression that the member has."""
+        """Return whether a member reads the topic, by its name or by the member's expression."""
         if topic in member.topic_names:
             return True
         resolved = self.regexes.get(member.topic_regex or "")
         return resolved is not None and topic in resolved.topics
 
     def regex_subscribers(self, expression: str) -> int:
-        """How many members have the expression."""
+        """Return the number of members with the expression."""
         return self._subscription.regexes[expression]
 
     @property
@@ -167,9 +169,10 @@ class ConsumerGroup(ModernGroup):
         return self._subscription.regexes.keys()
 
     def subscription(self, old: Collection[ConsumerMember] = (), new: Collection[ConsumerMember] = ()) -> Subscription:
-        """What members will read once the old ones have been replaced by the new ones.
+        """Return what members read once the old members are replaced by the new ones.
 
-        Topics of an expression are left out with the last member that had it; those of a new one are not known yet.
+        The topics of an expression go with the last member that had it. The topics of a new expression are not known
+        yet.
         """
         now = self._subscription
         if not old and not new:
@@ -187,14 +190,14 @@ class ConsumerGroup(ModernGroup):
         return Subscription(+by_name, +by_regex, +regexes, now.member_count - len(old) + len(new))
 
     def subscription_with(self, member: ConsumerMember) -> Subscription:
-        """What members will read once one of them has changed, come, or taken a static one's place."""
+        """Return what members read once one of them has changed, joined, or replaced a static member."""
         known = self.members.get(member.member_id) or self.static_member(member.instance_id)
         if known is not None and known.topic_names == member.topic_names and known.topic_regex == member.topic_regex:
             return self._subscription
         return self.subscription([] if known is None else [known], [member])
 
     def preferred_assignor(self, old: ConsumerMember | None = None, new: ConsumerMember | None = None) -> str | None:
-        """What most members ask for, with one of them changed; None if no member asks."""
+        """Return the assignor that most members ask for, with one of them changed; None if no member asks for one."""
         votes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor is not None)
         if old is not None and old.server_assignor is not None:
             votes[old.server_assignor] -= 1
@@ -206,7 +209,7 @@ class ConsumerGroup(ModernGroup):
     # -- replay -----------------------------------------------------------------------------------------------------
 
     def replay(self, record: ModernRecord[object]) -> None:
-        """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        """Apply a record. The shard itself removes the group on a tombstone of type GROUP."""
         content, item = record.content, record.item
         if record.record_type == stored.PARTITION_METADATA:
             self.has_partition_metadata = content is not None
@@ -228,7 +231,7 @@ class ConsumerGroup(ModernGroup):
                 self.targets[item] = content  # type: ignore[assignment] # a Target, by the record's type
 
     def _replay_member(self, member_id: str, told: ConsumerMember | None) -> None:
-        """Take over what a member says of itself; how far it is says another record."""
+        """Apply a member's own fields; its epoch and its assignment are in another record."""
         old = self.members.get(member_id)
         if told is None:
             if old is not None:
@@ -267,7 +270,7 @@ class ConsumerGroup(ModernGroup):
             by_regex.update(resolved.topics)
 
     def _put(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """Replace, add or remove a member, and keep the books."""
+        """Replace, add or remove a member, and update the counters."""
         now = self._subscription
         if old is not None:
             _subtract(now.by_name, old.topic_names)
@@ -292,7 +295,7 @@ class ConsumerGroup(ModernGroup):
     # -- removal ----------------------------------------------------------------------------------------------------
 
     def tombstones(self) -> list[ConsumerRecord]:
-        """Records that remove the group, in the order in which they have to go."""
+        """Return the records that delete the group, in the order in which they have to be written."""
         group_id = self.group_id
         members = list(self.members)
         records = [stored.tombstone(group_id, stored.CURRENT, member_id) for member_id in members]
@@ -306,7 +309,7 @@ class ConsumerGroup(ModernGroup):
 
 
 def regex_of(member: ConsumerMember | None) -> str | None:
-    """The member's expression, None if it has none."""
+    """Return the member's expression, or None."""
     return (member.topic_regex or None) if member is not None else None
 
 

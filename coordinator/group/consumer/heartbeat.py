@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat: the one request by which a member joins, lives, moves to its target, and leaves.
+"""ConsumerGroupHeartbeat: the one request by which a member joins, stays, moves to its target, and leaves.
 
-Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; bump the
-group's epoch if that or the topics have changed; compute the targets if the group is ahead of them; move the member a
-step towards its own. Nearly all change nothing: whoever serves them asks `stay` first, which sees them to be such.
+Each heartbeat takes the same steps: find the group and the member; update the member's fields; bump the group's epoch
+if they or the topics have changed; compute the targets if the group's epoch is ahead of them; move the member one step
+towards its target. Nearly all heartbeats change nothing. The caller first asks `stay`, which detects them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ new_response = CONSUMER_GROUP_HEARTBEAT.response.new
 def heartbeat(
     shard: GroupShard, request: Struct, api_version: int, caller: Caller, now: Now, effects: GroupEffects
 ) -> Struct:
-    """The answer, good once the effects are in the log.
+    """Decide a heartbeat and return the response, which is valid once the effects are in the log.
 
-    Raises Refused, and wants nothing then: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION,
+    Raises Refused, without effects: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION,
     GROUP_ID_NOT_FOUND (also for a group of another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID.
     """
@@ -78,9 +78,10 @@ def heartbeat(
 
 
 def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
-    """The answer to a member that says no more than that it lives, where there is nothing to tell it; its session goes
-    on. None where anything may have changed: then the heartbeat has to be decided in full. What passes here passes
-    `check_request`, too.
+    """Return the response to a heartbeat that changes nothing, and restart the member's session.
+
+    Returns None if anything may have changed; then `heartbeat` has to decide the request. A request that passes here
+    also passes `check_request`.
     """
     if request.topic_partitions is not None or not tells_of_nothing(request):
         return None
@@ -95,7 +96,9 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
 def refresh_session_if_unchanged(
     shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now
 ) -> int | None:
-    """`stay` for the sender of a request that says no more: the heartbeat interval of its answer, in ms."""
+    """Restart the session of a member with nothing to report. Return the response's heartbeat interval in ms, else
+    None.
+    """
     member_id, epoch = sender.member_id, sender.member_epoch
     group = shard.groups.get(sender.group_id)
     if not isinstance(group, ConsumerGroup):
@@ -104,7 +107,7 @@ def refresh_session_if_unchanged(
     if (
         member is None
         or epoch == JOINING_EPOCH
-        or member_id[:1] <= " "  # perhaps blank: `check_request` knows
+        or member_id[:1] <= " "  # perhaps blank: `check_request` decides
         or epoch != member.epoch
         or epoch != group.epoch
         or not member.is_reconciled_to(group.target_epoch)
@@ -115,19 +118,19 @@ def refresh_session_if_unchanged(
     ):
         return None
     config = shard.cluster.consumer_config(group.group_id)
-    # Of the ids that are kept already: the key that is there is found without a look at their characters.
+    # With the ids that the shard already has, the dictionary finds the key without comparing characters.
     session = new_tuple(TimerKey, ("session", group.group_id, member.member_id))
     shard.timers.schedule(session, now.tick_ms + config.session_timeout_ms)
     return config.heartbeat_interval_ms
 
 
 def says_nothing_new(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
-    """Whether a heartbeat tells of the member itself, apart from what it has, only what is known."""
+    """Return whether a heartbeat has only known facts of the member itself, apart from its partitions."""
     return tells_of_nothing(request) and is_known(member, request.instance_id, caller)
 
 
 def tells_of_nothing(request: Struct) -> bool:
-    """Whether a heartbeat leaves out all that it may, apart from what the member has, and its instance."""
+    """Return whether a heartbeat leaves out all optional fields, apart from partitions and instance id."""
     return (
         request.rebalance_timeout_ms == -1
         and request.subscribed_topic_names is None
@@ -138,7 +141,7 @@ def tells_of_nothing(request: Struct) -> bool:
 
 
 def is_known(member: ConsumerMember, instance_id: str | None, caller: Caller) -> bool:
-    """Whether a member, of this protocol before, is still at the same place."""
+    """Return whether a member of this protocol still has the same instance id, client id and host."""
     return (
         (instance_id is None or instance_id == member.instance_id)
         and member.client_id == caller.client_id
@@ -148,7 +151,7 @@ def is_known(member: ConsumerMember, instance_id: str | None, caller: Caller) ->
 
 
 def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerMember:
-    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    """Return the member with the fields of its heartbeat; fields that were not sent stay as they are."""
     if says_nothing_new(old, request, caller):
         return old
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
@@ -168,7 +171,7 @@ def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerM
 
 
 def reported_by(request: Struct) -> Reported | None:
-    """What the member says it has; None if it does not say."""
+    """Return the partitions that the member reports; None if it reports none."""
     if request.topic_partitions is None:
         return None
     return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
@@ -182,9 +185,9 @@ def settle(
     *,
     names_bump_only: bool,
 ) -> ConsumerMember:
-    """Bring the group and the member forward: epoch, targets, and the member's next step.
+    """Bring the group and the member up to date: epoch, targets, and the member's next step.
 
-    `names_bump_only`: a new regular expression bumps the epoch only once its topics are known, which a consumer's does.
+    `names_bump_only`: a new regular expression does not bump the epoch before its topics are known. A consumer's does.
     """
     has_new_subscription = update_subscription(draft, old, member, names_bump_only=names_bump_only)
     target = next_target(draft, old, member)
@@ -192,8 +195,9 @@ def settle(
 
 
 def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMember, *, names_bump_only: bool) -> bool:
-    """Write the member down if it has changed, and bump the group's epoch if it has to. Returns whether the member
-    reads other topics now.
+    """Write the member if it has changed, and bump the group's epoch if necessary.
+
+    Returns whether the member now reads other topics.
     """
     group, cluster = draft.group, draft.shard.cluster
     has_new_names = False
@@ -219,7 +223,7 @@ def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMembe
 def reconcile(
     draft: Draft, member: ConsumerMember, target: MemberTarget, reported: Reported | None, has_new_subscription: bool
 ) -> ConsumerMember:
-    """The member after its next step, written down if that changed it."""
+    """Return the member after its next step, and write it if it has changed."""
     if not has_new_subscription and member.is_reconciled_to(target.epoch):
         return member
     by_id = draft.shard.cluster.topic_by_id
@@ -239,7 +243,7 @@ def reconcile(
 
 
 def assignment(assigned: Owned) -> Struct:
-    """What a member may read, for its answer."""
+    """Return a member's assignment, for its response."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))

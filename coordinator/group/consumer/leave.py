@@ -1,4 +1,4 @@
-"""Members that go: by themselves, for a while (static ones), or because they were not heard of in time."""
+"""Members that leave: for good, temporarily (static members), or because a deadline passed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from protocol.schema import Struct
 
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
-    """A heartbeat that says goodbye. Raises Refused as `heartbeat` does."""
+    """Decide a heartbeat that leaves the group. Raises Refused as `heartbeat` does."""
     group_id, instance_id = request.group_id, request.instance_id
     group = existing_group(shard, group_id)
     if instance_id is None:
@@ -32,7 +32,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
         checks.check_instance_is_ours(member, request.member_id, instance_id)
     draft = Draft(shard, group, now)
     if request.member_epoch == AWAY_EPOCH and instance_id is not None:
-        effects.note("group %s: static member %s (%s) is away for a while", group_id, member.member_id, instance_id)
+        effects.note("group %s: static member %s (%s) has left temporarily", group_id, member.member_id, instance_id)
         draft.records.append(stored.current_record(group_id, away(member)))
         draft.carry_out(effects)
         return CONSUMER_GROUP_HEARTBEAT.response(member_id=member.member_id, member_epoch=AWAY_EPOCH)
@@ -42,13 +42,13 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
 
 
 def away(member: ConsumerMember) -> ConsumerMember:
-    """A static member that will be back: it keeps what it has, as if given anew, but for what it was to give up."""
+    """Return a static member that left temporarily: it keeps its partitions, except those that it had to give up."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NOTHING)
 
 
 def remove_members(draft: Draft, members: Collection[ConsumerMember], effects: GroupEffects) -> None:
-    """Take members out and bump the epoch; when only members of the classic protocol are left, become classic."""
+    """Remove members and bump the epoch. If only members of the classic protocol are left, convert the group."""
     group = draft.group
     if not members:
         return
@@ -69,7 +69,7 @@ def remove_members(draft: Draft, members: Collection[ConsumerMember], effects: G
 
 
 def fence(shard: GroupShard, group: ConsumerGroup, key: TimerKey, why: str, now: Now, effects: GroupEffects) -> None:
-    """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
+    """Remove the member whose deadline has passed, if it still exists; retry soon if the write fails."""
     member = group.members.get(key.member_id)
     if member is not None:
         draft = Draft.at_deadline(shard, group, key, now)

@@ -1,6 +1,6 @@
-"""A member of a consumer group: what it reads, what it has, and how far it is on the way to its target.
+"""A member of a consumer group: its subscription, its partitions, and its progress towards its target.
 
-Values: a decision makes a changed one and writes it down, replay puts it into the group.
+Members are immutable values. A decision writes a changed one, and replay puts it into the group.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from msgspec import field
 
 from coordinator.group.classic.member_protocol import MemberProtocol
 
-#: Topic id -> partition -> the epoch at which the member was given it.
+#: Topic id -> partition -> the epoch at which the member got it.
 Owned: TypeAlias = Mapping[bytes, Mapping[int, int]]
-#: Topic id -> partitions that a member says it has.
+#: Topic id -> the partitions that a member reports as its own.
 Reported: TypeAlias = Mapping[bytes, Collection[int]]
 
 NOTHING: Owned = MappingProxyType({})
-#: Epochs with a meaning of their own: of requests, and the middle one also of a static member that is away.
+#: Epochs with a special meaning in requests; the middle one also marks a static member that left temporarily.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 AWAY_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member is; the values are those in the log."""
+    """The progress of a member. The values are those in the log."""
 
     STABLE = 0
     """Has its target."""
     UNREVOKED_PARTITIONS = 1
-    """Has to give partitions up before it can go on to the next epoch."""
+    """Has to give partitions up before it can move to the next epoch."""
     UNRELEASED_PARTITIONS = 2
-    """Is at its epoch, and waits for partitions that others still have."""
+    """Is at its epoch, and waits for partitions that other members still own."""
     UNKNOWN = 127
-    """Written by a later version."""
+    """Written by a later version of Kafka."""
 
 
 class ClassicMetadata(msgspec.Struct, frozen=True):
-    """What a member that speaks the classic protocol has told: see migration in README."""
+    """The fields of a member that uses the classic protocol; README.md describes the migration."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
 
 
 class ConsumerMember(msgspec.Struct, frozen=True):
-    """A member. `epoch` 0: joining; `assigned`: what it may read; `revoking`: what it still has to give up.
+    """A member. `epoch` 0: joining; `assigned`: partitions that it may read; `revoking`: those that it has to give up.
 
-    `topic_regex` is "" or None where there is none: as the client sent it, for it is stored so.
+    `topic_regex` is "" or None if there is none. It is stored as the client sent it.
     """
 
     member_id: str
@@ -70,7 +70,7 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     revoking: Owned = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether the member has the target of this epoch."""
+        """Return whether the member has the target of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     @property
@@ -78,7 +78,7 @@ class ConsumerMember(msgspec.Struct, frozen=True):
         return self.classic is not None
 
     def owned(self) -> Iterator[tuple[bytes, int]]:
-        """All partitions that nobody else may have: (topic id, partition)."""
+        """Yield all partitions that no other member may own: (topic id, partition)."""
         for owned in (self.assigned, self.revoking):
             for topic_id, partitions in owned.items():
                 for partition in partitions:

@@ -1,4 +1,4 @@
-"""Finding the group and the member that a heartbeat is about, or making them for one that joins."""
+"""Find the group and the member of a heartbeat, or create them for a member that joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from protocol.errors import ErrorCode
 
 
 def existing_group(shard: GroupShard, group_id: str) -> ConsumerGroup:
-    """The consumer group of that id, or GROUP_ID_NOT_FOUND."""
+    """Return the consumer group of that id. Raises Refused: GROUP_ID_NOT_FOUND."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
@@ -35,10 +35,10 @@ def not_a_consumer_group(group_id: str) -> Refused:
 
 
 def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
-    """The group to decide about. Who joins makes a new one, also in place of an empty classic one, or turns one with
-    members into a consumer group (see upgrade.py).
+    """Return a draft for the group of a heartbeat.
 
-    Raises Refused: GROUP_ID_NOT_FOUND.
+    A member that joins creates a new group, replaces an empty classic one, or converts a classic one with members (see
+    upgrade.py). Raises Refused: GROUP_ID_NOT_FOUND.
     """
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -55,7 +55,7 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> 
 
 
 def subscribe_dynamic(group: ConsumerGroup, member_id: str, is_joining: bool) -> ConsumerMember:
-    """The member, or a blank one for who joins. Raises Refused: UNKNOWN_MEMBER_ID."""
+    """Return the member, or a blank one if it joins. Raises Refused: UNKNOWN_MEMBER_ID."""
     if is_joining:
         return group.members.get(member_id) or ConsumerMember(member_id)
     return member_of(group, member_id)
@@ -64,10 +64,10 @@ def subscribe_dynamic(group: ConsumerGroup, member_id: str, is_joining: bool) ->
 def subscribe_static(
     draft: Draft, member_id: str, instance_id: str, is_joining: bool, *, speaks_classic: bool = False
 ) -> ConsumerMember:
-    """The member of an instance id; who joins takes it over, with all that belongs to it, from a member that is away.
+    """Return the member of an instance id. A member that joins replaces one that left temporarily, and keeps its state.
 
-    Of members that speak the classic protocol it can be taken at any time, and by them.
-    Raises Refused: UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    A member of the classic protocol can replace another one, and be replaced, at any time. Raises Refused:
+    UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     group = draft.group
     holder = group.static_member(instance_id)

@@ -1,6 +1,6 @@
-"""Hashes that tell whether the topics of a group have changed: XXH3 of what assignments depend on.
+"""Hashes that show whether the topics of a group have changed: XXH3 of all that assignments depend on.
 
-They are stored with the group, so they are made of the same bytes as Kafka makes them: numbers little-endian, texts as
+They are stored with the group, so they are computed from the same bytes as in Kafka: numbers little-endian, texts as
 UTF-16 units followed by their number.
 """
 
@@ -19,7 +19,7 @@ _FORMAT = b"\0"
 
 
 def metadata_hash(cluster: Cluster, names: Iterable[str]) -> int:
-    """Of those of the topics that exist, as a signed number; 0 for none."""
+    """Return the hash of the topics that exist, as a signed number; 0 for none."""
     topics = sorted((topic for name in names if (topic := cluster.topic(name)) is not None), key=_rank)
     if not topics:
         return 0
@@ -28,7 +28,7 @@ def metadata_hash(cluster: Cluster, names: Iterable[str]) -> int:
 
 @lru_cache(maxsize=4096)
 def topic_hash(topic: Topic) -> int:
-    """Of a topic's id, name, partitions and racks."""
+    """Return the hash of a topic's id, name, partitions and racks."""
     parts = [
         _FORMAT,
         topic.topic_id[7::-1],

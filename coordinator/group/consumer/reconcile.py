@@ -1,10 +1,10 @@
-"""The way of one member to its target, step by step: first give up, then go on, then take what others have released.
+r"""The way of a member to its target: first give partitions up, then move to the next epoch, then take free partitions.
 
-    STABLE --- partitions to give up ---> UNREVOKED_PARTITIONS --- reported without them ---> the next epoch
-       \\---- nothing to give up ---------------------------------------------------------->/
-    the next epoch: STABLE, or UNRELEASED_PARTITIONS while others still have some of the target
+     STABLE --- partitions to give up ---> UNREVOKED_PARTITIONS --- reported without them ---> the next epoch
+       \---- nothing to give up ---------------------------------------------------------->/
+     the next epoch: STABLE, or UNRELEASED_PARTITIONS while other members still own some of the target
 
-A member stays at its epoch until it has given up what it must; so nobody has a partition that another may still read.
+A member stays at its epoch until it has given up what it must. So no partition has two members that may read it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from protocol.errors import ErrorCode
 
 
 class Reconciliation(msgspec.Struct, frozen=True):
-    """What the next step depends on.
+    """The input of a step.
 
-    `reported`: what the member says it has, None if it did not say; `readable`: those of the topics concerned that
-    it reads now; `owner_epoch`: the epoch of whoever has a partition, or FREE.
+    `reported`: the partitions that the member reports, None if it reports none; `readable`: those of the topics in
+    question that it reads now; `owner_epoch`: the epoch of a partition's owner, or FREE.
     """
 
     target_epoch: int
@@ -37,9 +37,9 @@ class Reconciliation(msgspec.Struct, frozen=True):
     owner_epoch: Callable[[bytes, int], int]
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
-        """The member after this step; the same one if it is where it can be.
+        """Return the member after this step; the same object if nothing changes.
 
-        Raises Refused: FENCED_MEMBER_EPOCH for a member in a state that only a later broker knows.
+        Raises Refused: FENCED_MEMBER_EPOCH for a member in a state of a later version of Kafka.
         """
         if member.state is MemberState.STABLE:
             if member.epoch != self.target_epoch:
@@ -57,7 +57,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
         return self._unsubscribe(member) if self.has_new_subscription else member
 
     def _reports(self, owned: Owned) -> bool:
-        """Whether the member may still have any of the partitions; it has if it does not say."""
+        """Return whether the member may still have any of the partitions; True if it does not report partitions."""
         if self.reported is None:
             return True
         return any(
@@ -67,7 +67,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
         )
 
     def _unsubscribe(self, member: ConsumerMember) -> ConsumerMember:
-        """Take topics away that the member reads no more, without waiting for a new target."""
+        """Revoke topics that the member no longer reads, without waiting for a new target."""
         unread = [topic_id for topic_id in member.assigned if topic_id not in self.readable]
         if not unread:
             return member
@@ -81,7 +81,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
         return changed
 
     def _next(self, member: ConsumerMember, epoch: int) -> ConsumerMember:
-        """Give up what is not in the target; if nothing is left to give up, go to the target's epoch."""
+        """Revoke partitions that are not in the target; if there are none, move to the target's epoch."""
         assigned: dict[bytes, dict[int, int]] = {}
         revoking: dict[bytes, dict[int, int]] = {}
         wanted: dict[bytes, set[int]] = {}

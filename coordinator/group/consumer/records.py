@@ -1,14 +1,14 @@
 """The records of a consumer group in `__consumer_offsets` as values, and their bytes.
 
-| type | of a | says |
+| type | of a | content |
 |---|---|---|
-| 3 | group | epoch and hash of its topics; the group's last record to go |
-| 4 | group | its topics, up to Kafka 4.0: read, and removed when the group moves on |
-| 5 | member | what it reads, and who it is |
+| 3 | group | epoch and hash of its topics; the last record to be deleted |
+| 4 | group | its topics, up to Kafka 4.0: read, and deleted with the group's next change |
+| 5 | member | its subscription, and who it is |
 | 6 | group | epoch and time of the target assignment |
 | 7 | member | its target |
-| 8 | member | its epoch and what it has |
-| 16 | group and expression | the topics that the regular expression stands for |
+| 8 | member | its epoch and its partitions |
+| 16 | group and expression | the topics that the regular expression matches |
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUP, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 3, 4, 
 
 
 class ResolvedRegex(msgspec.Struct, frozen=True):
-    """The topics that an expression stood for at a version of the metadata, and when that was (ms since 1970)."""
+    """The topics that an expression matched at a version of the metadata, and when that was (ms since 1970)."""
 
     topics: frozenset[str]
     version: int
@@ -134,7 +134,7 @@ def _owned_structs(owned: Owned) -> list[Struct]:
 
 
 def _owned(topics: list[Struct], member_epoch: int) -> Owned:
-    """Brokers before 4.3 wrote no epochs of partitions: the member's serves for all."""
+    """Return owned partitions. Brokers before 4.3 wrote no epochs of partitions: the member's epoch serves for all."""
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs
@@ -158,7 +158,7 @@ def _regex(stored: Struct) -> ResolvedRegex:
 
 
 class ConsumerRecord(ModernRecord[Content], frozen=True):
-    """A record of a consumer group; `item` is a member's id or an expression."""
+    """A record of a consumer group; `item` is a member id or an expression."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT
     kinds = {

@@ -1,8 +1,8 @@
-"""Subscriptions by regular expression: which topics an expression stands for.
+"""Subscriptions by regular expression: the topics that an expression matches.
 
-Expressions (see expressions.py) are looked at anew when topics have been created, and at times because rights may have
-changed; not in the request that brings them but soon after, for all of a group at once, and the group goes on to its
-next epoch when that changes what it reads.
+Expressions (see expressions.py) are resolved again when topics have been created, and at intervals because rights may
+have changed. The request with a new expression does not wait: all expressions of the group are resolved soon after it.
+If that changes the topics that the group reads, the group moves to its next epoch.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from coordinator.group.records import StoredRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 
-#: The least time between two looks at a group's expressions, whatever happens.
+#: The shortest interval between two resolutions of a group's expressions.
 LEAST_PAUSE_MS = 10_000
 NOT_YET = ResolvedRegex(frozenset(), -1, -1)
 
 
 class RegexChange(Enum):
-    """What a member's heartbeat did to its expression."""
+    """The change of a member's expression by its heartbeat."""
 
     NONE = "none"
     CHANGED = "changed"
-    """It has another one now, whose topics are not known yet."""
+    """It has another expression, whose topics are not known yet."""
     RESOLVED = "resolved"
-    """It has another one, or none, and what it reads is known: the group changes at once."""
+    """It has another expression or none, and its topics are known: the group changes at once."""
 
 
 def update_regexes(
@@ -44,7 +44,10 @@ def update_regexes(
     now: Now,
     records: list[StoredRecord],
 ) -> tuple[RegexChange, bool]:
-    """What a member's change means for the group's expressions, and whether they are to be resolved soon."""
+    """Update the group's expressions after a change of a member.
+
+    Returns the change, and whether the group's expressions have to be resolved soon.
+    """
     before, after = regex_of(old), regex_of(member)
     change, is_new = RegexChange.NONE, False
     if before != after:
@@ -67,7 +70,10 @@ def update_regexes(
 def are_due(
     shard: GroupShard, group: ConsumerGroup, expressions: Collection[str], now: Now, *, is_new: bool = False
 ) -> bool:
-    """Whether a group that has these expressions now should look at them, one of them new to it, and is not to yet."""
+    """Return whether a group with these expressions has to resolve them now, and has not scheduled that yet.
+
+    `is_new`: the group did not have one of them before.
+    """
     last = next(iter(group.regexes.values()), None)
     if TimerKey("regex", group.group_id) in shard.timers:
         return False
@@ -85,9 +91,9 @@ def are_due(
 
 
 def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: GroupEffects) -> None:
-    """Find the topics of all of a group's expressions; a group that reads others now goes on to its next epoch.
+    """Resolve all expressions of a group. If the group then reads other topics, move it to its next epoch.
 
-    Only those count that the client may know of whose request was the occasion, as in Kafka.
+    As in Kafka, only topics count that the client may describe whose request caused this.
     """
     may_describe = group.may_describe
     cluster = shard.cluster
@@ -106,7 +112,7 @@ def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: 
     value = metadata_hash(cluster, topics)
     if has_changed or value != group.metadata_hash:
         records.append(group_record(group.group_id, group.epoch + 1, value))
-        effects.note("group %s is at epoch %s: its expressions stand for other topics", group.group_id, group.epoch + 1)
+        effects.note("group %s is at epoch %s: its expressions match other topics", group.group_id, group.epoch + 1)
     if records:
         version = cluster.topics_version
 
@@ -118,14 +124,16 @@ def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: 
 
 
 def remember_check(shard: GroupShard, group_id: str, version: int) -> None:
-    """What is written of a group now is right for these topics: to be called once it is."""
+    """Note that the group is up to date with this version of the topics. Call this after the write."""
     group = shard.consumer(group_id)
     if group is not None:
         group.checked_version = version
 
 
 def matching(expression: str, names: Iterable[str]) -> frozenset[str]:
-    """Those of the topics that an expression stands for; none for one that another broker took and RE2 does not."""
+    """Return the topics that an expression matches; none for an expression that RE2 rejects and another broker
+    accepted.
+    """
     try:
         pattern = compile_expression(expression)
     except Refused:

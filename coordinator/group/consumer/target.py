@@ -1,4 +1,4 @@
-"""The target of a group: what each member is to have at the group's epoch, by one of the broker's assignors."""
+"""The target of a group: the partitions of each member at the group's epoch, computed by an assignor."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
 
 
 class MemberTarget(NamedTuple):
-    """What one member is to have, and at which epoch."""
+    """The target of one member, and its epoch."""
 
     epoch: int
     target: Target
 
 
 def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> MemberTarget:
-    """The target of a member that has just changed. Computes that of all, into the draft, if the group is ahead of it.
+    """Return the target of a member that has just changed. If the group's epoch is ahead, compute the targets of all
+    members into the draft.
 
-    That is not done more often than consumer.assignment.interval.ms says: many members that come at once are dealt
-    with together.
+    Targets are computed at most once per consumer.assignment.interval.ms, so that one computation serves members that
+    join at the same time.
     """
     group, cluster, now_ms = draft.group, draft.shard.cluster, draft.now.wall_ms
     last = MemberTarget(group.target_epoch, group.target_of(member.member_id, member.instance_id))
@@ -54,7 +55,7 @@ def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> Me
 
 
 def group_spec(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> GroupSpec:
-    """The group with the changed member in it, in place of whom it replaces."""
+    """Return the group with the changed member, in place of the one that it replaces."""
     members = {**group.members, member.member_id: member}
     replaced = group.static_members.get(member.instance_id or "")
     if replaced is not None and replaced != member.member_id:
@@ -72,7 +73,7 @@ def group_spec(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -
 
 
 def topics_of(group: ConsumerGroup, member: ConsumerMember) -> frozenset[str]:
-    """The names of all topics that a member reads."""
+    """Return the names of all topics that a member reads."""
     expression = regex_of(member)
     resolved = None if expression is None else group.regexes.get(expression)
     return member.topic_names if resolved is None else member.topic_names | resolved.topics

@@ -1,7 +1,7 @@
-"""A classic group becomes a consumer group, because a member of the consumer protocol joins while it has members.
+"""Convert a classic group with members to a consumer group, when a member of the consumer protocol joins.
 
-Its members stay, with their partitions and their protocol: see classic_members.py. So an application is rolled from one
-protocol to the other, one instance after another (KIP-848, online migration).
+The members stay, with their partitions and their protocol; see classic_members.py. So an application can be migrated
+instance by instance (KIP-848, online migration).
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from protocol.messages.sync_group import SYNC_GROUP
 
 
 def upgrade(shard: GroupShard, classic: ClassicGroup, now: Now) -> Draft:
-    """A draft with the group as it will be. Those who wait for the classic group are told to come again.
+    """Return a draft of the converted group. Parked requests of the classic group are answered, so that members come
+    back.
 
-    Raises Refused: GROUP_ID_NOT_FOUND for a group that cannot be turned, or must not.
+    Raises Refused: GROUP_ID_NOT_FOUND for a group that cannot or may not be converted.
     """
     check_upgrade(shard, classic)
     group_id, epoch = classic.group_id, classic.generation
@@ -72,7 +73,7 @@ def send_again(classic: ClassicGroup, effects: GroupEffects) -> None:
 
 
 def check_upgrade(shard: GroupShard, classic: ClassicGroup) -> None:
-    """Whether the group may be turned into a consumer group."""
+    """Raise Refused unless the group may be converted to a consumer group."""
     settings = shard.settings.consumer
     if MigrationPolicy.UPGRADE not in settings.migration:
         raise refused(classic, "online upgrade is disabled.")
@@ -88,7 +89,7 @@ def refused(classic: ClassicGroup, reason: str) -> Refused:
 
 
 def target_of(classic: ClassicGroup, member: Member, cluster: Cluster) -> Target:
-    """What the leader gave the member: that is what it has, and what it is to have until something changes."""
+    """Return the partitions that the leader assigned to the member: its assignment, and its target until a change."""
     if member.assignment == NO_ASSIGNMENT:
         return {}
     assignment = read_assignment(member.assignment)
@@ -102,7 +103,7 @@ def target_of(classic: ClassicGroup, member: Member, cluster: Cluster) -> Target
 
 
 def upgraded(classic: ClassicGroup, member: Member, target: Target) -> ConsumerMember:
-    """The member in the consumer group, at the epoch that was its generation. Raises ProtocolError."""
+    """Return the member in the consumer group; its epoch is its generation. Raises ProtocolError."""
     if classic.protocol_name is None:
         raise ProtocolError("the group has not chosen a protocol yet")
     subscription = read_subscription(member.metadata_for(classic.protocol_name))

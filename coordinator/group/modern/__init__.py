@@ -1,1 +1,1 @@
-"""What groups of consumers, of streams and of share consumers have in common: Kafka calls them modern groups."""
+"""The common parts of consumer, streams and share groups, which Kafka calls modern groups."""

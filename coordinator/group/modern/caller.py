@@ -1,4 +1,4 @@
-"""Who sent a heartbeat, as its decision sees it."""
+"""The sender of a heartbeat."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Caller(NamedTuple):
-    """Who sent a request; `fresh_id` is an id for whoever has none, where the coordinator gives them out.
+    """The sender of a request. `fresh_id` is an id for a member without one, if the coordinator issues ids.
 
-    `may_describe`: whether they may know of a topic; None: of all.
+    `may_describe`: whether the sender may know that a topic exists; None: it may know of all.
     """
 
     client_id: str

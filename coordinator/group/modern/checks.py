@@ -1,4 +1,6 @@
-"""What heartbeats of all modern groups must be like; what is not is Refused, in Kafka's words, which people see."""
+"""Checks that the heartbeats of all modern groups share. A request that fails one raises Refused with Kafka's
+message.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 
 ABANDON = "The member must abandon all its partitions and rejoin."
-#: What Java's trim takes away: all characters up to the space.
+#: The characters that Java's `trim` removes: all up to the space.
 _JAVA_BLANKS = "".join(map(chr, range(33)))
 
 M = TypeVar("M", covariant=True)
 
 
 class HasMembers(Protocol[M]):
-    """A group, as far as its members go."""
+    """A group with members by id."""
 
     group_id: str
 
@@ -25,18 +27,18 @@ class HasMembers(Protocol[M]):
 
 
 def bad_request(message: str) -> Refused:
-    """A request that cannot be meant."""
+    """Return an INVALID_REQUEST error with this message."""
     return Refused(ErrorCode.INVALID_REQUEST, message)
 
 
 def check_not_blank(text: str | None, field: str) -> None:
-    """INVALID_REQUEST for a text of nothing but blanks; None is fine."""
+    """Raise Refused INVALID_REQUEST for a text of blanks only; None is allowed."""
     if text is not None and text[:1] <= " " and not text.strip(_JAVA_BLANKS):
         raise bad_request(f"{field} can't be empty.")
 
 
 def member_of(group: HasMembers[M], member_id: str) -> M:
-    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    """Return the member of that id. Raises Refused: UNKNOWN_MEMBER_ID."""
     member = group.members.get(member_id)
     if member is None:
         message = f"Member {member_id} is not a member of group {group.group_id}."

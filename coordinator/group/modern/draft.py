@@ -1,7 +1,7 @@
-"""A decision about a modern group while it is made: the group as it will be, what to write, and what follows.
+"""A decision about a modern group in progress: the group's next state, the records, and the steps that follow.
 
-Everything that changes the group goes into `records`. `after` holds what is to be done once they are in the log:
-deadlines, and answers to those who wait.
+Every change of the group goes into `records`. `after` has the steps to take once they are in the log: deadlines, and
+answers to parked requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coordinator.group.share.group import ShareGroup
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 
-#: After which a deadline comes again that could not be acted on.
+#: How long after a failed write a deadline is due again.
 RETRY_MS = 500
 
 G = TypeVar("G", ConsumerGroup, StreamsGroup, ShareGroup)
@@ -26,9 +26,9 @@ G = TypeVar("G", ConsumerGroup, StreamsGroup, ShareGroup)
 
 @dataclass(slots=True)
 class ModernDraft(Generic[G]):
-    """`group` is the shard's, or one that the records will make: a new one, or one of another type until now.
+    """A decision in progress. `group` is the shard's, or one that the records will create or convert from another type.
 
-    `on_failed`: called with the reason if the records cannot be written.
+    `on_failed` is called with the error if the records cannot be written.
     """
 
     shard: GroupShard
@@ -38,27 +38,27 @@ class ModernDraft(Generic[G]):
     after: list[Callable[[GroupEffects], None]] = field(default_factory=list)
     on_failed: Callable[[ErrorCode], None] | None = None
     epoch: int = field(init=False)
-    """The group's, once the records are in the log."""
+    """The group's epoch once the records are in the log."""
 
     def __post_init__(self) -> None:
         self.epoch = self.group.epoch
 
     @classmethod
     def at_deadline(cls, shard: GroupShard, group: G, key: TimerKey, now: Now) -> Self:
-        """What a deadline leads to; it comes again soon if that cannot be written."""
+        """Return the draft of a decision at a deadline. If the write fails, the deadline is due again soon."""
         again_ms = now.tick_ms + RETRY_MS
         return cls(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
 
     def bump_by(self, record: Callable[..., StoredRecord], *content: object) -> None:
-        """Take the group to its next epoch, by `record(group id, epoch, *content)`."""
+        """Move the group to its next epoch, with `record(group id, epoch, *content)`."""
         self.epoch = self.group.epoch + 1
         self.records.append(record(self.group.group_id, self.epoch, *content))
 
     def carry_out(self, effects: GroupEffects) -> None:
-        """Want it done: the records, and then what follows; at once if there are none."""
+        """Add the records to the effects, and the steps that follow. Without records, take these steps at once."""
 
         def follow_up() -> None:
-            while self.after:  # whose steps know this: together they would be garbage
+            while self.after:  # the steps refer to this draft: a list of them would be a reference cycle
                 self.after.pop(0)(effects)
 
         if self.records:
@@ -69,11 +69,11 @@ class ModernDraft(Generic[G]):
     # -- deadlines ----------------------------------------------------------------------------------------------------
 
     def set_session(self, member_id: str, timeout_ms: int) -> None:
-        """The member has shown that it lives."""
+        """Restart the member's session."""
         self._schedule(TimerKey("session", self.group.group_id, member_id), timeout_ms)
 
     def set_rebalance(self, member_id: str, timeout_ms: int | None) -> None:
-        """The member has so long to give up what it must; None: there is nothing."""
+        """Start the time in which the member has to give up what it must; None: it has nothing to give up."""
         key = TimerKey("rebalance", self.group.group_id, member_id)
         if timeout_ms is None:
             self.shard.timers.cancel(key)
@@ -81,7 +81,7 @@ class ModernDraft(Generic[G]):
             self._schedule(key, timeout_ms)
 
     def act_soon(self, kind: Literal["regex", "initialize"]) -> None:
-        """In a turn of its own."""
+        """Act in a separate step, soon."""
         self._schedule(TimerKey(kind, self.group.group_id), 0)
 
     def _schedule(self, key: TimerKey, after_ms: int) -> None:

@@ -1,13 +1,13 @@
-"""How often the targets of a group are computed: not more often than its assignment interval says."""
+"""The shortest interval between two computations of a group's targets."""
 
 from __future__ import annotations
 
 
 def is_too_early(last_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether the next target has to wait, so that members that come at once are dealt with together.
+    """Return whether the next target has to wait, so that one computation serves members that join at the same time.
 
-    `last_ms`: when the last one was computed, by the wall clock, as its record has it; 0 where there is none. One from
-    the future was computed before the clock was set back. Apache Kafka waits until that time has come, for an hour
-    perhaps; nobody waits for it here.
+    `last_ms`: the wall clock of the last computation, from its record; 0 if there is none. A time in the future means
+    that the clock was set back since. Apache Kafka then waits until that time, perhaps for an hour; this broker does
+    not wait.
     """
     return 0 < last_ms <= now_ms < last_ms + interval_ms

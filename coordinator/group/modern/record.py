@@ -1,7 +1,7 @@
-"""Records of modern groups in `__consumer_offsets` as values, and their bytes: what they have in common.
+"""Records of modern groups in `__consumer_offsets` as values, and their bytes: the common part.
 
-A key is an int16 type and the key itself, a value an int16 version and the value itself. What types there are, and what
-they say, each protocol has in a table of its own: consumer/records.py, share/records.py, streams/records.py.
+A key is an int16 type and the key itself, a value an int16 version and the value itself. Each protocol has a table of
+its record types: consumer/records.py, share/records.py, streams/records.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ C = TypeVar("C", covariant=True)
 
 
 class Kind(NamedTuple):
-    """How records of one type are written. `item`: the field of the key beside the group's id, "" for none."""
+    """The layout of one type of record. `item`: the field of the key beside the group id; "" if there is none."""
 
     key: Message
     item: str
@@ -32,8 +32,9 @@ class Kind(NamedTuple):
 
 
 class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
-    """A record of a group; `content` None deletes it. `item` is a member's id or an expression, "" where it is of the
-    group.
+    """A record of a group; `content` None deletes it.
+
+    `item` is a member id or an expression; "" if the record is about the whole group.
     """
 
     group_id: str
@@ -42,7 +43,7 @@ class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
     content: C | None
 
     kinds: ClassVar[Mapping[int, Kind]]
-    #: Types that all protocols have.
+    #: Record types that all protocols have.
     group_type: ClassVar[int]
     member_type: ClassVar[int]
     target_type: ClassVar[int]
@@ -63,7 +64,7 @@ class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
 
     @classmethod
     def parse(cls, record_type: int, key: bytes, value: bytes | None) -> Self:
-        """The record of these bytes. Raises ProtocolError."""
+        """Parse a record. Raises ProtocolError."""
         kind = cls.kinds[record_type]
         stored, _ = kind.key.decode(0, key, _PREFIX.size)
         content = None
@@ -73,12 +74,12 @@ class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
 
     @classmethod
     def tombstone(cls, group_id: str, record_type: int, item: str = "") -> Self:
-        """The record that deletes another one."""
+        """Return the record that deletes another one."""
         return cls(group_id, record_type, item, None)
 
     @classmethod
     def member_tombstones(cls, group_id: str, member_id: str) -> list[Self]:
-        """All that is stored of a member, in the order in which it has to go."""
+        """Return the records that delete all of a member, in the order in which they have to be written."""
         types = (cls.current_type, cls.target_type, cls.member_type)
         return [cls.tombstone(group_id, record_type, member_id) for record_type in types]
 
@@ -87,21 +88,21 @@ class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
 
 
 class GroupEpoch(msgspec.Struct, frozen=True):
-    """A group's epoch, and the hash of the topics that it is about."""
+    """A group's epoch, and the hash of its topics."""
 
     epoch: int
     metadata_hash: int
 
 
 class TargetEpoch(msgspec.Struct, frozen=True):
-    """The epoch that targets are of, and when they were computed (ms since 1970)."""
+    """The epoch of the group's targets, and when they were computed (ms since 1970)."""
 
     epoch: int
     timestamp_ms: int
 
 
 def group_epoch_kind(key: Message, value: Message) -> Kind:
-    """Records of a GroupEpoch."""
+    """Return the layout of records with a GroupEpoch."""
     return Kind(
         key,
         "",
@@ -112,7 +113,7 @@ def group_epoch_kind(key: Message, value: Message) -> Kind:
 
 
 def target_epoch_kind(key: Message, value: Message) -> Kind:
-    """Records of a TargetEpoch."""
+    """Return the layout of records with a TargetEpoch."""
     return Kind(
         key,
         "",
@@ -123,7 +124,7 @@ def target_epoch_kind(key: Message, value: Message) -> Kind:
 
 
 def target_kind(key: Message, value: Message, topic: StructType) -> Kind:
-    """Records of a member's Target: topic ids and partitions."""
+    """Return the layout of records with a member's Target: topic ids and partitions."""
     return Kind(
         key,
         "member_id",
@@ -134,10 +135,10 @@ def target_kind(key: Message, value: Message, topic: StructType) -> Kind:
 
 
 def target_structs(target: Target, topic: StructType) -> list[Struct]:
-    """A target for a message."""
+    """Return a target as the structs of a message."""
     return [topic(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in target.items()]
 
 
 def target_of(stored: list[Struct]) -> Target:
-    """The target that a message tells."""
+    """Return the target in the structs of a message."""
     return {topic.topic_id: frozenset(topic.partitions) for topic in stored}

@@ -1,7 +1,8 @@
-"""The assignor "simple": who reads which partitions of a share group.
+"""The assignor "simple": which members of a share group read which partitions.
 
-Every partition has a reader, every reader a partition; where there are fewer partitions than readers, these share.
-Readers have as many partitions as each other, give or take one, and keep what they have as far as that allows.
+Every partition has a member, and every member has a partition. If there are fewer partitions than members, members
+share partitions. The numbers of partitions of two members differ by at most one, and members keep their partitions as
+far as possible.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _Place: TypeAlias = "tuple[bytes, int]"
 
 
 def assign(subscriptions: Mapping[str, Mapping[bytes, Sequence[int]]], last: Mapping[str, Target]) -> Targets:
-    """The next target of each member.
+    """Return the next target of each member.
 
-    `subscriptions`: member -> topic id -> the partitions that may be given out; `last`: what members had.
+    `subscriptions`: member -> topic id -> the partitions that may be assigned; `last`: the last targets.
     """
     members = member_order(subscriptions)
     given: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in members}
@@ -53,18 +54,18 @@ def _share_out(
     last: Mapping[str, Target],
     given: dict[str, dict[bytes, set[int]]],
 ) -> None:
-    """Give each place to as many members as it takes for all to have one.
+    """Assign each partition to as many members as needed, so that every member has one.
 
-    First everyone keeps what it had, in the order of the places, as far as there is room; then those who want more are
-    given the places with most room. What is wanted is as much as there is room for, so no place is left over: one that
-    nobody has would have been taken by whoever still wants one.
+    First each member keeps its partitions, in the order of `places`, as far as there is room. Then members that need
+    more get the partitions with the most room. The members need as many as there is room for, so that no partition
+    stays free.
     """
     if not members or not places:
         return
-    readers = -(-len(members) // len(places))  # of a place
+    readers = -(-len(members) // len(places))  # members per partition
     total = readers * len(places)
     room = [readers] * len(places)
-    numbers: dict[bytes, dict[int, int]] = {}  # of the places
+    numbers: dict[bytes, dict[int, int]] = {}  # index of each partition in `places`
     for number, (topic_id, partition) in enumerate(places):
         numbers.setdefault(topic_id, {})[partition] = number
 

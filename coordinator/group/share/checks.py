@@ -1,6 +1,6 @@
-"""What a ShareGroupHeartbeat must be like, before its group is looked at and then against its member.
+"""Checks of a ShareGroupHeartbeat: first without its group, then against its member.
 
-What is not is Refused. The words are Kafka's, since clients show them to people.
+A request that fails a check raises Refused. The messages are Kafka's, because clients show them to people.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMe
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
-#: What members have for an id: clients make them themselves.
+#: The length of a member id: clients generate it.
 LONGEST_MEMBER_ID = 36
 
 
 def check_request(request: Struct) -> None:
-    """Raises Refused: INVALID_REQUEST."""
+    """Check the fields of a request. Raises Refused: INVALID_REQUEST."""
     if not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
         raise Refused(ErrorCode.INVALID_REQUEST)
     check_not_blank(request.member_id, "MemberId")
@@ -31,7 +31,7 @@ def check_request(request: Struct) -> None:
 
 
 def existing_group(shard: GroupShard, group_id: str) -> ShareGroup:
-    """The share group of that id, or GROUP_ID_NOT_FOUND."""
+    """Return the share group of that id. Raises Refused: GROUP_ID_NOT_FOUND."""
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
@@ -45,7 +45,7 @@ def not_a_share_group(group_id: str) -> Refused:
 
 
 def find_group(shard: GroupShard, group_id: str, is_joining: bool) -> ShareGroup:
-    """The group, or a new one for who joins. Raises Refused: GROUP_ID_NOT_FOUND."""
+    """Return the group, or a new one for a member that joins. Raises Refused: GROUP_ID_NOT_FOUND."""
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
@@ -57,15 +57,16 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool) -> ShareGroup
 
 
 def check_room(group: ShareGroup, member_id: str, max_size: int) -> None:
-    """GROUP_MAX_SIZE_REACHED for one member more."""
+    """Raise Refused GROUP_MAX_SIZE_REACHED if the group has no room for the member."""
     if len(group.members) >= max_size and member_id not in group.members:
         message = f"The share group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
 def check_epoch(member: ShareMember, epoch: int) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's, or the one before: an answer may be lost. Joining again
-    is always possible.
+    """Raise Refused FENCED_MEMBER_EPOCH unless the epoch is the member's or the one before.
+
+    The epoch before is accepted, because the last response may be lost. A member may always join again.
     """
     if epoch in (JOINING_EPOCH, member.epoch, member.previous_epoch):
         return

@@ -1,6 +1,6 @@
-"""What happens when a deadline of a share group or of one of its members has come.
+"""Deadlines of share groups and their members.
 
-The deadline `initialize` is not for here: it is the share coordinator that has to be asked.
+The group coordinator itself acts on the deadline `initialize`, with a request to the share coordinator.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from coordinator.group.share.leave import fence
 
 
 def on_deadline(shard: GroupShard, group: ShareGroup, key: TimerKey, now: Now, effects: GroupEffects) -> None:
-    """Act on a deadline; what it was about may have passed."""
+    """Act on a deadline. The state that it was set for may have passed."""
     if key.kind == "session":
         fence(shard, group, key, now, effects)
 
 
 def on_loaded(shard: GroupShard, group: ShareGroup, now: Now, effects: GroupEffects) -> None:
-    """Start the sessions of all members that the log has, and go on with what was on the way."""
+    """Start the sessions of all loaded members, and continue to initialize states."""
     draft = Draft(shard, group, now)
     for member_id in group.members:
         draft.extend_session(member_id)

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe: a share group with its members, and what they have."""
+"""ShareGroupDescribe: a share group with its members and their assignments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from protocol.schema import Struct
 
 
 def describe(shard: GroupShard, group_id: str) -> Struct:
-    """The group. Raises Refused: GROUP_ID_NOT_FOUND, also for one of another type."""
+    """Describe the group. Raises Refused: GROUP_ID_NOT_FOUND, also for a group of another type."""
     group = existing_group(shard, group_id)
     return DescribedGroup(
         group_id=group_id,
@@ -26,7 +26,7 @@ def describe(shard: GroupShard, group_id: str) -> Struct:
 
 
 def describe_member(member: ShareMember, cluster: Cluster) -> Struct:
-    """A member."""
+    """Describe a member."""
     return Member(
         member_id=member.member_id,
         rack_id=member.rack_id,
@@ -39,7 +39,7 @@ def describe_member(member: ShareMember, cluster: Cluster) -> Struct:
 
 
 def named(target: Target, cluster: Cluster) -> Struct:
-    """Partitions with the names of their topics; topics that are no more are left out."""
+    """Return partitions with the names of their topics, without topics that no longer exist."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))

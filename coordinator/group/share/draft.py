@@ -11,16 +11,16 @@ from coordinator.group.share.records import group_record
 
 @dataclass(slots=True)
 class Draft(ModernDraft[ShareGroup]):
-    """`group` is the shard's, or one that the records will make."""
+    """A decision in progress. `group` is the shard's, or one that the records will create."""
 
     def bump(self, metadata_hash: int) -> None:
-        """Take the group to its next epoch."""
+        """Move the group to its next epoch."""
         self.bump_by(group_record, metadata_hash)
 
     def extend_session(self, member_id: str) -> None:
-        """The member has shown that it lives."""
+        """Restart the member's session."""
         self.set_session(member_id, self.shard.cluster.share_config(self.group.group_id).session_timeout_ms)
 
     def initialize_soon(self) -> None:
-        """Have states begun at the share coordinator, in a turn of its own."""
+        """Have the share coordinator initialize states, in a separate step."""
         self.act_soon("initialize")

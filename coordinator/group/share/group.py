@@ -1,7 +1,7 @@
-"""A share group (KIP-932) as its records tell it.
+"""A share group (KIP-932), as its records define it.
 
-Refused: changing anything but by `replay`. (`checked_version`, `revision` and `settled_at` are soft, and gone with a
-restart.)
+Only `replay` changes stored state. `checked_version`, `revision` and `settled_at` are not stored, and are lost with a
+restart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coordinator.group.share import records as stored
 from coordinator.group.share.member import NOTHING, ShareMember
 from coordinator.group.share.records import Current, ShareGroupRecord, States
 
-#: Where a new group begins; its first members bump it.
+#: The epoch of a new group; its first members bump it.
 FIRST_EPOCH = 1
 
 
@@ -31,11 +31,11 @@ class ShareGroupState(Enum):
 
 
 class ShareGroup(ModernGroup):
-    """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
+    """The group. `targets` belong to `target_epoch`; a member without a target gets no partitions.
 
-    `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
-    `revision`: how many records were replayed. `settled_at`: the revision, and the version of the cluster's topics, at
-    which a heartbeat found that nothing of the group had to change.
+    - `checked_version`: version of the topics for which the metadata hash was last computed; None: not since loading.
+    - `revision`: number of replayed records.
+    - `settled_at`: the revision and the version of the topics at which a heartbeat found nothing to change.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class ShareGroup(ModernGroup):
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Target] = {}
         self.states = States()
-        #: Topic -> members that read it.
+        #: Topic -> number of members that read it.
         self.subscribers: Counter[str] = Counter()
         self.checked_version: int | None = None
         self.revision = 0
@@ -84,21 +84,21 @@ class ShareGroup(ModernGroup):
         return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether any member reads the topic."""
+        """Return whether any member reads the topic."""
         return topic in self.subscribers
 
     def target_of(self, member_id: str) -> Target:
         return self.targets.get(member_id, NOTHING)
 
     def topics_with(self, old: ShareMember | None, new: ShareMember) -> set[str]:
-        """The topics that are read once a member has changed."""
+        """Return the topics that are read once a member has changed."""
         counts = self.subscribers.copy()
         counts.subtract(() if old is None else old.topic_names)
         counts.update(new.topic_names)
         return {name for name, count in counts.items() if count > 0}
 
     def share_partitions(self) -> Iterator[tuple[bytes, int]]:
-        """All partitions with a state, or on the way to one."""
+        """Yield all partitions with a state, or whose state is being initialized."""
         for topics in (self.states.initialized, self.states.initializing):
             for topic_id, topic in topics.items():
                 for partition in sorted(topic.partitions):
@@ -107,7 +107,7 @@ class ShareGroup(ModernGroup):
     # -- replay -----------------------------------------------------------------------------------------------------
 
     def replay(self, record: ModernRecord[object]) -> None:
-        """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        """Apply a record. The shard itself removes the group on a tombstone of type GROUP."""
         self.revision += 1
         content, member_id = record.content, record.item
         if record.record_type == stored.MEMBER:
@@ -129,7 +129,7 @@ class ShareGroup(ModernGroup):
                 self.targets[member_id] = content  # type: ignore[assignment] # a Target, by the record's type
 
     def _replay_member(self, member_id: str, told: ShareMember | None) -> None:
-        """Take over what a member says of itself; how far it is says another record."""
+        """Apply a member's own fields; its epoch and its assignment are in another record."""
         old = self.members.pop(member_id, None) if told is None else self.members.get(member_id)
         if old is not None:
             self.subscribers.subtract(old.topic_names)
@@ -159,7 +159,7 @@ class ShareGroup(ModernGroup):
     # -- removal ----------------------------------------------------------------------------------------------------
 
     def tombstones(self) -> list[ShareGroupRecord]:
-        """Records that remove the group, in the order in which they have to go."""
+        """Return the records that delete the group, in the order in which they have to be written."""
         records = [each for member_id in self.members for each in stored.member_tombstones(self.group_id, member_id)]
         records.append(stored.tombstone(self.group_id, stored.TARGET_EPOCH))
         records.append(stored.tombstone(self.group_id, stored.STATES))

@@ -1,7 +1,8 @@
-"""ShareGroupHeartbeat: the one request by which a member joins, lives, is told its partitions, and leaves.
+"""ShareGroupHeartbeat: the one request by which a member joins, stays, gets its partitions, and leaves.
 
-As in consumer groups, but that a member goes to its target in one step: nobody has to give anything up first. A
-partition is given out once the share coordinator has a state for it; until then it is *initializing*.
+It works as in consumer groups, except that a member moves to its target in one step: no other member has to give
+partitions up first. A partition can be assigned once the share coordinator has a state for it. Until then it is
+*initializing*.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ new_response = SHARE_GROUP_HEARTBEAT.response.new
 
 
 def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Struct:
-    """The answer to a request that passed `check_request`, good once the effects are in the log.
+    """Decide a request that passed `check_request`, and return the response, valid once the effects are in the log.
 
-    Raises Refused, and wants nothing then: GROUP_ID_NOT_FOUND (also for a group of another type),
-    GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    Raises Refused, without effects: GROUP_ID_NOT_FOUND (also for a group of another type), GROUP_MAX_SIZE_REACHED,
+    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
     """
     if request.member_epoch == LEAVING_EPOCH:
         return leave(shard, request, now, effects)
@@ -75,8 +76,9 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
 
 
 def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
-    """The answer to a member that says no more than that it lives, where there is nothing to tell it; its session goes
-    on. None where anything may have changed: then the heartbeat has to be decided in full.
+    """Return the response to a heartbeat that changes nothing, and restart the member's session.
+
+    Returns None if anything may have changed; then `heartbeat` has to decide the request.
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = shard.groups.get(group_id)
@@ -100,7 +102,7 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
 
 
 def take_over(old: ShareMember | None, request: Struct, caller: Caller) -> ShareMember:
-    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    """Return the member with the fields of its heartbeat; fields that were not sent stay as they are."""
     member = old or ShareMember(request.member_id)
     names = request.subscribed_topic_names
     return replace(
@@ -113,8 +115,9 @@ def take_over(old: ShareMember | None, request: Struct, caller: Caller) -> Share
 
 
 def update_subscription(draft: Draft, old: ShareMember | None, member: ShareMember) -> bool:
-    """Write the member down if it has changed, and bump the group's epoch if it has to. Returns whether the member
-    reads other topics now.
+    """Write the member if it has changed, and bump the group's epoch if necessary.
+
+    Returns whether the member now reads other topics.
     """
     group, cluster = draft.group, draft.shard.cluster
     has_new_names = old is None or member.topic_names != old.topic_names
@@ -137,7 +140,7 @@ def update_subscription(draft: Draft, old: ShareMember | None, member: ShareMemb
 
 
 def has_unassigned(group: ShareGroup, cluster: Cluster) -> bool:
-    """Whether partitions have got their state since targets were computed."""
+    """Return whether partitions got their state after the targets were computed."""
     if not group.members or group.epoch > group.target_epoch:
         return False
     assigned: dict[bytes, set[int]] = {}
@@ -153,9 +156,9 @@ def has_unassigned(group: ShareGroup, cluster: Cluster) -> bool:
 
 
 def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_subscription: bool) -> ShareMember:
-    """Compute the targets if the group is ahead of them, and take the member to its own, in the draft.
+    """Compute the targets if the group's epoch is ahead of them, and move the member to its target, in the draft.
 
-    Targets are not computed more often than share.assignment.interval.ms says.
+    Targets are computed at most once per share.assignment.interval.ms.
     """
     group, now_ms = draft.group, draft.now.wall_ms
     group_id = group.group_id
@@ -186,7 +189,7 @@ def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_s
 
 
 def readable(draft: Draft, names: frozenset[str]) -> dict[bytes, list[int]]:
-    """The partitions that may be given to who reads these topics: those that have a state."""
+    """Return the partitions of these topics that may be assigned: those that have a state."""
     initialized = draft.group.states.initialized
     topics = {}
     for name in name_set_order(names):
@@ -197,7 +200,7 @@ def readable(draft: Draft, names: frozenset[str]) -> dict[bytes, list[int]]:
 
 
 def initialize(draft: Draft, old: ShareMember | None, member: ShareMember) -> None:
-    """Note what is read and has no state yet."""
+    """Write which partitions are read and have no state yet."""
     states = to_initialize(draft.group, draft.group.topics_with(old, member), draft.shard.cluster)
     if states != draft.group.states:
         draft.records.append(states_record(draft.group.group_id, states))
@@ -205,7 +208,7 @@ def initialize(draft: Draft, old: ShareMember | None, member: ShareMember) -> No
 
 
 def assignment(assigned: Target) -> Struct:
-    """What a member may read, for its answer."""
+    """Return a member's assignment, for its response."""
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))

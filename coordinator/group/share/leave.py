@@ -1,4 +1,4 @@
-"""Members of a share group that go: by themselves, or because they were not heard of in time."""
+"""Members of a share group that leave, or whose sessions time out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.schema import Struct
 
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
-    """A heartbeat that says goodbye. Raises Refused: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
+    """Decide a heartbeat that leaves the group. Raises Refused: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
     group = checks.existing_group(shard, request.group_id)
     member = member_of(group, request.member_id)
     effects.note("group %s: member %s left", group.group_id, member.member_id)
@@ -25,7 +25,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
 
 
 def remove(draft: Draft, member: ShareMember, effects: GroupEffects) -> None:
-    """Take a member out and bump the epoch."""
+    """Remove a member and bump the epoch."""
     group = draft.group
     draft.records += member_tombstones(group.group_id, member.member_id)
     nobody = ShareMember(member.member_id)
@@ -34,7 +34,7 @@ def remove(draft: Draft, member: ShareMember, effects: GroupEffects) -> None:
 
 
 def fence(shard: GroupShard, group: ShareGroup, key: TimerKey, now: Now, effects: GroupEffects) -> None:
-    """Take out a member whose session has ended, if it is still there; soon again if that cannot be written."""
+    """Remove a member whose session has ended, if it still exists; retry soon if the write fails."""
     member = group.members.get(key.member_id)
     if member is not None:
         draft = Draft.at_deadline(shard, group, key, now)

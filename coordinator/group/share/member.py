@@ -1,4 +1,4 @@
-"""A member of a share group: what it reads, and what it has. Values, as in consumer groups."""
+"""A member of a share group: its subscription and its partitions. An immutable value, as in consumer groups."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import field
 from coordinator.group.assignors.spec import Target
 
 NOTHING: Mapping[bytes, frozenset[int]] = MappingProxyType({})
-#: Epochs with a meaning of their own in requests.
+#: Epochs with a special meaning in requests.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 
 
 class ShareMember(msgspec.Struct, frozen=True):
-    """A member; `epoch` 0: joining. There is nothing to wait for: others may have the same partitions."""
+    """A member; `epoch` 0: joining. It never waits for partitions, because members may share them."""
 
     member_id: str
     epoch: int = JOINING_EPOCH

@@ -1,5 +1,6 @@
-"""What administrators do with the start offsets of a share group, as far as the group is concerned: each of these comes
-before, or after, what the share coordinator is asked for.
+"""The start offsets of a share group, as administrators change them: the group's part.
+
+Each of these functions runs before or after the request to the share coordinator.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from protocol.shortcuts.single_commit import SingleCommit
 
 
 def alter(shard: GroupShard, group_id: str, topics: Mapping[bytes, TopicStates], effects: GroupEffects) -> None:
-    """Have these partitions begin anew; makes the group if there is none.
+    """Restart these partitions at new offsets; create the group if it does not exist.
 
-    Raises Refused: GROUP_ID_NOT_FOUND for one of another type, NON_EMPTY_GROUP.
+    Raises Refused: GROUP_ID_NOT_FOUND for a group of another type, NON_EMPTY_GROUP.
     """
     there = shard.groups.get(group_id)
     group = ShareGroup(group_id) if there is None else there
@@ -34,7 +35,7 @@ def alter(shard: GroupShard, group_id: str, topics: Mapping[bytes, TopicStates],
 
 
 def begin_delete(shard: GroupShard, group_id: str, topic_ids: Collection[bytes], effects: GroupEffects) -> None:
-    """Note that the states of these topics are to go. Raises Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    """Mark the states of these topics for deletion. Raises Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = existing_group(shard, group_id)
     check_empty(group)
     if topic_ids:
@@ -42,7 +43,7 @@ def begin_delete(shard: GroupShard, group_id: str, topic_ids: Collection[bytes],
 
 
 def finish_delete(group: ShareGroup, topic_ids: Collection[bytes], effects: GroupEffects) -> None:
-    """They are gone."""
+    """Remove these topics once the share coordinator has deleted their states."""
     effects.write([states_record(group.group_id, without(group.states, topic_ids))])
 
 
@@ -54,20 +55,20 @@ def check_commit(
 
 
 def check_empty(group: ShareGroup) -> None:
-    """Raises Refused: NON_EMPTY_GROUP."""
+    """Raise Refused NON_EMPTY_GROUP if the group has members."""
     if not group.is_empty:
         raise Refused(ErrorCode.NON_EMPTY_GROUP)
 
 
 def topics_of(group: ShareGroup) -> dict[bytes, str]:
-    """The names of all topics that the group has states of, or had until just now."""
+    """Return the names of all topics of which the group has states, or states that are being deleted."""
     states = group.states
     names = {topic_id: topic.name for topic_id, topic in (*states.initialized.items(), *states.initializing.items())}
     return {**states.deleting, **names}
 
 
 def without_topic_records(shard: GroupShard, topic_id: bytes) -> list[StoredRecord]:
-    """That share groups have no states of a deleted topic any more."""
+    """Return the records that remove a deleted topic's states from share groups."""
     return [
         states_record(group.group_id, without(group.states, [topic_id]))
         for group in shard.groups.values()

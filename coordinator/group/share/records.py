@@ -1,13 +1,13 @@
 """The records of a share group in `__consumer_offsets` as values, and their bytes (KIP-932).
 
-| type | of a | says |
+| type | of a | content |
 |---|---|---|
-| 10 | member | what it reads, and who it is |
-| 11 | group | epoch and hash of its topics; the group's last record to go |
+| 10 | member | its subscription, and who it is |
+| 11 | group | epoch and hash of its topics; the last record to be deleted |
 | 12 | group | epoch and time of the target assignment |
 | 13 | member | its target |
-| 14 | member | its epoch and what it has |
-| 15 | group | which partitions have a state at the share coordinator, are to get one, or are to lose it |
+| 14 | member | its epoch and its partitions |
+| 15 | group | partitions whose states at the share coordinator exist, are initializing, or are being deleted |
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ class Current(msgspec.Struct, frozen=True):
 
 
 class TopicStates(NamedTuple):
-    """Partitions of a topic, with the name that it had."""
+    """Partitions of a topic, with its name at that time."""
 
     name: str
     partitions: frozenset[int]
 
 
 class States(msgspec.Struct, frozen=True):
-    """Share-partitions by topic id: to get a state, with a state; and names of topics whose states are to go."""
+    """Share-partitions by topic id, initializing and initialized; and names of the topics whose states are being
+    deleted.
+    """
 
     initializing: Mapping[bytes, TopicStates] = field(default_factory=dict)
     initialized: Mapping[bytes, TopicStates] = field(default_factory=dict)
@@ -128,7 +130,7 @@ def _states(stored: Struct) -> States:
 
 
 class ShareGroupRecord(ModernRecord[Content], frozen=True):
-    """A record of a share group; `item` is a member's id."""
+    """A record of a share group; `item` is a member id."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT
     kinds = {

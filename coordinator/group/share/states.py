@@ -1,7 +1,7 @@
-"""Which partitions of a share group have a state at the share coordinator, and how that changes.
+"""Which partitions of a share group have a state at the share coordinator.
 
-Each change is written down before the share coordinator is asked (*initializing*, *deleting*) and when it has answered:
-so nothing is forgotten when the broker dies in between.
+Each change is written before the request to the share coordinator (*initializing*, *deleting*) and after its response.
+So no change is lost when the broker crashes in between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NONE = TopicStates("", frozenset())
 
 
 def to_initialize(group: ShareGroup, names: Iterable[str], cluster: Cluster) -> States:
-    """The states with all partitions of these topics at least on the way."""
+    """Return the states with all partitions of these topics initialized or initializing."""
     missing: dict[bytes, TopicStates] = {}
     for name in sorted(names):
         topic = cluster.topic(name)
@@ -32,19 +32,19 @@ def to_initialize(group: ShareGroup, names: Iterable[str], cluster: Cluster) -> 
 
 
 def partitions_of(states: States, topic_id: bytes) -> frozenset[int]:
-    """Those that have a state or are on the way to one."""
+    """Return the partitions that are initialized or initializing."""
     initialized, initializing = states.initialized.get(topic_id, _NONE), states.initializing.get(topic_id, _NONE)
     return initialized.partitions | initializing.partitions
 
 
 def with_initializing(states: States, added: Mapping[bytes, TopicStates]) -> States:
-    """The states once these partitions are on the way."""
+    """Return the states with these partitions added as initializing."""
     deleting = {topic_id: name for topic_id, name in states.deleting.items() if topic_id not in added}
     return replace(states, initializing=merged(states.initializing, added), deleting=deleting)
 
 
 def merged(old: Mapping[bytes, TopicStates], new: Mapping[bytes, TopicStates]) -> dict[bytes, TopicStates]:
-    """The partitions of both."""
+    """Return the partitions of both."""
     result = dict(old)
     for topic_id, topic in new.items():
         result[topic_id] = TopicStates(topic.name, topic.partitions | result.get(topic_id, _NONE).partitions)
@@ -52,7 +52,7 @@ def merged(old: Mapping[bytes, TopicStates], new: Mapping[bytes, TopicStates]) -
 
 
 def initialized_record(group: ShareGroup, done: Mapping[bytes, Collection[int]]) -> ShareGroupRecord | None:
-    """That these partitions have their state now; None if none of them was on the way any more."""
+    """Return the record that marks these partitions as initialized; None if none of them is still initializing."""
     initializing = dict(group.states.initializing)
     found: dict[bytes, TopicStates] = {}
     for topic_id, partitions in done.items():
@@ -73,7 +73,7 @@ def initialized_record(group: ShareGroup, done: Mapping[bytes, Collection[int]])
 
 
 def without(states: States, topic_ids: Collection[bytes]) -> States:
-    """The states once these topics have none, and are not to lose any."""
+    """Return the states without these topics."""
     return States(
         {topic_id: topic for topic_id, topic in states.initializing.items() if topic_id not in topic_ids},
         {topic_id: topic for topic_id, topic in states.initialized.items() if topic_id not in topic_ids},
@@ -82,7 +82,7 @@ def without(states: States, topic_ids: Collection[bytes]) -> States:
 
 
 def to_delete(states: States, topic_ids: Collection[bytes]) -> States:
-    """The states with these topics on the way out."""
+    """Return the states with these topics marked for deletion."""
     names = {
         topic_id: topic.name
         for topics in (states.initializing, states.initialized)

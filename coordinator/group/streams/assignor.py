@@ -1,10 +1,10 @@
-"""The sticky task assignor: tasks stay where they are or where their state is, as far as all members get equally many.
+"""The sticky task assignor: tasks stay with their member or process, as far as all members get equally many.
 
-First active tasks: to whom had them, then to whom had a standby of them, then to the processes with the least load.
-Then standbys, of subtopologies with state, each to another process than the active task.
+An active task goes to its last member, else to a member that had a standby of it, else to the process with the least
+load. Then each subtopology with state gets its standbys, on processes other than that of the active task.
 
-Load is of a process: its tasks by its members. Ties are broken as Kafka breaks them, by Java's hash tables and heaps,
-so that tasks do not wander when a group moves between a Kafka broker and this one.
+The load of a process is its number of tasks divided by its number of members. Ties are broken as in Kafka, by Java's
+hash tables and heaps, so that tasks do not move when a group moves between a Kafka broker and this one.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from protocol.java_order import hash_order, java_hash
 
 
 class SubtopologySpec(NamedTuple):
-    """How many tasks a subtopology has, and whether they have state."""
+    """The number of tasks of a subtopology, and whether they have state."""
 
     task_count: int
     is_stateful: bool
 
 
 class MemberSpec(NamedTuple):
-    """The process that a member belongs to, and what it was given last."""
+    """The process of a member, and its last target."""
 
     process_id: str
     target: Tasks
 
 
 class Task(NamedTuple):
-    """A task's name."""
+    """The name of a task."""
 
     subtopology_id: str
     partition: int
@@ -48,8 +48,10 @@ class _Holder(NamedTuple):
 def assign(
     subtopologies: Mapping[str, SubtopologySpec], members: Mapping[str, MemberSpec], standby_count: int
 ) -> dict[str, Tasks]:
-    """The next target of every member. `subtopologies` are ordered by id; `standby_count`: replicas of each task with
-    state, as far as there are processes for them.
+    """Return the next target of each member.
+
+    `subtopologies` are ordered by id. `standby_count`: the number of replicas of each task with state, as far as there
+    are processes for them.
     """
     if not members:
         return {}
@@ -57,12 +59,12 @@ def assign(
 
 
 class _Process:
-    """A process: what its members have been given so far."""
+    """A process, and the tasks that its members have been given so far."""
 
     __slots__ = ("_heap", "active", "counts", "standby", "tasks")
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}  # member id -> tasks
+        self.counts: dict[str, int] = {}  # member id -> number of tasks
         self.active: dict[str, list[Task]] = {}
         self.standby: dict[str, list[Task]] = {}
         self.tasks: set[Task] = set()
@@ -73,7 +75,7 @@ class _Process:
         return sum(self.counts.values()) / len(self.counts)
 
     def give(self, member_id: str, task: Task, *, is_active: bool) -> int:
-        """Give a member a task; returns how many it has then."""
+        """Give a task to a member; return the member's number of tasks."""
         self._heap = None
         return self._give(member_id, task, is_active)
 
@@ -84,7 +86,7 @@ class _Process:
         return self.counts[member_id]
 
     def give_least_loaded(self, task: Task, *, is_active: bool) -> int:
-        """Give the member with the fewest tasks one more."""
+        """Give a task to the member with the fewest tasks; return its number of tasks."""
         if self._heap is None:
             self._heap = JavaHeap(self.counts.__getitem__)
             for member_id in member_order(self.counts):
@@ -97,8 +99,10 @@ class _Process:
 
 @dataclass(slots=True)
 class _Quota:
-    """How many tasks a member may have. Who has reached it counts no more, so that it falls for the others where there
-    are tasks left over that not all can have.
+    """The most tasks that a member may have.
+
+    A member that reaches the quota is no longer counted. So the quota of the others falls if there are not enough tasks
+    for all.
     """
 
     tasks: int
@@ -112,7 +116,7 @@ class _Quota:
         return -(-self.tasks // self.members) if self.members else 0
 
     def note(self, count: int) -> None:
-        """A member has so many tasks now."""
+        """Note that a member now has this number of tasks."""
         if count == self.per_member:
             self.members -= 1
             self.tasks -= count
@@ -146,7 +150,7 @@ class _Assignment:
         self._quota = _Quota(active_count + stateful_count * standby_count, len(members))
 
     def targets(self) -> dict[str, Tasks]:
-        """All of it."""
+        """Return the targets of all members."""
         self._assign_active([t for each, spec in self._subtopologies.items() for t in _tasks(each, spec)])
         if self._standby_count:
             self._assign_standby(
@@ -175,7 +179,7 @@ class _Assignment:
             heap.push(process)
 
     def _keep_active(self, tasks: list[Task], holder_of: Callable[[Task], _Holder | None]) -> list[Task]:
-        """Give tasks to their holders while these are below their quota; returns those that are left."""
+        """Give tasks to their holders that are below their quota; return the remaining tasks."""
         left = []
         for task in tasks:
             holder = holder_of(task)
@@ -206,10 +210,10 @@ class _Assignment:
         for task, count in left:
             for _ in range(count):
                 if not self._give_other_process(heap, task):
-                    break  # as many replicas as there are processes
+                    break  # there are no more replicas than processes
 
     def _standby_holder(self, task: Task) -> _Holder | None:
-        """Who had the task and may have a standby of it."""
+        """Return the holder of the task that may have a standby of it, or None."""
         holder = self._had_active.get(task)
         if holder is not None and task not in holder.process.tasks and self._has_room(holder):
             return holder
@@ -220,7 +224,9 @@ class _Assignment:
         return holder.process.counts[holder.member_id] < self._quota.per_member
 
     def _give_other_process(self, heap: JavaHeap[_Process], task: Task) -> bool:
-        """Give a standby to the process with the least load that has nothing of the task yet."""
+        """Give a standby to the process with the least load that has no copy of the task yet; return whether there
+        is one.
+        """
         passed = []
         given = False
         while len(heap) and not given:
@@ -241,8 +247,9 @@ class _Assignment:
 
 
 def _least_loaded(holders: list[_Holder] | None, task: Task | None) -> _Holder | None:
-    """The first of the holders but for one with less load, of its process and of its own. None if its process has the
-    task already.
+    """Return the holder with the least load of its process, then of its own; the first of equals.
+
+    None if its process has a copy of the task already.
     """
     if not holders:
         return None
@@ -256,7 +263,7 @@ def _least_loaded(holders: list[_Holder] | None, task: Task | None) -> _Holder |
 
 
 def _sized(capacity: int, count: int) -> int:
-    """Buckets of a table that was made for so many keys, once it has `count`."""
+    """Return the number of buckets of a Java table that was created for `capacity` keys and has `count` keys."""
     buckets = 1 << (capacity - 1).bit_length()
     while count * 4 > buckets * 3:
         buckets *= 2

@@ -1,6 +1,6 @@
-"""What a StreamsGroupHeartbeat must be like, before its group is looked at and then against its member.
+"""Checks of a StreamsGroupHeartbeat: first without its group, then against its member.
 
-What is not is Refused. The words are Kafka's, since clients show them to people.
+A request that fails a check raises Refused. The messages are Kafka's, because clients show them to people.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from protocol.schema import Struct
 
 
 def check_request(request: Struct) -> None:
-    """Raises Refused: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
+    """Check the fields of a request. Raises Refused: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
     _check_supported(request)
     check_not_blank(request.member_id, "MemberId")
     check_not_blank(request.group_id, "GroupId")
@@ -69,17 +69,17 @@ def _check_changelogs(topology: Struct) -> None:
 
 
 def check_room(group: StreamsGroup, max_size: int) -> None:
-    """GROUP_MAX_SIZE_REACHED for one who joins."""
+    """Raise Refused GROUP_MAX_SIZE_REACHED if the group has no room for a new member."""
     if len(group.members) >= max_size:
         message = f"The streams group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
 def check_epoch(member: StreamsMember, request: Struct) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's.
+    """Raise Refused FENCED_MEMBER_EPOCH unless the epoch is the member's.
 
-    The one before will do from a member that reports no more than it was given: the answer that told the new one was
-    lost. Joining again is always possible.
+    The epoch before is accepted from a member that reports no more tasks than it was given, because the response with
+    the new epoch was lost. A member may always join again.
     """
     epoch = request.member_epoch
     if epoch in (JOINING_EPOCH, member.epoch):
@@ -111,7 +111,7 @@ def _is_within(reported: list[Struct] | None, owned: Mapping[str, Collection[int
 
 
 def check_tasks(request: Struct, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
-    """INVALID_REQUEST for tasks that the topology does not have."""
+    """Raise Refused INVALID_REQUEST for tasks that the topology does not have."""
     for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
         for each in tasks or ():
             subtopology = subtopologies.get(each.subtopology_id)

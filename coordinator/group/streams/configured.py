@@ -1,7 +1,7 @@
-"""What becomes of a topology in a cluster: how many tasks each subtopology has, and which internal topics are missing.
+"""A topology in a cluster: the number of tasks of each subtopology, and the internal topics that are missing.
 
-The partitions of an internal topic follow from those of the topics behind it, through all subtopologies, and from what
-has to be partitioned alike. A topology with a problem has no tasks until its topics change.
+The number of partitions of an internal topic follows from the topics that are read before it, through all
+subtopologies, and from copartitioning. A topology with a problem has no tasks until its topics change.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from coordinator.group.streams.topology import Subtopology, TopicInfo, Topology
 from protocol.errors import ErrorCode
 from protocol.java_order import grown, hash_order, java_hash
 
-#: Topic -> partitions, None for one that nobody knows.
+#: Topic -> number of partitions; None for an unknown topic.
 Counts: TypeAlias = Callable[[str], int | None]
-#: How many topics a message names.
+#: The number of topics that a message names.
 NAMED = 3
 
 
 class Status(IntEnum):
-    """What members are told beside their tasks; the values are those of the answer."""
+    """A status that members get beside their tasks. The values are those of the response."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -47,7 +47,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class ConfiguredSubtopology(msgspec.Struct, frozen=True):
-    """A subtopology with its internal topics as they are, or are to be."""
+    """A subtopology with its internal topics, existing or to be created."""
 
     subtopology_id: str
     task_count: int
@@ -62,9 +62,9 @@ class ConfiguredSubtopology(msgspec.Struct, frozen=True):
 
 
 class ConfiguredTopology(msgspec.Struct, frozen=True):
-    """A topology of an epoch. `subtopologies` are ordered by id; None where sources are missing or do not fit together.
+    """A topology at an epoch. `subtopologies` are ordered by id; None if source topics are missing or do not fit.
 
-    `missing`: internal topics that are to be made; there is a problem, too, while there are any.
+    `missing`: internal topics that have to be created. While there are any, there is a problem, too.
     """
 
     epoch: int
@@ -84,7 +84,7 @@ class _Unfit(Exception):
 
 
 def configure(topology: Topology, cluster: Cluster) -> ConfiguredTopology:
-    """Raises Refused: STREAMS_INVALID_TOPOLOGY for one that no topics could make good."""
+    """Configure a topology. Raises Refused STREAMS_INVALID_TOPOLOGY if it is invalid for any topics."""
     _check_form(topology)
     try:
         _check_sources(topology, cluster)
@@ -106,13 +106,13 @@ def configure(topology: Topology, cluster: Cluster) -> ConfiguredTopology:
 
 
 def named(names: Collection[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = len(names) - NAMED
     return ", ".join([*names][:NAMED]) + (f" and {more} additional topics" if more > 0 else "")
 
 
 def _check_form(topology: Topology) -> None:
-    """What Kafka's own client never sends, and Kafka stumbles over."""
+    """Check for errors that Kafka's own client never makes and Kafka does not handle."""
     ids = [each.subtopology_id for each in topology.subtopologies]
     indexes_are_good = all(
         all(0 <= index < len(each.source_topics) for index in group.source_topics)
@@ -143,7 +143,7 @@ def _counts(cluster: Cluster, decided: Mapping[str, int]) -> Counts:
 
 
 def _decide_counts(topology: Topology, cluster: Cluster) -> dict[str, int]:
-    """The partitions of all internal topics."""
+    """Return the number of partitions of each internal topic."""
     decided: dict[str, int] = {}
     decided.update(_repartition_counts(topology, _counts(cluster, {})))
     _copartition(topology, _counts(cluster, decided), decided)
@@ -157,10 +157,12 @@ def _decide_counts(topology: Topology, cluster: Cluster) -> dict[str, int]:
 
 
 def _repartition_counts(topology: Topology, count: Counts) -> dict[str, int]:
-    """Of topics between subtopologies: as the application says, or the most that any topic has which is read by a
-    subtopology that writes it.
+    """Return the partitions of topics between subtopologies.
+
+    The application's number counts. Else it is the largest number of partitions of the topics that a subtopology reads
+    which writes the topic.
     """
-    # What is known when a topic's turn comes depends on the order: it is that of Kafka's table.
+    # The result depends on the order in which topics are looked at. This is the order of Kafka's hash table.
     by_id = {each.subtopology_id: each for each in topology.subtopologies}
     subtopologies = [by_id[each] for each in hash_order(list(by_id), java_hash)]
     counts = {topic.name: topic.partitions for each in subtopologies for topic in each.repartition_source_topics}
@@ -172,10 +174,10 @@ def _repartition_counts(topology: Topology, count: Counts) -> dict[str, int]:
 
 
 def _decide_by_sources(subtopologies: Sequence[Subtopology], counts: dict[str, int], count: Counts) -> None:
-    """Put into `counts` the topics that subtopologies write, each once one is known that they read. Raises Refused.
+    """Add to `counts` the topics that subtopologies write, each once a topic is known that they read. Raises Refused.
 
-    Kafka goes through all in rounds, for as long as that brings something new. Here each has a turn in the first, and
-    in those in which it comes to read something that is known.
+    Kafka visits all subtopologies in rounds, as long as a round finds something new. Here each is visited in the first
+    round, and later only if a topic that it reads has become known.
     """
     readers = defaultdict[str, list[int]](list)
     for place, each in enumerate(subtopologies):
@@ -210,7 +212,7 @@ _FAILED = "Failed to compute number of partitions for all repartition topics."
 
 
 def _copartition(topology: Topology, count: Counts, decided: dict[str, int]) -> None:
-    """Give repartition topics as many partitions as those have that are read along with them."""
+    """Give repartition topics the same number of partitions as the topics that are copartitioned with them."""
     wanted = {
         topic.name: topic.partitions for each in topology.subtopologies for topic in each.repartition_source_topics
     }
@@ -279,14 +281,14 @@ def _configured(each: Subtopology, decided: Mapping[str, int], count: Counts) ->
 
 
 def _in_order(configs: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """As Kafka tells them."""
+    """Return the entries in Kafka's order."""
     return tuple((key, configs[key]) for key in hash_order(list(configs), java_hash))
 
 
 def _missing(
     topology: Topology, subtopologies: Mapping[str, ConfiguredSubtopology], cluster: Cluster
 ) -> dict[str, TopicInfo]:
-    """Internal topics that are not there; those that are must have the right number of partitions."""
+    """Return the internal topics that do not exist. Raises Refused if one exists with another number of partitions."""
     missing: dict[str, TopicInfo] = {}
     for each in subtopologies.values():
         missing.update(each.repartition_source_topics)
@@ -304,5 +306,5 @@ def _missing(
 
 
 def invalid(message: str) -> Refused:
-    """A topology that makes no sense whatever topics there are."""
+    """Return the error for a topology that is invalid for any topics."""
     return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)

@@ -1,4 +1,4 @@
-"""What happens when a deadline of a streams group or of one of its members has come."""
+"""Deadlines of streams groups and their members."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coordinator.group.streams.target import first_target
 
 
 def on_deadline(shard: GroupShard, group: StreamsGroup, key: TimerKey, now: Now, effects: GroupEffects) -> None:
-    """Act on a deadline; what it was about may have passed."""
+    """Act on a deadline. The state that it was set for may have passed."""
     if key.kind == "delay":
         first_target(Draft(shard, group, now), effects)
     elif key.kind == "session":
@@ -20,11 +20,11 @@ def on_deadline(shard: GroupShard, group: StreamsGroup, key: TimerKey, now: Now,
     elif key.kind == "rebalance":
         member = group.members.get(key.member_id)
         if member is not None and member.state is MemberState.UNREVOKED_TASKS:
-            fence(shard, group, key, "it has not given its tasks up within its rebalance timeout", now, effects)
+            fence(shard, group, key, "it did not give its tasks up within its rebalance timeout", now, effects)
 
 
 def on_loaded(shard: GroupShard, group: StreamsGroup, now: Now, effects: GroupEffects) -> None:
-    """Start the deadlines of all members that the log has."""
+    """Start the deadlines of all loaded members."""
     draft = Draft(shard, group, now)
     for member in group.members.values():
         draft.extend_session(member.member_id)

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe: a streams group with its topology and its members, what they have and what they are to have."""
+"""StreamsGroupDescribe: a streams group with its topology, its members, their assignments and their targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from protocol.schema import Struct
 
 
 def describe(shard: GroupShard, group_id: str) -> Struct:
-    """The group. Raises Refused: GROUP_ID_NOT_FOUND, also for one of another type."""
+    """Describe the group. Raises Refused: GROUP_ID_NOT_FOUND, also for a group of another type."""
     group = existing_group(shard, group_id)
     return messages.DescribedGroup(
         group_id=group_id,
@@ -30,9 +30,7 @@ def describe(shard: GroupShard, group_id: str) -> Struct:
 
 
 def describe_topology(group: StreamsGroup) -> Struct | None:
-    """The topology with the partitions of its internal topics where it is configured; else as the application told
-    it.
-    """
+    """Return the topology, with the partitions of its internal topics if it is configured."""
     configured = group.soft.configured
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
         return messages.Topology(
@@ -94,7 +92,7 @@ def _topics(topics: Iterable[TopicInfo]) -> list[Struct]:
 
 
 def describe_member(member: StreamsMember, target: Tasks | None) -> Struct:
-    """A member. What it has leaves out what it is to give up."""
+    """Describe a member. Its assignment leaves out the tasks that it has to give up."""
     endpoint, has = member.endpoint, member.assigned
     wanted = target or Tasks()
     return messages.Member(

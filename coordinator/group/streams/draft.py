@@ -14,16 +14,14 @@ from coordinator.group.streams.records import group_record
 
 @dataclass(slots=True)
 class Draft(ModernDraft[StreamsGroup]):
-    """`group` is the shard's, or a new one that the records will make."""
+    """A decision in progress. `group` is the shard's, or a new one that the records will create."""
 
     def bump(self, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]) -> None:
-        """Take the group to its next epoch."""
+        """Move the group to its next epoch."""
         self.bump_by(group_record, metadata_hash, validated_topology_epoch, assignment_configs)
 
     def remember(self, change: Callable[[Soft], None]) -> None:
-        """Change what the group knows but for its records. A new one does not know it yet: it looks again with its
-        next heartbeat.
-        """
+        """Change state that is not stored. A new group loses the change and computes it again at its next heartbeat."""
 
         def apply(_: GroupEffects) -> None:
             if self.shard.streams(self.group.group_id) is self.group:
@@ -32,10 +30,10 @@ class Draft(ModernDraft[StreamsGroup]):
         self.after.append(apply)
 
     def extend_session(self, member_id: str) -> None:
-        """The member has shown that it lives."""
+        """Restart the member's session."""
         self.set_session(member_id, self.shard.cluster.streams_config(self.group.group_id).session_timeout_ms)
 
     def watch_revocation(self, member: StreamsMember) -> None:
-        """A member that has to give tasks up has its rebalance timeout for it."""
+        """Start the rebalance timeout of a member that has to give tasks up."""
         is_due = member.state is MemberState.UNREVOKED_TASKS
         self.set_rebalance(member.member_id, member.rebalance_timeout_ms if is_due else None)

@@ -1,7 +1,6 @@
-"""Which partitions are where: what applications with an endpoint (application.server) are told of each other, so that
-they can send queries to whoever has the store.
+"""The partitions of each application endpoint (application.server), so that instances can query each other's stores.
 
-An epoch tells who knows the latest already.
+An epoch shows whether a member already knows the latest endpoints.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def all_endpoints(
     subtopologies: Mapping[str, ConfiguredSubtopology],
     cluster: Cluster,
 ) -> dict[str, Struct]:
-    """By member id, the changed member last. `known`: those that have not changed since they were computed."""
+    """Return the endpoints by member id, the changed member last. `known`: endpoints that have not changed."""
     others = (each for each in group.members.values() if each.member_id != member.member_id)
     return {
         each.member_id: known.get(each.member_id) or endpoint_partitions(each, subtopologies, cluster)
@@ -36,7 +35,7 @@ def all_endpoints(
 def endpoint_partitions(
     member: StreamsMember, subtopologies: Mapping[str, ConfiguredSubtopology], cluster: Cluster
 ) -> Struct:
-    """What a member with an endpoint has."""
+    """Return the partitions of a member with an endpoint."""
     assert member.endpoint is not None
     return EndpointToPartitions(
         user_endpoint=Endpoint(host=member.endpoint.host, port=member.endpoint.port),
@@ -48,7 +47,7 @@ def endpoint_partitions(
 def _partitions(
     tasks: Mapping[str, Collection[int]], subtopologies: Mapping[str, ConfiguredSubtopology], cluster: Cluster
 ) -> list[Struct]:
-    """The partitions that tasks read. A topic with fewer partitions than there are tasks has its first ones."""
+    """Return the partitions that tasks read. A topic with fewer partitions than tasks has its first partitions only."""
     found = []
     for subtopology_id, partitions in tasks.items():
         subtopology = subtopologies.get(subtopology_id)

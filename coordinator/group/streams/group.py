@@ -1,7 +1,7 @@
-"""A streams group (KIP-1071) as its records tell it, and the books that its decisions go by.
+"""A streams group (KIP-1071), as its records define it, and the counters that decisions use.
 
-Refused: changing anything but by `replay`. (What is soft, and gone with a restart: `soft`, and deadlines, which the
-shard has.)
+Only `replay` changes stored state. Not stored, and lost with a restart, are `soft` and the deadlines, which the shard
+has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coordinator.group.streams.tasks import NO_TASKS, OWNS_NOTHING, OwnedTasks, 
 from coordinator.group.streams.topology import Topology
 from protocol.schema import Struct
 
-#: Where a new group begins; its first member bumps it.
+#: The epoch of a new group; its first member bumps it.
 FIRST_EPOCH = 1
 
 NOBODY: Collection[str] = ()
@@ -39,16 +39,17 @@ class StreamsGroupState(Enum):
     ASSIGNING = "Assigning"
     """The group has changed since its targets were computed."""
     RECONCILING = "Reconciling"
-    """Members are on the way to their targets."""
+    """Some members do not have their targets yet."""
     STABLE = "Stable"
     """All members have their targets."""
 
 
 class Soft(msgspec.Struct):
-    """What a group knows but for its records.
+    """The state of a group that is not stored.
 
-    `configured`: its topology in the cluster as of `checked_version` of the cluster's topics; `shutdown_by`: the member
-    that wants the whole application to end; `endpoints`: what each member's endpoint has, as of `endpoint_epoch`.
+    - `configured`: its topology in the cluster, for the version `checked_version` of the topics.
+    - `shutdown_by`: the member that requested the shutdown of the whole application.
+    - `endpoints`: the partitions of each member's endpoint, as of `endpoint_epoch`.
     """
 
     configured: ConfiguredTopology | None = None
@@ -59,7 +60,7 @@ class Soft(msgspec.Struct):
 
 
 class StreamsGroup(ModernGroup):
-    """The group. `targets` are those of `target_epoch`; a member without one has nothing to get."""
+    """The group. `targets` belong to `target_epoch`; a member without a target gets no tasks."""
 
     __slots__ = (
         "_active",
@@ -92,7 +93,7 @@ class StreamsGroup(ModernGroup):
         self.members: dict[str, StreamsMember] = {}
         self.targets: dict[str, Tasks] = {}
         self.soft = Soft()
-        # (subtopology id, partition) -> ids of processes
+        # (subtopology id, partition) -> process ids
         self._active: dict[tuple[str, int], str] = {}
         self._standby: dict[tuple[str, int], set[str]] = {}
         self._warmup: dict[tuple[str, int], set[str]] = {}
@@ -103,7 +104,7 @@ class StreamsGroup(ModernGroup):
 
     @property
     def state(self) -> StreamsGroupState:
-        """Looks at every member: for those who ask."""
+        """Compute the state, which takes a look at every member: only for descriptions and lists."""
         if not self.members:
             return StreamsGroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
@@ -115,31 +116,31 @@ class StreamsGroup(ModernGroup):
         return StreamsGroupState.RECONCILING
 
     def target_of(self, member_id: str) -> Tasks:
-        """A member's target."""
+        """Return a member's target."""
         return self.targets.get(member_id, NO_TASKS)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether the application reads the topic, while it has members."""
+        """Return whether the group has members and its application reads the topic."""
         return bool(self.members) and self.topology is not None and topic in self.topology.source_subtopologies
 
     # -- who has what -----------------------------------------------------------------------------------------------
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
-        """The process that has the active task."""
+        """Return the process of the active task, or None."""
         return self._active.get((subtopology_id, partition))
 
     def standby_processes(self, subtopology_id: str, partition: int) -> Collection[str]:
-        """The processes that have a standby of the task."""
+        """Return the processes with a standby of the task."""
         return self._standby.get((subtopology_id, partition), NOBODY)
 
     def warmup_processes(self, subtopology_id: str, partition: int) -> Collection[str]:
-        """The processes that warm the task up."""
+        """Return the processes that warm the task up."""
         return self._warmup.get((subtopology_id, partition), NOBODY)
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
     def replay(self, record: ModernRecord[object]) -> None:
-        """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        """Apply a record. The shard itself removes the group on a tombstone of type GROUP."""
         content, member_id = record.content, record.item
         if record.record_type == stored.MEMBER:
             self._replay_member(member_id, content if isinstance(content, StreamsMember) else None)
@@ -162,7 +163,7 @@ class StreamsGroup(ModernGroup):
                 self.targets.pop(member_id, None)
 
     def _replay_member(self, member_id: str, told: StreamsMember | None) -> None:
-        """Take over what a member says of itself; how far it is says another record."""
+        """Apply a member's own fields; its epoch and its assignment are in another record."""
         old = self.members.get(member_id)
         if told is None:
             if old is not None:
@@ -193,7 +194,7 @@ class StreamsGroup(ModernGroup):
         self._put(old, new)
 
     def _put(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
-        """Replace, add or remove a member, and keep the books."""
+        """Replace, add or remove a member, and update the counters."""
         if old is not None:
             self._release(old.assigned, old.process_id)
             self._release(old.revoking, old.process_id)
@@ -224,7 +225,7 @@ class StreamsGroup(ModernGroup):
     # -- removal ----------------------------------------------------------------------------------------------------
 
     def tombstones(self) -> list[StreamsRecord]:
-        """Records that remove the group, in the order in which they have to go."""
+        """Return the records that delete the group, in the order in which they have to be written."""
         group_id = self.group_id
         members = list(self.members)
         records = [stored.tombstone(group_id, stored.CURRENT, member_id) for member_id in members]

@@ -1,8 +1,8 @@
-"""StreamsGroupHeartbeat: the one request by which a member joins, lives, moves to its target, and leaves.
+"""StreamsGroupHeartbeat: the one request by which a member joins, stays, moves to its target, and leaves.
 
-Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; look at the
-topology if topics have changed; bump the group's epoch if any of that has changed something; compute the targets if the
-group is ahead of them; move the member a step towards its own. Most change nothing, and write nothing.
+Each heartbeat takes the same steps: find the group and the member; update the member's fields; configure the topology
+if topics have changed; bump the group's epoch if any of these has changed; compute the targets if the group's epoch is
+ahead of them; move the member one step towards its target. Most heartbeats change nothing and write nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NOT_READY = -1
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The answer, good once the effects are in the log, and the internal topics that are to be made."""
+    """The response, valid once the effects are in the log, and the internal topics that have to be created."""
 
     response: Struct
     missing: Mapping[str, TopicInfo] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class Outcome(msgspec.Struct, frozen=True):
 def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Outcome:
     """Decide a heartbeat.
 
-    Raises Refused, and wants nothing then: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND (also for a
-    group of another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    Raises Refused, without effects: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND (also for a group of
+    another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
     """
     checks.check_request(request)
     if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
@@ -84,7 +84,8 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
 
 
 def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
-    """The group to decide about. Who joins makes a new one, also in place of an empty classic one.
+    """Return a draft for the group of a heartbeat. A member that joins creates a group, or replaces an empty classic
+    one.
 
     Raises Refused: GROUP_ID_NOT_FOUND.
     """
@@ -104,7 +105,9 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> 
 
 
 def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
-    """The member with what its heartbeat says; what it leaves out stays as it was. `old` itself if that is all."""
+    """Return the member with the fields of its heartbeat. Fields that were not sent stay; `old` itself if nothing
+    changes.
+    """
     timeout_ms, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
     if (
         timeout_ms == -1
@@ -112,7 +115,7 @@ def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMem
         and old.client_id == caller.client_id
         and old.client_host == caller.client_host
     ):
-        return old  # it says no more than that it lives, as nearly always
+        return old  # as in nearly all heartbeats
     told = replace(
         old,
         instance_id=None,
@@ -129,9 +132,9 @@ def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMem
 
 
 def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct) -> Topology:
-    """Write down the member, if it has changed, and the topology of who comes first; gives the group's.
+    """Write the member if it has changed, and the topology of the first member; return the group's topology.
 
-    Raises Refused: INVALID_REQUEST for another topology than the group's.
+    Raises Refused: INVALID_REQUEST for a topology other than the group's.
     """
     group = draft.group
     if member is not old:
@@ -150,10 +153,9 @@ def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, req
 
 
 def update_configuration(draft: Draft, topology: Topology, request: Struct, *, is_changed: bool) -> ConfiguredTopology:
-    """See what the topology is in the cluster, if that is not known, and bump the group's epoch if that or anything
-    else has changed.
+    """Configure the topology if necessary, and bump the group's epoch if that or anything else has changed.
 
-    Raises Refused: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST for tasks that there are not.
+    Raises Refused: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST for tasks that do not exist.
     """
     group, cluster = draft.group, draft.shard.cluster
     configured, value, version = group.soft.configured, group.metadata_hash, cluster.topics_version
@@ -178,7 +180,7 @@ def update_configuration(draft: Draft, topology: Topology, request: Struct, *, i
 
 
 def reconcile(draft: Draft, member: StreamsMember, target: MemberTarget, request: Struct) -> StreamsMember:
-    """The member after its next step, written down if that changed it."""
+    """Return the member after its next step, and write it if it has changed."""
     if member.is_reconciled_to(target.epoch):
         return member
     step = Reconciliation(target.epoch, target.target, reported_by(request), draft.group).step(member)
@@ -189,7 +191,7 @@ def reconcile(draft: Draft, member: StreamsMember, target: MemberTarget, request
 
 
 def reported_by(request: Struct) -> Tasks | None:
-    """What the member says it has; None if it does not say."""
+    """Return the tasks that the member reports; None if it reports none."""
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
     return Tasks(
@@ -206,7 +208,7 @@ def reported_by(request: Struct) -> Tasks | None:
 def answer(
     draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct, configured: ConfiguredTopology
 ) -> Struct:
-    """The answer but for its statuses. Tasks are told to who joins, and when they have changed."""
+    """Return the response without its statuses. It has tasks for a member that joins or whose tasks have changed."""
     group, shard = draft.group, draft.shard
     response = new_response(
         member_id=member.member_id,
@@ -235,7 +237,7 @@ def answer(
 
 
 def task_ids(tasks: Mapping[str, Mapping[int, int] | frozenset[int]]) -> list[Struct]:
-    """Tasks as answers have them."""
+    """Return tasks as the structs of a response."""
     return [
         messages.TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks, key=string_rank)
     ]
@@ -249,7 +251,7 @@ def statuses(
     target: MemberTarget,
     request: Struct,
 ) -> list[Struct]:
-    """What the member is told of the group."""
+    """Return the statuses of the group for the response."""
     group = draft.group
     told = []
     if group.topology is not None and member.topology_epoch < topology.epoch:
@@ -277,7 +279,7 @@ def statuses(
 
 
 def request_shutdown(soft: Soft, member_id: str) -> None:
-    """All members of the application are to end; the first who asked is named."""
+    """Request the shutdown of all members of the application. The first member that requests it is named."""
     soft.shutdown_by = soft.shutdown_by or member_id
 
 

@@ -1,4 +1,4 @@
-"""A binary heap that gives equal entries out as Java's PriorityQueue does, which Python's heapq does not."""
+"""A binary heap that returns equal entries in the order of Java's PriorityQueue, unlike Python's heapq."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class JavaHeap(Generic[T]):
-    """The entry with the least `rank` comes first; ranks may change only while their entry is not in the heap."""
+    """The entry with the lowest `rank` is first. A rank may change only while its entry is not in the heap."""
 
     __slots__ = ("_entries", "_rank")
 
@@ -21,7 +21,7 @@ class JavaHeap(Generic[T]):
         return len(self._entries)
 
     def push(self, entry: T) -> None:
-        """An entry rises past those that rank above it, not past its equals."""
+        """Add an entry. It rises above entries of a higher rank, but not above equal ones."""
         entries, rank = self._entries, self._rank
         at, value = len(entries), rank(entry)
         entries.append(entry)
@@ -34,7 +34,9 @@ class JavaHeap(Generic[T]):
         entries[at] = entry
 
     def pop(self) -> T:
-        """The last entry sinks from the top, along the lesser of two below it, of equals the left one."""
+        """Remove and return the first entry. The last one sinks from the top, along the smaller child, or the left
+        one of equals.
+        """
         entries, rank = self._entries, self._rank
         first, entry = entries[0], entries.pop()
         size = len(entries)

@@ -1,4 +1,4 @@
-"""Members that go: by themselves, or because they were not heard of in time."""
+"""Members of a streams group that leave, or whose deadlines pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.schema import Struct
 
 
 def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
-    """The streams group of that id, or GROUP_ID_NOT_FOUND."""
+    """Return the streams group of that id. Raises Refused: GROUP_ID_NOT_FOUND."""
     group = shard.groups.get(group_id)
     if isinstance(group, StreamsGroup):
         return group
@@ -25,14 +25,16 @@ def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
 
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
-    """A heartbeat that says goodbye; it may take the whole application along. Raises Refused as `heartbeat` does."""
+    """Decide a heartbeat that leaves the group, and may shut down the application. Raises Refused as `heartbeat`
+    does.
+    """
     group = existing_group(shard, request.group_id)
     member = member_of(group, request.member_id)
     draft = Draft(shard, group, now)
     if request.shutdown_application:
 
         def shut_down(soft: Soft) -> None:
-            if group.members:  # nobody is left to be told
+            if group.members:  # a shutdown concerns the other members
                 soft.shutdown_by = soft.shutdown_by or member.member_id
 
         draft.remember(shut_down)
@@ -42,7 +44,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
 
 
 def remove_member(draft: Draft, member: StreamsMember, effects: GroupEffects) -> None:
-    """Take a member out and bump the epoch."""
+    """Remove a member and bump the epoch."""
     group = draft.group
     draft.records += member_tombstones(group.group_id, member.member_id)
     draft.bump(group.metadata_hash, group.validated_topology_epoch, group.assignment_configs)
@@ -50,7 +52,7 @@ def remove_member(draft: Draft, member: StreamsMember, effects: GroupEffects) ->
 
 
 def fence(shard: GroupShard, group: StreamsGroup, key: TimerKey, why: str, now: Now, effects: GroupEffects) -> None:
-    """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
+    """Remove the member whose deadline has passed, if it still exists; retry soon if the write fails."""
     member = group.members.get(key.member_id)
     if member is not None:
         draft = Draft.at_deadline(shard, group, key, now)

@@ -1,6 +1,6 @@
-"""A member of a streams group: a thread of an application, what it has, and how far it is on the way to its target.
+"""A member of a streams group: a thread of an application, its tasks, and its progress towards its target.
 
-Values: a decision makes a changed one and writes it down, replay puts it into the group.
+Members are immutable values. A decision writes a changed one, and replay puts it into the group.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from msgspec import field
 
 from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks
 
-#: Epochs with a meaning of their own, of requests.
+#: Epochs with a special meaning in requests.
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 AWAY_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member is; the values are those in the log."""
+    """The progress of a member. The values are those in the log."""
 
     STABLE = 1
     """Has its target."""
     UNREVOKED_TASKS = 2
-    """Has to give tasks up before it can go on to the next epoch."""
+    """Has to give tasks up before it can move to the next epoch."""
     UNRELEASED_TASKS = 3
-    """Is at its epoch, and waits for tasks that others still have."""
+    """Is at its epoch, and waits for tasks that other members still own."""
     UNKNOWN = 127
-    """Written by a later version."""
+    """Written by a later version of Kafka."""
 
 
 class Endpoint(NamedTuple):
-    """Where an application answers queries of its stores (application.server)."""
+    """The address at which an application answers queries of its stores (application.server)."""
 
     host: str
     port: int
 
 
 class StreamsMember(msgspec.Struct, frozen=True):
-    """One member. `process_id`: of the application's process that it is a thread of."""
+    """A member. `process_id`: the application's process to which the thread belongs."""
 
     member_id: str
     epoch: int = 0
@@ -61,5 +61,5 @@ class StreamsMember(msgspec.Struct, frozen=True):
     revoking: OwnedTasks = OWNS_NOTHING
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has its target of that epoch."""
+        """Return whether the member has its target of that epoch."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch

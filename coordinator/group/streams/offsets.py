@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a streams group: members at their epoch, and anybody while it has no members."""
+"""The checks of commits and fetches of a streams group: members at their epoch, and anybody while it has no members."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.errors import ErrorCode
 from protocol.schema import Struct
 from protocol.shortcuts.single_commit import SingleCommit
 
-#: From this version on OffsetCommit knows member epochs.
+#: From this version on OffsetCommit has member epochs.
 FIRST_VERSION_WITH_EPOCHS = 9
 
 

@@ -1,7 +1,7 @@
-"""The way of one member to its target, step by step: first give up, then go on, then take what others have released.
+"""The way of a member to its target: first give tasks up, then move to the next epoch, then take free tasks.
 
-As for members of consumer groups (see consumer/reconcile.py), but that a process may not have a task twice: neither as
-active and standby, nor as active of two threads while one is still giving it up.
+It works as for members of consumer groups (see consumer/reconcile.py), except that a process may not have a task twice:
+neither as active and standby, nor as active in two threads while one is still giving it up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from protocol.errors import ErrorCode
 
 
 class Reconciliation(msgspec.Struct, frozen=True):
-    """What the next step depends on. `reported`: what the member says it has, None if it did not say; `group`: knows
-    who has what.
+    """The input of a step. `reported`: the tasks that the member reports, None if it reports none.
+
+    `group` knows the owners of all tasks.
     """
 
     target_epoch: int
@@ -29,9 +30,9 @@ class Reconciliation(msgspec.Struct, frozen=True):
     group: StreamsGroup
 
     def step(self, member: StreamsMember) -> StreamsMember:
-        """The member after this step; the same one if it is where it can be.
+        """Return the member after this step; the same object if nothing changes.
 
-        Raises Refused: FENCED_MEMBER_EPOCH for a member in a state that only a later broker knows.
+        Raises Refused: FENCED_MEMBER_EPOCH for a member in a state of a later version of Kafka.
         """
         if member.state is MemberState.STABLE:
             return member if member.epoch == self.target_epoch else self._next(member, member.epoch)
@@ -47,11 +48,11 @@ class Reconciliation(msgspec.Struct, frozen=True):
         return self._next(member, self.target_epoch)
 
     def _may_have(self, owned: OwnedTasks) -> bool:
-        """Whether the member may still have any of the tasks; it has if it does not say."""
+        """Return whether the member may still have any of the tasks; True if it does not report tasks."""
         return self.reported is None or owned.overlaps(self.reported)
 
     def _next(self, member: StreamsMember, epoch: int) -> StreamsMember:
-        """Give up what is not in the target; if nothing is left to give up, go to the target's epoch."""
+        """Revoke tasks that are not in the target; if there are none, move to the target's epoch."""
         has, target, process_id = member.assigned, self.target, member.process_id
         active = _split(has.active, target.active, lambda *task: self._is_active_taken(process_id, *task))
         standby = _split(has.standby, target.standby, lambda *task: self._is_in_process(process_id, *task))
@@ -96,7 +97,9 @@ class Reconciliation(msgspec.Struct, frozen=True):
 
 
 class _Split(msgspec.Struct, frozen=True):
-    """Tasks that stay, tasks to give up, new ones that nobody has, and whether others of the target are not free."""
+    """Tasks that stay, tasks to give up, new tasks that are free, and whether other tasks of the target are not
+    free.
+    """
 
     kept: TaskSet
     lost: TaskSet

@@ -1,12 +1,12 @@
 """The records of a streams group in `__consumer_offsets` as values, and their bytes.
 
-| type | of a | says |
+| type | of a | content |
 |---|---|---|
-| 17 | group | epoch, hash of its topics, which topology has been found good, what the assignment was configured with |
+| 17 | group | epoch, hash of its topics, epoch of the validated topology, settings of the assignment |
 | 19 | member | who it is |
 | 20 | group | epoch and time of the target assignment |
 | 21 | member | its target |
-| 22 | member | its epoch and what it has |
+| 22 | member | its epoch and its tasks |
 | 23 | group | its topology |
 """
 
@@ -29,8 +29,9 @@ GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
 
 
 class GroupEpoch(msgspec.Struct, frozen=True):
-    """A group's epoch, the hash of the topics that it is about, the epoch of the topology that these are good for (-1:
-    none), and the settings of its assignment.
+    """A group's epoch, the hash of its topics, the epoch of the validated topology, and the settings of its assignment.
+
+    The epoch of the validated topology is -1 if there is none.
     """
 
     epoch: int
@@ -176,7 +177,7 @@ def _current(stored: Struct) -> Current:
 
 
 def _active(stored: Collection[Struct], member_epoch: int) -> Epochs:
-    """Brokers before 4.3 wrote no epochs of tasks: the member's serves for all."""
+    """Return active tasks. Brokers before 4.3 wrote no epochs of tasks: the member's epoch serves for all."""
     active: dict[str, Mapping[int, int]] = {}
     for each in stored:
         epochs = each.assignment_epochs
@@ -190,7 +191,7 @@ def _active(stored: Collection[Struct], member_epoch: int) -> Epochs:
 
 
 class StreamsRecord(ModernRecord[Content], frozen=True):
-    """A record of a streams group; `item` is a member's id."""
+    """A record of a streams group; `item` is a member id."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT
     kinds = {

@@ -1,7 +1,7 @@
-"""The target of a group: what each member is to have at the group's epoch.
+"""The target of a group: the tasks of each member at the group's epoch.
 
-An empty group waits a while for more members before its first one (group.streams.initial.rebalance.delay.ms); after
-that targets are not computed more often than the assignment interval says.
+An empty group waits for more members before its first target (group.streams.initial.rebalance.delay.ms). After that,
+targets are computed at most once per assignment interval.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ STANDBY_REPLICAS = "num.standby.replicas"
 
 
 class MemberTarget(NamedTuple):
-    """What one member is to have, and at which epoch. `delayed_by`: what the next targets wait for, if they do."""
+    """The target of one member, and its epoch. `delayed_by`: what the next targets wait for; None if they do not
+    wait.
+    """
 
     epoch: int
     target: Tasks
@@ -31,12 +33,12 @@ class MemberTarget(NamedTuple):
 
 
 def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
-    """The settings that targets depend on."""
+    """Return the settings that targets depend on."""
     return {STANDBY_REPLICAS: str(shard.cluster.streams_config(group_id).num_standby_replicas)}
 
 
 def delay_first_target(draft: Draft) -> bool:
-    """Whether the group waits for more members; an empty one begins to."""
+    """Return whether the group waits for more members. An empty group starts to wait."""
     group_id, timers = draft.group.group_id, draft.shard.timers
     key = TimerKey("delay", group_id)
     if key in timers:
@@ -52,8 +54,9 @@ def delay_first_target(draft: Draft) -> bool:
 def next_target(
     draft: Draft, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
 ) -> MemberTarget:
-    """The target of a member that has just changed, if any has. Computes that of all, into the draft, if the group is
-    ahead of it.
+    """Return the target of a member that has just changed, if any has.
+
+    If the group's epoch is ahead, the targets of all members are computed into the draft.
     """
     group, now_ms = draft.group, draft.now.wall_ms
     member_id = "" if member is None else member.member_id
@@ -76,7 +79,7 @@ def next_target(
 def compute(
     group: StreamsGroup, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
 ) -> dict[str, Tasks]:
-    """The targets of all, with the changed member among them. Nobody gets anything while topics are missing."""
+    """Return the targets of all members, with the changed one. While topics are missing, no member gets a task."""
     members = group.members if member is None else {**group.members, member.member_id: member}
     if not configured.is_ready or configured.subtopologies is None:
         return dict.fromkeys(members, NO_TASKS)
@@ -89,7 +92,7 @@ def compute(
 
 
 def first_target(draft: Draft, effects: GroupEffects) -> None:
-    """The group has waited long enough for members."""
+    """Compute the first target, once the group has waited for members."""
     group = draft.group
     configured = group.soft.configured
     if not group.is_empty and configured is not None:

@@ -1,4 +1,4 @@
-"""Tasks of a streams group: partitions of subtopologies, in the three roles that a member can have one in."""
+"""Tasks of a streams group: partitions of subtopologies, in the three roles active, standby and warm-up."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import field
 
-#: Subtopology id -> partitions; subtopologies without partitions are left out.
+#: Subtopology id -> partitions; without subtopologies that have no partitions.
 TaskSet: TypeAlias = Mapping[str, frozenset[int]]
-#: Subtopology id -> partition -> the epoch at which the member was given it.
+#: Subtopology id -> partition -> the epoch at which the member got the task.
 Epochs: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 def nothing() -> Mapping[str, Any]:
-    """No tasks."""
+    """Return no tasks."""
     return _NOTHING
 
 
@@ -24,7 +24,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    """Tasks by role, as a target has them or a member reports them."""
+    """Tasks by role, as in a target or in a member's report."""
 
     active: TaskSet = field(default_factory=nothing)
     standby: TaskSet = field(default_factory=nothing)
@@ -36,7 +36,7 @@ class Tasks(msgspec.Struct, frozen=True):
 
 
 class OwnedTasks(msgspec.Struct, frozen=True):
-    """Tasks by role, as a member has them."""
+    """Tasks by role, as a member owns them."""
 
     active: Epochs = field(default_factory=nothing)
     standby: TaskSet = field(default_factory=nothing)
@@ -47,7 +47,7 @@ class OwnedTasks(msgspec.Struct, frozen=True):
         return not (self.active or self.standby or self.warmup)
 
     def overlaps(self, reported: Tasks) -> bool:
-        """Whether any of them is among those reported, in the same role."""
+        """Return whether any task is among the reported ones, in the same role."""
         return (
             _overlap(self.active, reported.active)
             or _overlap(self.standby, reported.standby)
@@ -55,7 +55,7 @@ class OwnedTasks(msgspec.Struct, frozen=True):
         )
 
     def merged(self, other: OwnedTasks) -> OwnedTasks:
-        """These and others."""
+        """Return these tasks and others."""
         active = {subtopology: dict(partitions) for subtopology, partitions in self.active.items()}
         for subtopology, partitions in other.active.items():
             active.setdefault(subtopology, {}).update(partitions)
@@ -67,12 +67,12 @@ OWNS_NOTHING = OwnedTasks()
 
 
 def task_set(tasks: Mapping[str, Collection[int]]) -> TaskSet:
-    """As a value that can be kept."""
+    """Return the tasks as an immutable value."""
     return {subtopology: frozenset(partitions) for subtopology, partitions in tasks.items() if partitions}
 
 
 def each_task(tasks: Mapping[str, Collection[int]]) -> Iterator[tuple[str, int]]:
-    """All of them, one by one."""
+    """Yield all tasks as (subtopology id, partition)."""
     for subtopology, partitions in tasks.items():
         for partition in partitions:
             yield subtopology, partition

@@ -1,6 +1,6 @@
-"""The topology of an application: its subtopologies, and the topics that each reads and keeps its state in.
+"""The topology of an application: its subtopologies, the topics that each reads, and those that hold its state.
 
-As the members told it, before anything is known of topics: see configured.py for what becomes of it.
+It is as the members sent it. configured.py computes its tasks and topics in a cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from protocol.schema import Struct
 
 
 class TopicInfo(msgspec.Struct, frozen=True):
-    """An internal topic as the application wants it; 0 partitions or replicas: the broker finds out."""
+    """An internal topic as the application wants it; 0 partitions or replicas: the broker decides."""
 
     name: str
     partitions: int
@@ -25,7 +25,7 @@ class TopicInfo(msgspec.Struct, frozen=True):
 
 
 class CopartitionGroup(msgspec.Struct, frozen=True):
-    """Topics that need equally many partitions: indexes into the lists of their subtopology."""
+    """Topics that need the same number of partitions, as indexes into the lists of their subtopology."""
 
     source_topics: tuple[int, ...] = ()
     source_topic_regex: tuple[int, ...] = ()
@@ -33,7 +33,7 @@ class CopartitionGroup(msgspec.Struct, frozen=True):
 
 
 class Subtopology(msgspec.Struct, frozen=True):
-    """A part of the topology of which each partition is a task. It has state if it has changelogs."""
+    """A part of the topology in which each partition is a task. It has state if it has changelogs."""
 
     subtopology_id: str
     source_topics: tuple[str, ...] = ()
@@ -44,13 +44,13 @@ class Subtopology(msgspec.Struct, frozen=True):
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
     def inputs(self) -> Iterator[str]:
-        """Names of all topics that it reads."""
+        """Yield the names of all topics that it reads."""
         yield from self.source_topics
         for topic in self.repartition_source_topics:
             yield topic.name
 
     def copartitioned(self) -> Iterator[frozenset[str]]:
-        """Names of the topics of each copartition group."""
+        """Yield the names of the topics of each copartition group."""
         for group in self.copartition_groups:
             sources = {self.source_topics[index] for index in group.source_topics}
             yield frozenset(sources | {self.repartition_source_topics[i].name for i in group.repartition_source_topics})
@@ -58,24 +58,24 @@ class Subtopology(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Topology:
-    """All of it. The order of subtopologies is that of the application."""
+    """The whole topology. The order of subtopologies is the application's."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...]
 
     @cached_property
     def required_topics(self) -> frozenset[str]:
-        """Every topic that it needs, its internal ones among them."""
+        """All topics that the topology needs, including internal ones."""
         names = set(self.source_subtopologies)
         return frozenset(names.union(t.name for each in self.subtopologies for t in each.state_changelog_topics))
 
     @cached_property
     def source_subtopologies(self) -> dict[str, str]:
-        """Topic -> the subtopology that reads it; the last where there are several."""
+        """Topic -> the subtopology that reads it; the last one if there are several."""
         return {topic: each.subtopology_id for each in self.subtopologies for topic in each.inputs()}
 
     def is_same_as(self, other: Topology) -> bool:
-        """Whether they are equal but for the order of their subtopologies."""
+        """Return whether both are equal, apart from the order of their subtopologies."""
         return self.epoch == other.epoch and self._by_id == other._by_id
 
     @cached_property
@@ -84,12 +84,12 @@ class Topology:
 
 
 def topology_of(told: Struct) -> Topology:
-    """Of a heartbeat or of a record, which have the same fields."""
+    """Return the topology of a heartbeat or a record, which have the same fields."""
     return Topology(told.epoch, tuple(map(_subtopology, told.subtopologies)))
 
 
 def topology_struct(topology: Topology) -> Struct:
-    """For its record."""
+    """Return the topology as the struct of its record."""
     return messages.StreamsGroupTopologyValue(
         epoch=topology.epoch,
         subtopologies=[

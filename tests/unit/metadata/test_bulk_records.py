@@ -123,5 +123,5 @@ def test_change_of_a_partition_that_is_not_there_is_refused():
     last = list(each_record(changes))[-1].value
     del image.topics_by_id[last.topic_id].partitions[last.partition_id]
 
-    with pytest.raises(ReplayError, match=f"-{last.partition_id}, which is not there"):
+    with pytest.raises(ReplayError, match=f"-{last.partition_id}, which does not exist"):
         replay_all(image, changes)

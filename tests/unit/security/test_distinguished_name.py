@@ -91,5 +91,5 @@ WHOLE = certificate_for(0x0C, b"name")
 def test_what_is_no_certificate(certificate: bytes) -> None:
     """Cut short, of other tags, with a length that is left open, as BER has it."""
     assert distinguished_name(WHOLE) == "CN=name"
-    with pytest.raises(ValueError, match="no certificate in DER"):
+    with pytest.raises(ValueError, match="not a certificate in DER"):
         distinguished_name(certificate)

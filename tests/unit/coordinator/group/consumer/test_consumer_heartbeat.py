@@ -186,7 +186,7 @@ def test_member_that_does_not_give_up_in_time_is_out(h: ConsumerHarness) -> None
     assert "a" in h.group.members
     h.advance(1)
     assert "a" not in h.group.members
-    assert "has not given its partitions up" in str(h.notes[-1])
+    assert "did not give its partitions up" in str(h.notes[-1])
     h.settle(["b"])
     assert by_name(h.group.members["b"].assigned) == T
 

@@ -84,7 +84,7 @@ def test_classic_member_that_does_not_come_back_is_out() -> None:
         h.beat("a", 2, {})
         h.advance(5_000)
     assert set(h.group.members) == {"a"}
-    assert "has not joined again" in str(h.notes[-1])
+    assert "did not join again" in str(h.notes[-1])
     h.settle(["a"])
     assert by_name(h.group.members["a"].assigned) == ALL
 
