@@ -29,6 +29,7 @@ from broker.network.server import Server
 from broker.observability.loop_watch import LoopWatch
 from broker.observability.metrics.serving import bind_endpoint
 from broker.process.descriptors import raise_limit, share_out
+from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.cordoned_dirs import mark_cordoned
@@ -70,11 +71,11 @@ if TYPE_CHECKING:
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.end_offsets import EndOffsets
-    from broker.startup.node import Node
+    from broker.startup.opened_data import OpenedData
     from broker.workers.supervisor import WorkerSupervisor
     from controller.controller import Controller
     from controller.metadata_retention import MetadataRetention
-    from controller.quorum import MetadataQuorum
+    from controller.quorum import FeatureSource, MetadataQuorum
 
 log = logging.getLogger(__name__)
 
@@ -84,14 +85,6 @@ _WORKERS = max(1, min(4, (os.cpu_count() or 1) - 1))
 _LAST_ANSWERS_MS = 2_000
 # One is left for others while a client's handshake has OpenSSL compute for long.
 _HANDSHAKE_THREADS = 2
-
-
-class CannotStart(Exception):
-    """Why a broker can not start, in one line for people. Nothing of it is left open."""
-
-
-class StartInterrupted(CannotStart):
-    """Nobody wants it to start any more."""
 
 
 class Broker(ABC):
@@ -116,18 +109,19 @@ class Broker(ABC):
     publisher: MetadataPublisher
     topics: AutomaticTopics
     placements: Placements
-    controller: Controller
-    quorum: MetadataQuorum
+    features: FeatureSource
     share_states: ShareStates
     verifier: TransactionVerifier
     markers: PartitionMarkers
     share_partitions: SharePartitions
 
     # Of the main process alone: what workers serve does not need them.
+    controller: Controller
     delegation_tokens: DelegationTokens
     client_metrics: ClientMetrics
     metadata_retention: MetadataRetention
     producer_ids: ProducerIds
+    quorum: MetadataQuorum
     share_coordinator: ShareCoordinator
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -170,7 +164,7 @@ class Broker(ABC):
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING
         self.endpoint: Endpoint | None = None
-        self._node: Node | None = None
+        self._data: OpenedData | None = None
         self._stopping = False
 
     # -- up ------------------------------------------------------------------------------------------------------------
@@ -187,8 +181,8 @@ class Broker(ABC):
             self.endpoint.start()
         try:
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
-            self._node = await self.loop.run_in_executor(None, self._open_node)
-            self._wire(self._node)
+            self._data = await self.loop.run_in_executor(None, self._open_data)
+            self._wire()
             self.dispatcher.services = self._services().by_name()
             await self._open(listeners)
             self.loop_watch.start()
@@ -214,11 +208,11 @@ class Broker(ABC):
         """Take its ports. Raises CannotBind."""
 
     @abstractmethod
-    def _open_node(self) -> Node:
+    def _open_data(self) -> OpenedData:
         """Open its data; called in a thread. A directory that fails is `_directory_failed`."""
 
     @abstractmethod
-    def _wire(self, node: Node) -> None:
+    def _wire(self) -> None:
         """Make the rooms that stand on the node's data: `_wire_data`, and who decides."""
 
     @abstractmethod
@@ -229,24 +223,24 @@ class Broker(ABC):
     async def _open(self, listeners: list[Listener]) -> None:
         """Put the rooms to work, and let clients in, or have them let in once the others are there, too."""
 
-    def _wire_data(self, node: Node, seen_id: int) -> None:
+    def _wire_data(self, data: OpenedData, seen_id: int) -> None:
         """Make the rooms that serve partitions; clients see them at the broker `seen_id`."""
         config, clock = self.config, self.clock
-        self.logs = node.logs
-        self.directory_ids = node.directory_ids
-        self.missing = node.missing
-        self.background = Background(node.logs, config, self.loop, self.timers, clock)
+        self.logs = data.logs
+        self.directory_ids = data.directory_ids
+        self.missing = data.missing
+        self.background = Background(data.logs, config, self.loop, self.timers, clock)
         self.queries = follow_queries(self)
         follow_archives(self)
-        self.opening = LogOpening(node.logs, self.loop, self.timers)
-        self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
+        self.opening = LogOpening(data.logs, self.loop, self.timers)
+        self.cleaner = Cleaner(data.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(
-            node.logs, seen_id, clock, self.purgatory.check_soon, node.missing, self.opening.may_open
+            data.logs, seen_id, clock, self.purgatory.check_soon, data.missing, self.opening.may_open
         )
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
         self.moves = ReplicaMoves(self)
-        mark_cordoned(config, node.logs)
+        mark_cordoned(config, data.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
     def _share_partitions(self, states: ShareStates) -> SharePartitions:
@@ -266,8 +260,8 @@ class Broker(ABC):
         self.lazy_imports.stop()
         self.server.close()
         self.workers.close()
-        if self._node is not None:
-            await self._close_data(self._node, mark_clean)
+        if self._data is not None:
+            await self._close_data(self._data, mark_clean)
         self._close_pools()
 
     # -- down ----------------------------------------------------------------------------------------------------------
@@ -297,11 +291,11 @@ class Broker(ABC):
         self.workers.close()
 
     async def _close(self, *, mark_clean: bool = True) -> None:
-        assert self._node is not None
-        await self._close_data(self._node, mark_clean)
+        assert self._data is not None
+        await self._close_data(self._data, mark_clean)
         self._close_pools()
 
-    async def _close_data(self, node: Node, mark_clean: bool) -> None:
+    async def _close_data(self, data: OpenedData, mark_clean: bool) -> None:
         self._stopping = True
         if hasattr(self, "background"):
             self.cleaner.close()
@@ -310,7 +304,7 @@ class Broker(ABC):
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
         # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
-        await self.loop.run_in_executor(None, node.close, self.clock.now_ms(), mark_clean)
+        await self.loop.run_in_executor(None, data.close, self.clock.now_ms(), mark_clean)
 
     def _close_pools(self) -> None:
         self.handshakes.close()

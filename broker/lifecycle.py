@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -14,11 +13,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.main_process import MainProcess
 from broker.process.descriptors import lack
 from broker.process.event_loop import new_event_loop
+from broker.process.loop_settings import collect_garbage_seldom, on_loop_exception
 from broker.process.service_manager import ServiceManager
+from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.process.start_lines import start_lines
 from config import BrokerConfig
 from runtime import logs
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from broker.control.channel import Channel
 
 log = logging.getLogger(__name__)
-
-# Young objects of requests die by reference count; what the collector would look for are cycles, which are rare here.
-# A collection of the young costs the loop 10 us or so for each thousand objects, one of everything tens of
-# milliseconds.
-_GC_THRESHOLDS = (20_000, 20, 100)
 
 # A signal that comes again within this time is the same wish: `timeout` signals its child and then the child's group,
 # and a terminal's Ctrl-C may reach the broker once by itself and once from the program that started it.
@@ -130,7 +125,7 @@ class _Run:
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
-        collect_garbage_seldom(broker)
+        collect_garbage_seldom(broker.opening, broker.lazy_imports)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         users = {user for user, _ in broker.controller.image.scram_credentials}
         for line in start_lines(self._config.node_id, users):
@@ -215,20 +210,6 @@ class _Run:
             "Thread %s failed: the broker shuts down", arguments.thread and arguments.thread.name, exc_info=error
         )
         self._loop.call_soon_threadsafe(self._end, 1)
-
-
-def collect_garbage_seldom(broker: Broker) -> None:
-    """From now on, when what a start has made is there to stay. So is what is made of each log that is opened later."""
-    gc.freeze()
-    broker.opening.on_opened = broker.lazy_imports.on_done = gc.freeze
-    gc.set_threshold(*_GC_THRESHOLDS)
-    gc.enable()
-
-
-def on_loop_exception(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """What a callback of the loop did not handle goes to the log."""
-    error = context.get("exception")
-    log.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)
 
 
 def _end_at_once(exit_code: int) -> NoReturn:

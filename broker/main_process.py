@@ -15,7 +15,7 @@ from broker.access.authentication.listeners import authenticate
 from broker.access.authorization.selection import guard_of
 from broker.access.quotas.enforcement import enforce_quotas
 from broker.automatic_topics import AutomaticTopics
-from broker.broker import Broker, CannotStart
+from broker.broker import Broker
 from broker.console.hosted import bind_console
 from broker.coordinators.environment import CoordinatorEnvironment
 from broker.coordinators.group.coordinator import GroupCoordinator
@@ -29,6 +29,7 @@ from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
+from broker.process.start_errors import CannotStart
 from broker.replicas.cordoned_dirs import record_cordoned
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
@@ -45,6 +46,7 @@ from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
     from broker.console.process import Console
+    from broker.workers.supervisor import WorkerSupervisor
 
 
 class MainProcess(Broker):
@@ -93,18 +95,20 @@ class MainProcess(Broker):
 
             alike = zip(listeners, *others, strict=True)
             self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
-            self.supervisor = WorkerSupervisor(self, others)
+            self.supervisor = WorkerSupervisor(others)
         return listeners
 
-    def _open_node(self) -> Node:
-        return open_node(
+    def _open_data(self) -> Node:
+        self._node = open_node(
             self.config,
             self.clock.now_ms(),
             max_open_files=self._descriptors.log_files,
             on_failure=self._directory_failed,
         )
+        return self._node
 
-    def _wire(self, node: Node) -> None:
+    def _wire(self) -> None:
+        node = self._node
         self._check_ids(node)
         config, clock = self.config, self.clock
         self._wire_data(node, config.node_id)
@@ -126,7 +130,9 @@ class MainProcess(Broker):
         self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
         enforce_quotas(self, node.image)
         self.delegation_tokens = DelegationTokens(config, self.metadata, self.controller, clock, self.timers)
-        self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
+        self.quorum = self.features = MetadataQuorum(
+            config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms
+        )
         self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
@@ -160,6 +166,30 @@ class MainProcess(Broker):
             self.share_partitions.on_forget(self.supervisor.forget_shares)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, markers)
         self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
+        if self.supervisor is not None:
+            self._attach_workers(self.supervisor)
+
+    def _attach_workers(self, supervisor: WorkerSupervisor) -> None:
+        from broker.workers.backend import WorkerBackend
+
+        backend = WorkerBackend(
+            config=self.config,
+            loop=self.loop,
+            timers=self.timers,
+            ports=self.ports,
+            controller=self.controller,
+            metadata=self.metadata,
+            quorum=self.quorum,
+            logs=self.logs,
+            directory_ids=self.directory_ids,
+            missing=self.missing,
+            dispatcher=self.dispatcher,
+            verifier=self.verifier,
+            share_states=self.share_coordinator,
+            transactions=self.transactions,
+            fail_directory=self.fail_directory,
+        )
+        supervisor.attach(backend)
 
     def _services(self) -> Services:
         return MainServices(
@@ -192,7 +222,6 @@ class MainProcess(Broker):
             self._on_fatal("all log directories are offline")
         self._start_data()
         if self.supervisor is not None:
-            assert self._node is not None
             await self.supervisor.start(self._node.deleted_topics)
         self.share_coordinator.start()
         self.groups.start()
@@ -213,7 +242,6 @@ class MainProcess(Broker):
 
     def _sync_metadata(self) -> Deferred[None]:
         """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
-        assert self._node is not None
         synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms(), self.timers.call_later)
         synced.add_done_callback(lambda _: self.metadata_retention.check())
         return synced

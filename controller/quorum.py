@@ -7,7 +7,7 @@ control records of the metadata log; all other levels are part of the image.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import msgspec
 
@@ -51,6 +51,13 @@ def features_of(image: MetadataImage, kraft_version: int, last_offset: int) -> F
     if kraft_version:
         levels = {KRAFT_VERSION: kraft_version, **levels}
     return Features(last_offset, levels)
+
+
+class FeatureSource(Protocol):
+    """Knows the feature levels in force."""
+
+    def features(self) -> Features:
+        """Return the levels, and the metadata offset that they are of."""
 
 
 class MetadataQuorum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
@@ -15,8 +15,22 @@ from broker.process.machine_memory import memory_bytes
 from config import BrokerConfig
 from runtime.clock import Clock
 
-if TYPE_CHECKING:
-    from broker.workers.messages import GivenListener
+
+class GivenListener(Protocol):
+    """A listener whose sockets this process has inherited."""
+
+    @property
+    def name(self) -> str:
+        """As configured."""
+
+    @property
+    def security_protocol(self) -> str:
+        """As configured."""
+
+    @property
+    def handles(self) -> Iterable[int]:
+        """File descriptors of its sockets."""
+
 
 log = logging.getLogger(__name__)
 

@@ -1,24 +1,25 @@
-"""Requests that a worker's clients have sent to it, and that the owner serves."""
+"""Serves in the main process what clients have sent to a worker."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from broker.requests.dispatcher import CloseConnection, Waiting
+from broker.requests.context import ClientConnection, CloseConnection
+from broker.requests.dispatcher import Waiting
 from broker.workers.messages import Client, Forward, Forwarded
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.network.connection import Connection
+    from broker.requests.dispatcher import Dispatcher
 
 
 class ForwardedConnection:
     """What handlers may look at of a connection that another process has. It lasts for one request."""
 
     is_closed = False
+    authenticator = None
     is_admitted = True  # before that nothing is forwarded
     token_authenticated = False  # nobody is asked who they are where there are workers
 
@@ -41,11 +42,10 @@ class ForwardedConnection:
         self.throttle_ms = wait_ms
 
 
-def serve_forwarded(broker: Broker, request: Forward) -> Deferred[Forwarded]:
+def serve_forwarded(dispatcher: Dispatcher, request: Forward) -> Deferred[Forwarded]:
     """The answer. Fails with ProtocolError and CloseConnection, at which the connection is to end."""
     forwarded = ForwardedConnection(request.client)
-    connection = cast("Connection", forwarded)
-    dispatcher = broker.dispatcher
+    connection: ClientConnection = forwarded
     answered: Deferred[Forwarded] = Deferred()
 
     def take(answer: bytes | list[Chunk] | Waiting | None) -> None:

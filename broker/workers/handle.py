@@ -10,8 +10,9 @@ import subprocess
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.broker import CannotStart, StartInterrupted
+from broker.process.start_errors import CannotStart, StartInterrupted
 from broker.workers import process
+from broker.workers.backend import WorkerBackend
 from broker.workers.forwarded import serve_forwarded
 from broker.workers.link import Link, LinkEnded
 from broker.workers.liveness import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
@@ -43,7 +44,6 @@ from runtime.deferred import Deferred, settled
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.network.listener import Listener
 
 log = logging.getLogger(__name__)
@@ -62,14 +62,14 @@ SOUND_AFTER_S = 60.0
 class WorkerHandle:
     """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
 
-    def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener]) -> None:
-        self._broker = broker
+    def __init__(self, backend: WorkerBackend, number: int, listeners: Sequence[Listener]) -> None:
+        self._backend = backend
         self._number = number
         self._listeners = listeners
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
         self._pulse: Pulse | None = None
-        self._shares = ShareKeeper(broker)
+        self._shares = ShareKeeper(backend.share_states)
         self._began_s = 0.0
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
@@ -95,7 +95,7 @@ class WorkerHandle:
     async def start(self, deleted_topics: Collection[bytes] = ()) -> None:
         """Begin; done once its logs are open, but for those of topics of these ids. Raises CannotStart."""
         self._deleted_topics.update(deleted_topics)
-        self._started = self._broker.loop.create_future()
+        self._started = self._backend.loop.create_future()
         self._begin()
         await self._started
 
@@ -116,7 +116,7 @@ class WorkerHandle:
         if self._link is None or not self._is_ready:  # one that opens its logs hears nothing, for as long as that takes
             self.kill()
             return False
-        stopped: asyncio.Future[None] = self._broker.loop.create_future()
+        stopped: asyncio.Future[None] = self._backend.loop.create_future()
         answer = self._link.ask(Stop())
         answer.add_done_callback(lambda _: None if stopped.done() else stopped.set_result(None))
         try:
@@ -126,7 +126,7 @@ class WorkerHandle:
             log.error("%s has not gone down in good order: %r", self, error)
             return False
         for path, reason in failures.items():
-            self._broker.fail_directory(path, reason)
+            self._backend.fail_directory(path, reason)
         return True
 
     def begin_anew(self) -> None:
@@ -160,7 +160,7 @@ class WorkerHandle:
     def _begin(self) -> None:
         if self._stopping:
             return
-        loop = self._broker.loop
+        loop = self._backend.loop
         self._began_s = loop.time()
         begin = self._what_to_begin_with()
         try:
@@ -177,34 +177,34 @@ class WorkerHandle:
         except OSError as error:  # no descriptors, or no processes, left
             self._ended(f"cannot be started: {error}")
             return
-        self._shares = ShareKeeper(self._broker)
+        self._shares = ShareKeeper(self._backend.share_states)
         self._link = Link(loop, ours, self._serve, self._on_end)
         self._link.tell(begin)
         self._link.listen()
 
     def _what_to_begin_with(self) -> Begin:
-        broker = self._broker
-        config, controller = broker.config, broker.controller
+        backend = self._backend
+        config, controller = backend.config, backend.controller
         return Begin(
             self._number,
             GivenConfig(config.path, dict(config.static), dict(config.static_values), config.listening),
             controller.cluster_id,
-            broker.quorum.kraft_version,
+            backend.quorum.kraft_version,
             controller.last_offset,
             tuple(map(encode_record, image_records(controller.image))),
             frozenset(self._deleted_topics),
             tuple(
                 GivenDirectory(
                     each.path,
-                    broker.directory_ids.get(each.path),
+                    backend.directory_ids.get(each.path),
                     bool(each.had_clean_shutdown) and self._started is not None,
                     each.failure,
                 )
-                for each in broker.logs.directories
+                for each in backend.logs.directories
             ),
-            dict(broker.missing),
+            dict(backend.missing),
             tuple(GivenListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
-            broker.ports,
+            backend.ports,
             logs.own_levels(),
             logs.writes_json(),
         )
@@ -213,15 +213,15 @@ class WorkerHandle:
         assert self._link is not None
         self._is_ready = True
         self._forget_deleted_topics()
-        self._pulse = Pulse(self._broker.loop, self._link, self._on_silence)  # before that recovery may take its time
+        self._pulse = Pulse(self._backend.loop, self._link, self._on_silence)  # before that recovery may take its time
         self._pulse.start()
         if self._started is not None:
             if not self._started.done():
                 self._started.set_result(None)
             self._started = None  # from now on it is a restart, after a crash
         else:
-            log.info("%s is back after %.1f s", self, self._broker.loop.time() - self._began_s)
-            self._broker.transactions.worker_is_back(self._number)
+            log.info("%s is back after %.1f s", self, self._backend.loop.time() - self._began_s)
+            self._backend.transactions.worker_is_back(self._number)
         if self._is_open:
             self.tell(Open())
 
@@ -240,7 +240,7 @@ class WorkerHandle:
         """The link has ended, and so has the process, or is about to."""
         self._let_go_of_link()
         if self._process is not None:
-            waited = self._broker.loop.run_in_executor(None, _wait, self._process)
+            waited = self._backend.loop.run_in_executor(None, _wait, self._process)
             waited.add_done_callback(lambda done: self._ended(_how(done.result())))
 
     def _ended(self, how: str) -> None:
@@ -250,7 +250,7 @@ class WorkerHandle:
             self._stopping = True
         if self._stopping:
             return
-        loop = self._broker.loop
+        loop = self._backend.loop
         if loop.time() - self._began_s >= SOUND_AFTER_S:
             self._pause_s = 0.0
         log.error("%s %s; it is started again in %.0f s", self, how, self._pause_s)
@@ -330,21 +330,21 @@ class WorkerHandle:
     # -- what it says --------------------------------------------------------------------------------------------------
 
     def _serve(self, message: Any) -> object:
-        broker = self._broker
+        backend = self._backend
         if isinstance(message, Forward):
-            return serve_forwarded(broker, message)
+            return serve_forwarded(backend.dispatcher, message)
         if isinstance(message, Verify):
-            return broker.verifier.verify(message.transactional_id, message.batches, message.api_version)
+            return backend.verifier.verify(message.transactional_id, message.batches, message.api_version)
         if isinstance(message, ReadShare):
             return self._shares.read(message)
         if isinstance(message, WriteShare):
             return self._shares.write(message)
         if isinstance(message, AutoCreate):
-            return broker.controller.auto_create(message.names)
+            return backend.controller.auto_create(message.names)
         if isinstance(message, Placed):
             self._place(message)
         elif isinstance(message, DirectoryFailed):
-            broker.fail_directory(message.path, message.reason)
+            backend.fail_directory(message.path, message.reason)
         elif isinstance(message, Ready):
             self._on_ready()
         elif isinstance(message, Refused):
@@ -353,7 +353,7 @@ class WorkerHandle:
 
     def _place(self, message: Placed) -> None:
         try:
-            self._broker.controller.record_placements(message.placed)
+            self._backend.controller.record_placements(message.placed)
         except (OSError, StorageError) as error:
             log.warning("The metadata cannot be told where partitions of %s are: %s", self, error)
 

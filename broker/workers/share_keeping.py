@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.share.coordinator import ShareCoordinator
 
 
 class ShareKeeper:
@@ -21,8 +21,8 @@ class ShareKeeper:
     share-partition until it reads anew: the others stand on the one that is missing.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, states: ShareCoordinator) -> None:
+        self._states = states
         self._behind: set[ShareKey] = set()
         #: Changes the disk is waited for with, of share-partitions that were not read since.
         self._waiting: dict[ShareKey, set[object]] = {}
@@ -31,14 +31,14 @@ class ShareKeeper:
         """The state, for the leader of that epoch. Raises Refused as `ShareCoordinator.read`."""
         self._behind.discard(asked.share)
         self._waiting.pop(asked.share, None)
-        return self._broker.share_states.read(asked.share, asked.leader_epoch)
+        return self._states.read(asked.share, asked.leader_epoch)
 
     def write(self, asked: WriteShare) -> Deferred[None] | None:
         """Take changes over; a Deferred where the disk is waited for. Raises, or fails with, Refused."""
         share = asked.share
         if share in self._behind:
             raise Refused(ErrorCode.FENCED_STATE_EPOCH, "What was written before is missing")
-        states = self._broker.share_states
+        states = self._states
         try:
             states.write(
                 share,

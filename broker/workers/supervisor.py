@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from broker.broker import StartInterrupted
 from broker.coordinators.transaction.markers import Marker
 from broker.process.placement import worker_of
+from broker.process.start_errors import StartInterrupted
 from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
@@ -34,8 +34,8 @@ from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.network.listener import Listener
+    from broker.workers.backend import WorkerBackend
 
 
 log = logging.getLogger(__name__)
@@ -51,15 +51,14 @@ class WorkerSupervisor:
         listeners: bound for each of them; `close` closes them.
     """
 
-    def __init__(self, broker: Broker, listeners: Sequence[Sequence[Listener]]) -> None:
-        self._broker = broker
+    def __init__(self, listeners: Sequence[Sequence[Listener]]) -> None:
         self._listeners = listeners
         self._interrupted = False
         #: High watermarks of other workers' partitions, as of when they were asked for last.
         self.known_ends: dict[TopicPartition, int] = {}
         #: By worker: the last of its answers, or the one that is still to come.
         self._learning: dict[int, Deferred[dict[TopicPartition, int]]] = {}
-        self._workers = [WorkerHandle(broker, number, each) for number, each in enumerate(listeners, 1)]
+        self._workers: list[WorkerHandle] = []
 
     @property
     def serving(self) -> int:
@@ -76,16 +75,21 @@ class WorkerSupervisor:
         """Those of all of them."""
         return [each for listeners in self._listeners for each in listeners]
 
+    def attach(self, backend: WorkerBackend) -> None:
+        """Take what the main process does for its workers. To be called once, before `start`."""
+        self._backend = backend
+        self._workers = [WorkerHandle(backend, number, each) for number, each in enumerate(self._listeners, 1)]
+
     async def start(self, deleted_topics: set[bytes]) -> None:
         """Have all of them open their logs, but for those of topics of these ids. Raises CannotStart."""
         if self._interrupted:
             raise StartInterrupted("the start was interrupted before that of the workers")
-        controller = self._broker.controller
-        for directory in self._broker.logs.directories:
+        controller = self._backend.controller
+        for directory in self._backend.logs.directories:
             if directory.is_online:
                 directory.share_lock()
         controller.followers = self
-        self._broker.metadata.on_topic_deleted(self._on_topic_deleted)
+        self._backend.metadata.on_topic_deleted(self._on_topic_deleted)
         logs.subscribe(self._tell_log_levels)
         await asyncio.gather(*(each.start(deleted_topics) for each in self._workers))
 
@@ -122,7 +126,7 @@ class WorkerSupervisor:
     def follow(self, records: Sequence[MetadataRecord]) -> None:
         """Tell them of a batch of the metadata log. Never raises: what is in the log goes on, with or without them."""
         try:
-            message = Records(self._broker.controller.last_offset, tuple(map(encode_record, records)))
+            message = Records(self._backend.controller.last_offset, tuple(map(encode_record, records)))
             for each in self._workers:
                 each.follow(message)
         except Exception:
@@ -149,12 +153,12 @@ class WorkerSupervisor:
 
     def mark(self, marker: Marker, topic: str, partition: int) -> Deferred[ErrorCode]:
         """Have a marker written. As `append_marker`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
-        worker = worker_of(topic, partition, self._broker.config.num_workers)
+        worker = worker_of(topic, partition, self._backend.config.num_workers)
         return self._workers[worker - 1].mark(Mark(marker, topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """The high watermark of a partition that one of them has. Fails where it does not answer soon, or is away."""
-        worker = worker_of(topic, partition, self._broker.config.num_workers)
+        worker = worker_of(topic, partition, self._backend.config.num_workers)
         asked: Deferred[int] = self._workers[worker - 1].ask(EndOffset(topic, partition))
         found: Deferred[int] = Deferred()
 
@@ -167,7 +171,7 @@ class WorkerSupervisor:
             if not found.done:
                 found.fail(LinkEnded())
 
-        timer = self._broker.timers.call_later(_SOON_MS, give_up)
+        timer = self._backend.timers.call_later(_SOON_MS, give_up)
         asked.add_done_callback(pass_on)
         return found
 
@@ -175,7 +179,7 @@ class WorkerSupervisor:
         """Have `known_ends` tell of these partitions, as far as their workers answer soon."""
         by_worker: dict[int, list[TopicPartition]] = {}
         for place in places:
-            by_worker.setdefault(worker_of(*place, self._broker.config.num_workers), []).append(place)
+            by_worker.setdefault(worker_of(*place, self._backend.config.num_workers), []).append(place)
         ends: dict[TopicPartition, int] = {}
         learnt: Deferred[None] = Deferred()
 
@@ -197,7 +201,7 @@ class WorkerSupervisor:
             each.add_done_callback(note)
         settled(asked).add_done_callback(end)
         if not learnt.done:
-            self._broker.timers.call_later(_SOON_MS, end)
+            self._backend.timers.call_later(_SOON_MS, end)
         return learnt
 
     def forget_shares(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None) -> None:

@@ -19,8 +19,7 @@ from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import ServedApi
 from broker.services import Services
-from broker.startup.node import Node
-from broker.workers.data import open_data
+from broker.workers.data import WorkerData, open_data
 from broker.workers.link import Link
 from broker.workers.messages import (
     Begin,
@@ -82,17 +81,18 @@ class Worker(Broker):
         self._listeners = inherited_listeners(self._begin.listeners, self.clock)
         return self._listeners
 
-    def _open_node(self) -> Node:
-        data = open_data(
+    def _open_data(self) -> WorkerData:
+        self._opened = open_data(
             self.config,
             self._begin,
             self.clock.now_ms(),
             max_open_files=self._descriptors.log_files,
             on_failure=self._directory_failed,
         )
-        return cast(Node, data)
+        return self._opened
 
-    def _wire(self, node: Node) -> None:
+    def _wire(self) -> None:
+        node = self._opened
         number = self._begin.number
         self._wire_data(node, self.config.node_id + number)
         controller = self.placements = RemoteController(self.config, node.image, self.link)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.broker import StartInterrupted
+from broker.process.start_errors import StartInterrupted
 from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import (
@@ -62,7 +62,7 @@ def link() -> WorkersLink:
 def member(link: WorkersLink) -> WorkerHandle:
     loop: Any = FakeLoop()
     loop.time = lambda: 0.0
-    broker: Any = SimpleNamespace(loop=loop, transactions=Transactions())
+    broker: Any = SimpleNamespace(loop=loop, transactions=Transactions(), share_states=None)
     made = WorkerHandle(broker, 1, [])
     made._link = link  # type: ignore[assignment]
     return made
@@ -114,7 +114,7 @@ def test_what_failed_in_a_stop_fails_for_the_owner(member: WorkerHandle, link: W
         broker: Any = SimpleNamespace(
             loop=asyncio.get_running_loop(), fail_directory=lambda *failure: failed.append(failure)
         )
-        member._broker = broker
+        member._backend = broker
         member._is_ready = True
         stopping = asyncio.ensure_future(member.stop())
         await asyncio.sleep(0)
@@ -140,7 +140,7 @@ def test_a_stop_is_waited_for_so_long(
     member._serve(Ready())
 
     async def life() -> None:
-        member._broker.loop = asyncio.get_running_loop()
+        member._backend.loop = asyncio.get_running_loop()
         assert not await member.stop()
         link.close()  # an answer, or the end, that comes later
 
@@ -153,7 +153,7 @@ def test_a_start_can_be_interrupted(member: WorkerHandle, monkeypatch: pytest.Mo
     monkeypatch.setattr(member, "_begin", lambda: None)
 
     async def life() -> None:
-        member._broker.loop = asyncio.get_running_loop()
+        member._backend.loop = asyncio.get_running_loop()
         starting = asyncio.ensure_future(member.start())
         await asyncio.sleep(0)
         member.interrupt()
@@ -197,7 +197,7 @@ def test_a_process_that_is_waited_for_is_ended_too(member: WorkerHandle) -> None
     """Its link has ended; it may take its time with the rest, and holds locks and ports."""
 
     async def life() -> None:
-        member._broker.loop = asyncio.get_running_loop()
+        member._backend.loop = asyncio.get_running_loop()
         process = member._process = Popen(["sleep", "60"])
         member._on_end()
         member.kill()
@@ -223,13 +223,13 @@ def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
 def test_one_that_is_back_is_told_of_to_the_transactions(member: WorkerHandle) -> None:
     """Their markers are waiting for it; at a broker's start there are none."""
     member._serve(Ready())
-    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]
+    assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]
 
     async def life() -> None:
-        member._broker.loop = asyncio.get_running_loop()
-        member._started = member._broker.loop.create_future()
+        member._backend.loop = asyncio.get_running_loop()
+        member._started = member._backend.loop.create_future()
         member._serve(Ready())
         member.kill()
 
     asyncio.run(life())
-    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]
+    assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]

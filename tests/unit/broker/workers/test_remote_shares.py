@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,7 +128,7 @@ def test_what_nobody_takes_up_is_not_kept() -> None:
 def test_behind_a_change_that_is_missing_none_is_taken() -> None:
     """The worker went on before it heard; once it has read anew they stand on what there is."""
     coordinator = Coordinator()
-    keeper = ShareKeeper(SimpleNamespace(share_states=coordinator))  # type: ignore[arg-type]
+    keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
     assert keeper.write(write(1)) is None
     coordinator.refusal = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with pytest.raises(Refused):
@@ -148,7 +147,7 @@ def test_the_disk_is_waited_for(code: ErrorCode) -> None:
     """Where flush.messages asks for that; what did not get there is missing."""
     coordinator = Coordinator()
     coordinator.forced = Deferred()
-    keeper = ShareKeeper(SimpleNamespace(share_states=coordinator))  # type: ignore[arg-type]
+    keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
     written = keeper.write(write(1))
     assert written is not None
     assert not written.done
@@ -165,7 +164,7 @@ def test_the_disk_is_waited_for(code: ErrorCode) -> None:
 def test_a_failure_known_late_is_not_held_against_who_has_read_anew() -> None:
     """Two changes wait for the disk; the worker reads anew after the first, before the second is known to fail."""
     coordinator = Coordinator()
-    keeper = ShareKeeper(SimpleNamespace(share_states=coordinator))  # type: ignore[arg-type]
+    keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
     written, forced = [], []
     for offset in (1, 2):
         coordinator.forced = Deferred()

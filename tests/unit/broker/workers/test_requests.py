@@ -163,7 +163,7 @@ def test_the_owner_serves_what_was_sent_elsewhere() -> None:
 
     broker: Any = SimpleNamespace(dispatcher=dispatcher_of({HEARTBEAT: handler}))
     frame = bytes(frame_of(HEARTBEAT, 4))
-    now, then = (serve_forwarded(broker, Forward(CLIENT, frame)) for _ in range(2))
+    now, then = (serve_forwarded(broker.dispatcher, Forward(CLIENT, frame)) for _ in range(2))
     assert not then.done
     later.resolve(HEARTBEAT.response())
     assert seen == [(9093, "User:ANONYMOUS", False, "192.0.2.1:1 on PLAINTEXT")] * 2
@@ -172,7 +172,7 @@ def test_the_owner_serves_what_was_sent_elsewhere() -> None:
         assert (correlation_id, answer.error_code) == (77, code)
 
     with pytest.raises(CloseConnection):
-        serve_forwarded(broker, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
+        serve_forwarded(broker.dispatcher, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
 
 
 def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
@@ -180,7 +180,7 @@ def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
     told: list[bool] = []
     owner = dispatcher_of({HEARTBEAT: lambda ctx, _: told.append(may_ask(ctx)) or HEARTBEAT.response()})
     for client in (CLIENT, replace(CLIENT, security_protocol="SASL_SSL")):
-        serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(client, bytes(frame_of(HEARTBEAT, 4)))).result()  # type: ignore[arg-type]
+        serve_forwarded(owner, Forward(client, bytes(frame_of(HEARTBEAT, 4)))).result()  # type: ignore[arg-type]
     assert told == [False, True]
 
 
@@ -195,7 +195,7 @@ def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None
 
     owner = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
     owner.quotas = Quotas()  # type: ignore[assignment]
-    forwarded = serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(CLIENT, bytes(frame_of(HEARTBEAT, 4))))  # type: ignore[arg-type]
+    forwarded = serve_forwarded(owner, Forward(CLIENT, bytes(frame_of(HEARTBEAT, 4))))  # type: ignore[arg-type]
     assert (charged, forwarded.result().throttle_ms) == ([HEARTBEAT.key], 70)
 
     link, waits = OwnersLink(), list[int]()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from broker.broker import StartInterrupted
 from broker.process.placement import worker_of
+from broker.process.start_errors import StartInterrupted
 from broker.workers.handle import WorkerHandle
 from broker.workers.link import LinkEnded
 from broker.workers.messages import LogLevels, Records
@@ -22,11 +22,18 @@ from tests.support.controllers import ControllerHarness
 from tests.support.fake_loop import FakeLoop
 
 
+def attached(backend: SimpleNamespace, workers: int) -> WorkerSupervisor:
+    """A supervisor of workers without listeners. `backend` has what the test needs of the main process."""
+    backend.share_states = None
+    supervisor = WorkerSupervisor([[]] * workers)
+    supervisor.attach(backend)  # type: ignore[arg-type]
+    return supervisor
+
+
 def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the owner opened its own logs: no process is started."""
     monkeypatch.setattr("broker.workers.handle.WorkerHandle.start", lambda self: pytest.fail("is started"))
-    broker: Any = SimpleNamespace()
-    supervisor = WorkerSupervisor(broker, [[], []])
+    supervisor = attached(SimpleNamespace(), 2)
     supervisor.interrupt()
     with pytest.raises(StartInterrupted):
         asyncio.run(supervisor.start(set()))
@@ -37,7 +44,7 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
 ) -> None:
     """They are in the log. No worker may lack them alone: all begin anew."""
     owner = ControllerHarness({"num.workers": "3"})
-    supervisor = WorkerSupervisor(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), [[], []])  # type: ignore[arg-type]
+    supervisor = attached(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), 2)
     owner.controller.followers = supervisor
     told: list[WorkerHandle] = []
     ended: list[WorkerHandle] = []
@@ -65,10 +72,10 @@ def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.Monke
     monkeypatch.setattr(WorkerHandle, "start", start)
     monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: told.append(message))
     owner = ControllerHarness({"num.workers": "2"})
-    broker: Any = SimpleNamespace(
+    backend = SimpleNamespace(
         config=owner.config, controller=owner.controller, metadata=owner.metadata, logs=SimpleNamespace(directories=[])
     )
-    supervisor = WorkerSupervisor(broker, [[]])
+    supervisor = attached(backend, 1)
     asyncio.run(supervisor.start(set()))
     logs.set_level("broker.workers.supervisor", None)
     assert told == [LogLevels(logs.own_levels())]
@@ -89,7 +96,7 @@ def test_a_worker_that_does_not_answer_is_waited_for_a_second(monkeypatch: pytes
     monkeypatch.setattr(WorkerHandle, "ask", ask)
     loop = FakeLoop()
     config = SimpleNamespace(num_workers=2)
-    supervisor = WorkerSupervisor(SimpleNamespace(timers=Timers(loop, loop.clock), config=config), [[]])  # type: ignore[arg-type]
+    supervisor = attached(SimpleNamespace(timers=Timers(loop, loop.clock), config=config), 1)
     place = next(("t", index) for index in range(100) if worker_of("t", index, 2) == 1)
     ends = [supervisor.end_offset(*place) for _ in range(2)]
     asked[1].resolve(5)

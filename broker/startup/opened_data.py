@@ -1,0 +1,29 @@
+"""The data of a process as it was opened at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.startup.missing_partitions import Missing
+    from storage.log_manager import LogManager
+
+
+class OpenedData(Protocol):
+    """A node's data, or a worker's part of it. `directory_ids` are the ids of log directories by path."""
+
+    @property
+    def logs(self) -> LogManager:
+        """The logs of this process."""
+
+    @property
+    def directory_ids(self) -> Mapping[str, bytes]:
+        """Ids of the log directories by path."""
+
+    @property
+    def missing(self) -> Missing:
+        """Partitions that the metadata has and the directories have not."""
+
+    def close(self, now_ms: int, mark_clean: bool = True) -> None:
+        """Flush and close all; mark the directories that work as clean if `mark_clean`."""

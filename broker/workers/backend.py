@@ -1,0 +1,53 @@
+"""What the main process does for its workers."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.transaction.verifier import TransactionVerifier
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.dispatcher import Dispatcher
+    from broker.startup.missing_partitions import Missing
+    from config import BrokerConfig
+    from controller.controller import Controller
+    from controller.quorum import MetadataQuorum
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
+
+
+class MarkersInWaiting(Protocol):
+    """Markers that wait for their partitions: those of the transaction coordinator."""
+
+    def worker_is_back(self, worker: int) -> None:
+        """Write the markers that wait for a worker's partitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerBackend:
+    """The controller, the coordinators, and what a worker needs to know when it begins.
+
+    Args:
+        ports: those of all workers, by listener.
+        fail_directory: takes a log directory (path, reason) offline that failed for a worker.
+    """
+
+    config: BrokerConfig
+    loop: AbstractEventLoop
+    timers: Timers
+    ports: Mapping[str, tuple[int, ...]]
+    controller: Controller
+    metadata: MetadataCache
+    quorum: MetadataQuorum
+    logs: LogManager
+    directory_ids: Mapping[str, bytes]
+    missing: Missing
+    dispatcher: Dispatcher
+    verifier: TransactionVerifier
+    share_states: ShareCoordinator
+    transactions: MarkersInWaiting
+    fail_directory: Callable[[str, str], None]
