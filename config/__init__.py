@@ -1,4 +1,4 @@
-"""The broker's configuration: tables of all keys, the reader of server.properties, and values in force.
+"""The broker's configuration: tables of all keys, the reader of server.properties, and the values in force.
 
 config = load("config/server.properties", overrides={"num.partitions": "3"}, environ=os.environ)
 config.get_int("num.partitions")

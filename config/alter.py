@@ -1,7 +1,7 @@
-"""Changes of configurations, decided as Kafka's broker and then its controller decide them; nothing is written.
+"""Changes of configurations, decided as by Kafka's broker and controller. Nothing is written here.
 
-A resource's change is either whole or refused: `plan_*` give what would have to be recorded, or raise `Refusal` with
-the code and the sentence for the client. Order of checks, and what each is blamed on, as seen on Kafka 4.3.1.
+The change of a resource is accepted as a whole or rejected: `plan_*` return the changes to record, or raise `Refusal`
+with the error code and the message for the client. The order of checks and the errors are those of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MIN_ISR = "min.insync.replicas"
 CORDONED = "cordoned.log.dirs"
 
 Changes = dict[str, str | None]
-"""New values by key; None takes the value away."""
+"""New values by key; None removes a value."""
 
 
 class Operation(IntEnum):
-    """What to do to a single key (KIP-339). APPEND and SUBTRACT are for lists."""
+    """The operation on a key (KIP-339). APPEND and SUBTRACT are for lists."""
 
     SET = 0
     DELETE = 1
@@ -52,7 +52,7 @@ _OPERATIONS = frozenset(Operation)
 
 
 class Alteration(msgspec.Struct, frozen=True):
-    """One key's change as a client asks for it; `operation` may be a number that means nothing."""
+    """A requested change of a key; `operation` may be an invalid number."""
 
     key: str
     operation: int
@@ -60,7 +60,7 @@ class Alteration(msgspec.Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """Why a resource is not changed. `message` None where Kafka gives none."""
+    """Why a resource is not changed. `message` is None where Kafka sends none."""
 
     def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ def _invalid_config(message: str) -> Refusal:
 
 
 def repeated(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """Resources that stand in a request more than once: none of their changes is made."""
+    """Return the resources that a request names more than once: they are not changed."""
     return {resource for resource, count in Counter(resources).items() if count > 1}
 
 
@@ -87,7 +87,7 @@ REPEATED = _invalid_request("Each resource must appear at most once.")
 def plan_incremental(
     config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], alterations: Collection[Alteration]
 ) -> Changes:
-    """What IncrementalAlterConfigs would change of a resource other than a logger."""
+    """Return the changes of an IncrementalAlterConfigs request for a resource other than a logger. Raises Refusal."""
     kind, name = resource
     _check_request(alterations, values_optional=True)
     current = image.config(kind, name)
@@ -107,7 +107,9 @@ def plan_incremental(
 def plan_replacement(
     config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], values: Collection[Alteration]
 ) -> Changes:
-    """What AlterConfigs would change: the values given are all that the resource has afterwards."""
+    """Return the changes of an AlterConfigs request, whose values replace all others of the resource. Raises
+    Refusal.
+    """
     kind, name = resource
     _check_request(values, values_optional=False)
     current = image.config(kind, name)
@@ -123,9 +125,9 @@ def plan_replacement(
 
 
 def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
-    """Which levels of loggers would change (KIP-412); they are no part of the metadata. Raises Refusal."""
+    """Return the changes of logger levels (KIP-412), which are not part of the metadata. Raises Refusal."""
     _check_request(alterations, values_optional=True)
-    if not config.is_own_id(_node_id(name)):  # each worker's: one process's levels are those of all
+    if not config.is_own_id(_node_id(name)):  # the levels are the same in all workers
         raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")
     changes: Changes = {}
     for each in alterations:
@@ -158,7 +160,7 @@ def _check_request(alterations: Collection[Alteration], *, values_optional: bool
 
 
 def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, refuse: _Refuse) -> str | None:
-    """A key's text after one alteration. Lists begin at the default of the table where there is no dynamic value."""
+    """Return a key's text after one alteration. A list without a dynamic value begins with the key's default."""
     if alteration.operation == Operation.SET:
         return alteration.value
     if alteration.operation == Operation.DELETE:
@@ -174,7 +176,7 @@ def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, r
     text = current.get(alteration.key, row.default_text)
     entries = text.split(",") if text else []
     given = alteration.value.rstrip(",")
-    # Commas at the end stand for nothing; an empty text is an entry.
+    # Trailing commas have no entries; an empty text is an entry.
     for entry in given.split(",") if given or not alteration.value else ():
         if alteration.operation == Operation.SUBTRACT:
             if entry in entries:
@@ -185,7 +187,9 @@ def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, r
 
 
 class _Refuse:
-    """How an operation that can not be done is refused: brokers' keys are looked at by Kafka's broker, others later."""
+    """The errors of invalid operations: in Kafka the broker checks brokers' keys, and the controller checks the
+    others.
+    """
 
     def __init__(self, is_broker: bool) -> None:
         self._is_broker = is_broker
@@ -225,7 +229,7 @@ def _check_broker_name(config: BrokerConfig, name: str) -> None:
 
 
 def trials(config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes) -> list[Trial]:
-    """What is to be tried, besides, before a resource's changes may be made."""
+    """Return further checks that have to pass before the changes are made."""
     kind, name = resource
     if kind != ResourceType.BROKER:
         return []
@@ -234,7 +238,7 @@ def trials(config: BrokerConfig, image: MetadataImage, resource: tuple[int, str]
 
 
 def refusal_by(trials_of_one: Iterable[Trial]) -> Refusal | None:
-    """Why a resource is not changed after all; not on the loop."""
+    """Return why a resource cannot be changed, or None. Blocks, so not on the loop."""
     problem = next(filter(None, (trial() for trial in trials_of_one)), None)
     return None if problem is None else _invalid_request(problem.message)
 
@@ -249,7 +253,7 @@ def _check_broker(config: BrokerConfig, name: str, texts: Mapping[str, str]) -> 
 def _check(
     config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], current: Mapping[str, str], changes: Changes
 ) -> None:
-    """What Kafka's controller looks at: names, values and combinations, at last whether there is such a topic."""
+    """Check as Kafka's controller does: names, values and combinations, and at last whether the topic exists."""
     kind, name = resource
     merged = _merged(current, changes)
     try:
@@ -285,7 +289,7 @@ def _check_topic_name(name: str) -> None:
 
 
 def _check_eligible_leaders(image: MetadataImage, name: str, changes: Changes) -> None:
-    """With eligible leader replicas (KIP-966) the cluster's min.insync.replicas stays, and no broker has its own."""
+    """With eligible leader replicas (KIP-966), keep the cluster's min.insync.replicas, and allow no broker its own."""
     if MIN_ISR not in changes or not image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
         return
     if name:
@@ -295,7 +299,7 @@ def _check_eligible_leaders(image: MetadataImage, name: str, changes: Changes) -
 
 
 def _check_cordons(image: MetadataImage, changes: Changes) -> None:
-    """Directories are cordoned from metadata.version 4.3 on (KIP-1066)."""
+    """Allow cordoned directories only from metadata.version 4.3 on (KIP-1066)."""
     if CORDONED in changes and image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
         raise _invalid_config(
             f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"

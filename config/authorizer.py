@@ -1,4 +1,4 @@
-"""The authorizer in the configuration: Apache Kafka's own, with the keys that it reads besides the broker's."""
+"""The authorizer in the configuration: Apache Kafka's own, with its keys that are not the broker's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import Problem
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FORMER_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
-"""Those of former versions, which went with ZooKeeper and decided alike."""
+"""The authorizers of earlier Kafka versions, from the time of ZooKeeper, with the same rules."""
 
 _CLASS = "authorizer.class.name"
 _SUPER_USERS = "super.users"
@@ -17,22 +17,22 @@ _WITHOUT_ENTRY = "allow.everyone.if.no.acl.found"
 
 
 def has_authorizer(config: BrokerConfig) -> bool:
-    """Whether it is asked who may do what; if not, everybody may do everything."""
+    """Return whether an authorizer is configured; without one, everybody may do everything."""
     return bool(config.get_str(_CLASS))
 
 
 def super_users(config: BrokerConfig) -> frozenset[str]:
-    """Those who may do everything: "User:admin;User:root"."""
+    """Return the super users, as in "User:admin;User:root"."""
     return frozenset(filter(None, (user.strip() for user in config.originals().get(_SUPER_USERS, "").split(";"))))
 
 
 def allows_without_entry(config: BrokerConfig) -> bool:
-    """Whether what has no access control entry at all is everybody's."""
+    """Return whether everybody may use a resource without access control entries."""
     return config.originals().get(_WITHOUT_ENTRY, "false").strip().lower() == "true"
 
 
 def authorizer_problems(config: BrokerConfig) -> Iterator[Problem]:
-    """Why an authorizer cannot be as it is configured."""
+    """Yield why the configured authorizer cannot be used."""
     if not has_authorizer(config):
         return
     name = config.get_str(_CLASS)
@@ -42,4 +42,4 @@ def authorizer_problems(config: BrokerConfig) -> Iterator[Problem]:
         kind, colon, _ = user.partition(":")
         if not kind or not colon:
             reason = f"expected a string in format principalType:principalName but got {user}"
-            yield Problem(_SUPER_USERS, user, reason, "User:NAME, with semicolons between")
+            yield Problem(_SUPER_USERS, user, reason, "User:NAME, separated by semicolons")

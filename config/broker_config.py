@@ -1,7 +1,8 @@
-"""The broker's configuration: typed values, what is dynamic among them, and who is told when they change.
+"""The broker's configuration: typed values, dynamic values, and subscribers to changes.
 
-Precedence, highest first: dynamic value of this broker, dynamic default of the cluster, static (overrides, environment,
-file), default (KIP-226). All of it lives on the event loop; readers elsewhere take what they need beforehand.
+Precedence, highest first: this broker's dynamic value, the cluster's dynamic default, the static value (overrides,
+environment, file), the default (KIP-226). It is used on the event loop only; code on other threads reads what it needs
+beforehand.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Callback = Callable[["BrokerConfig"], None]
 Trial = Callable[[], Problem | None]
-"""What is wrong with values that somebody asks for, tried with the files that they name: not on the loop."""
+"""Checks requested values, including the files that they name. Returns why they cannot be used. Not on the loop."""
 Examine = Callable[["BrokerConfig"], Trial | None]
-"""How the configuration that would be in force is to be tried; None where nothing changes for who is asked."""
+"""Returns the check of a wanted configuration; None if nothing changes for this subscriber."""
 
 
 class BrokerConfig:
-    """Made by `load`. `path` is the file it came from; `warnings` and `notices` are lines for the log."""
+    """Created by `load`. `path` is the file that was read; `warnings` and `notices` are lines for the log."""
 
     def __init__(
         self, path: str | None, settings: Settings, values: Mapping[str, ConfigValue], listening: Listening
@@ -56,7 +57,7 @@ class BrokerConfig:
         self.per_broker: Mapping[str, str] = NOTHING
         self._static_values = values
         self._values = values
-        self.listening = listening  # of the static values for good: what is open, and told, never moves
+        self.listening = listening  # from static values: listeners do not change at run time
         self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
         self._examiners: list[Examine] = []
@@ -65,7 +66,7 @@ class BrokerConfig:
     # ---- values
 
     def get(self, key: str) -> ConfigValue:
-        """The typed value in force; KeyError for a key that is not in the table."""
+        """Return the typed value in force. Raises KeyError for an unknown key."""
         return self._values[key]
 
     def get_int(self, key: str) -> int:
@@ -84,7 +85,7 @@ class BrokerConfig:
         return value
 
     def get_list(self, key: str) -> tuple[str, ...]:
-        """The entries of a list; none where it is null."""
+        """Return the entries of a list; () if it is null."""
         value = self._values[key]
         assert value is None or isinstance(value, tuple), key
         return value or ()
@@ -95,7 +96,7 @@ class BrokerConfig:
         return value
 
     def get_for_listener(self, listener_name: str, key: str) -> ConfigValue:
-        """The value of `listener.name.<listener>.<key>`, else that of `key`."""
+        """Return the value of `listener.name.<listener>.<key>`, else that of `key`."""
         prefixed = f"listener.name.{listener_name.lower()}.{key}"
         text = self.originals().get(prefixed)
         if text is None:
@@ -106,8 +107,9 @@ class BrokerConfig:
     def get_for_mechanism(
         self, listener_name: str, mechanism: str, key: str, *, unprefixed: bool = True
     ) -> ConfigValue:
-        """The value of `listener.name.<listener>.<mechanism>.<key>`, else that for the listener; None if that is only
-        there without a prefix, and not `unprefixed`.
+        """Return the value of `listener.name.<listener>.<mechanism>.<key>`, else that for the listener.
+
+        Without `unprefixed`, return None if the value is set without the prefix only.
         """
         prefixed = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.{key}"
         text = self.originals().get(prefixed)
@@ -127,11 +129,11 @@ class BrokerConfig:
         return self._static_values
 
     def is_set(self, key: str) -> bool:
-        """Whether somebody gave a value, so that the one in force is no default."""
+        """Return whether the value was set, and so is not the default."""
         return key in self.per_broker or key in self.cluster_default or key in self.static
 
     def originals(self) -> dict[str, str]:
-        """Texts of all that was given, by key, the highest precedence counting."""
+        """Return the texts of all values that were set, by key, with the highest precedence."""
         texts = {key: setting.text for key, setting in self.static.items()}
         return texts | dict(self.cluster_default) | dict(self.per_broker)
 
@@ -143,11 +145,11 @@ class BrokerConfig:
 
     @property
     def num_workers(self) -> int:
-        """How many processes serve clients."""
+        """The number of processes that serve clients."""
         return self.get_int("num.workers")
 
     def is_own_id(self, node_id: int) -> bool:
-        """Whether clients see a process of this broker under that id."""
+        """Return whether a process of this broker has that id."""
         return 0 <= node_id - self.node_id < self.num_workers
 
     @property
@@ -160,26 +162,28 @@ class BrokerConfig:
 
     @property
     def metadata_log_dir(self) -> str:
-        """The directory that has the metadata log."""
+        """The directory with the metadata log."""
         return self.get_str("metadata.log.dir") or self.log_dirs[0]
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The listeners to open; those of controllers are left out."""
+        """The listeners to open, without controller listeners."""
         return self.listening.opened
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """The listeners of controllers, which are not opened here."""
+        """The controller listeners, which this broker does not open."""
         return self.listening.controllers
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; host None is the address that the client came in on, port 0 the opened one."""
+        """The advertised listeners. Host None: the address to which the client connected; port 0: the port that was
+        opened.
+        """
         return self.listening.advertised
 
     def advertised(self, listener_name: str) -> Listener | None:
-        """What clients are told who came in on the listener of that name."""
+        """Return the advertised listener for clients of this listener, or None."""
         return next((listener for listener in self.listening.advertised if listener.name == listener_name), None)
 
     @property
@@ -187,22 +191,22 @@ class BrokerConfig:
         return self.listening.inter_broker_name
 
     def internal_topic_value(self, key: str, brokers: int) -> int:
-        """Replication factor or min.isr of an internal topic: as given, else no more than there are brokers.
+        """Return the replication factor or min.isr of an internal topic: as set, else at most the number of brokers.
 
-        Kafka's default of 3 would leave a single broker without groups and transactions.
+        With Kafka's default of 3, a single broker would have neither groups nor transactions.
         """
         value = self.get_int(key)
         if self.is_set(key) or value <= brokers:
             return value
         if key not in self._told:
             self._told.add(key)
-            log.info("%s is not set: %d instead of %d, as there are no more brokers", key, brokers, value)
+            log.info("%s is not set: using %d instead of %d, the number of brokers", key, brokers, value)
         return brokers
 
     # ---- topics
 
     def log_config(self, topic_overrides: Mapping[str, str] = NOTHING) -> LogConfig:
-        """What a topic's logs work with: its own values, else the broker's."""
+        """Return the configuration of a topic's logs: its own values, else the broker's."""
         from .topics import default_log_config, known_keys, override_log_config
 
         if self._log_defaults is None:
@@ -213,34 +217,36 @@ class BrokerConfig:
         return override_log_config(self._log_defaults, known_keys(self._values), topic_overrides)
 
     def _tell_former(self, topic_overrides: Mapping[str, str]) -> None:
-        """Warn of a topic key of former versions, once each."""
+        """Warn about topic keys of earlier versions, once per key."""
         for key in topic_overrides.keys() & LEGACY_TOPIC_KEYS.keys() - self._told:
             self._told.add(key)
-            log.warning("%s is a topic key of former versions, which Apache Kafka 4 ignores", key)
+            log.warning("%s is a topic key of earlier versions, which Apache Kafka 4 ignores", key)
 
     def validate_topic_config(self, overrides: Mapping[str, str | None], existing: Mapping[str, str] = NOTHING) -> None:
-        """Raises ConfigError unless a topic may have these values beside those it has; None is no value (refused)."""
+        """Raise ConfigError unless these values are valid for a topic with these existing ones. None as a value is
+        invalid.
+        """
         from .topics import validate_topic_config
 
         validate_topic_config(self._values, overrides, existing)
 
     @property
     def topic_defaults_keys(self) -> frozenset[str]:
-        """The broker's keys from which topics without a value of their own take theirs."""
+        """The broker's keys that give the values of topics without their own."""
         return TOPIC_DEFAULTS_KEYS
 
     # ---- dynamic values
 
     def subscribe(self, keys: str | Iterable[str], callback: Callback) -> None:
-        """Call `callback` once after every change that touches one of the keys; the new values are then in force."""
+        """Call `callback` after every change of one of the keys, once, with the new values in force."""
         self._subscribers.append((frozenset((keys,) if isinstance(keys, str) else keys), callback))
 
     def examine_by(self, examine: Examine) -> None:
-        """Ask `examine` before dynamic values are changed."""
+        """Let `examine` check dynamic values before they change."""
         self._examiners.append(examine)
 
     def trials(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Trial]:
-        """What is to be tried before these become the dynamic values."""
+        """Return the checks to make before these become the dynamic values."""
         if not self._examiners:
             return []
         wanted = copy.copy(self)
@@ -249,10 +255,10 @@ class BrokerConfig:
         return [trial for examine in self._examiners if (trial := examine(wanted)) is not None]
 
     def apply_dynamic(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
-        """Put dynamic values in force, instead of those that were, and tell subscribers.
+        """Replace the dynamic values, and call subscribers.
 
-        The values come out of the metadata log. What can not be used of them (a former version may have written it) is
-        logged and left out; a combination that breaks a rule leaves all static values in force.
+        The values come from the metadata log. Invalid ones, perhaps written by an earlier version, are logged and
+        ignored. If their combination breaks a rule, all static values stay in force.
         """
         before = self.originals()
         self.cluster_default = _usable(cluster_default, UpdateMode.CLUSTER_WIDE)
@@ -277,7 +283,7 @@ class BrokerConfig:
                 callback(self)
 
     def with_dynamic(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> dict[str, ConfigValue]:
-        """The values that would be in force with these dynamic ones; texts that can not be read are left out."""
+        """Return the values that would be in force with these dynamic ones. Invalid texts are ignored."""
         values = dict(self._static_values)
         for key, text in (*cluster_default.items(), *per_broker.items()):
             row = BROKER_KEYS.get(key)
@@ -290,7 +296,7 @@ TOPIC_DEFAULTS_KEYS = frozenset(name for row in TOPIC_KEYS.values() for name, _ 
 
 
 def _usable(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
-    """Without what may not be dynamic on that level, or can not be read."""
+    """Return the texts that are valid and may be dynamic on this level."""
     usable = {}
     for key, text in texts.items():
         row = dynamic_row_of(key)
@@ -298,7 +304,7 @@ def _usable(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
             value = row.read(text)
             fixed = row.name == key and row.update_mode not in (UpdateMode.CLUSTER_WIDE, least)
             if fixed or isinstance(value, Problem):
-                reason = value.message if isinstance(value, Problem) else f"{key} can not be changed dynamically"
+                reason = value.message if isinstance(value, Problem) else f"{key} cannot be changed dynamically"
                 log.warning("dynamic configuration left out: %s", reason)
                 continue
         usable[key] = text
@@ -306,6 +312,6 @@ def _usable(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
 
 
 def _settings(config: BrokerConfig) -> Settings:
-    """All that was given, dynamic values included, with where the static ones stand."""
+    """Return all settings, including dynamic ones, with the origins of the static ones."""
     dynamic = dict(config.cluster_default) | dict(config.per_broker)
     return dict(config.static) | {key: Setting(text, "dynamic configuration") for key, text in dynamic.items()}

@@ -1,6 +1,6 @@
-"""Rules that several of the broker's keys must keep together, as Kafka 4.3 checks them at start and at every change.
+"""Rules for combinations of broker keys, which Kafka 4.3 checks at start and at every change.
 
-Left out are Kafka's rules about quorums of controllers and about remote nodes: there are none here.
+Kafka's rules about controller quorums and remote nodes are left out, because this broker has neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TESTS: dict[str, Callable[[int, int], bool]] = {
 
 
 def _member_rules(kind: str) -> list[tuple[str, str, str]]:
-    """The rules that consumer, share and streams groups have alike."""
+    """Return the rules that consumer, share and streams groups have in common."""
     prefix = f"group.{kind}."
     rules = []
     for value in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
@@ -47,10 +47,10 @@ ORDERED = (
     *_member_rules("streams"),
     ("group.streams.num.standby.replicas", _AT_MOST, "group.streams.max.standby.replicas"),
 )
-"""Pairs of whole numbers: (key, how it must compare, with which other key)."""
+"""Rules between integers: (key, comparison, other key)."""
 
 CODECS = range(5)
-"""Numbers of codecs that the keys of internal topics may name: none, gzip, snappy, lz4, zstd."""
+"""The codecs that the keys of internal topics may name by number: none, gzip, snappy, lz4, zstd."""
 
 _JAVA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 LIMITED_INTERVALS = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
@@ -65,11 +65,11 @@ ASSIGNORS = {
     ),
     "group.share.assignors": ("simple", f"{_JAVA_ASSIGNORS}SimpleAssignor"),
 }
-"""Assignors by name, and by the class names under which Kafka has them."""
+"""Assignors by name, and by Kafka's class names."""
 
 
 def problems(values: Values) -> Iterator[Problem]:
-    """All broken rules, given the typed values of all keys."""
+    """Yield all broken rules. `values`: the typed values of all keys."""
     number = _numbers(values)
     for key, comparison, other in ORDERED:
         if not _TESTS[comparison](number(key), number(other)):
@@ -78,7 +78,7 @@ def problems(values: Values) -> Iterator[Problem]:
         yield rule("log.retention.ms must be unlimited (-1) or, greater than or equal to 1", "log.retention.ms")
     if roll_ms(values) < 1:
         yield rule("log.roll.ms must be greater than or equal to 1", "log.roll.ms")
-    if number("metadata.log.segment.ms") < 1:  # Kafka finds it when it opens the log
+    if number("metadata.log.segment.ms") < 1:  # Kafka checks this when it opens the log
         key = "metadata.log.segment.ms"
         yield Problem(key, str(number(key)), "Value must be at least 1", "[1,...]")
     if roll_jitter_ms(values) < 0:
@@ -120,13 +120,15 @@ def problems(values: Values) -> Iterator[Problem]:
 
 
 def cap_intervals(values: dict[str, ConfigValue]) -> Iterator[str]:
-    """Bring intervals within their limits, which may be others than when they were set dynamically; a line for each."""
+    """Bring intervals within their limits, which may have changed since they were set dynamically. Yield a line for
+    each.
+    """
     number = _numbers(values)
     for key in LIMITED_INTERVALS:
         least, most = (key.replace("assignment", f"{end}.assignment") for end in ("min", "max"))
         capped = min(max(number(key), number(least)), number(most))
         if capped != number(key):
-            yield f"{key} of {number(key)} is not from {number(least)} to {number(most)}: it counts as {capped}"
+            yield f"{key} of {number(key)} is not between {number(least)} and {number(most)}: using {capped}"
             values[key] = capped
 
 
@@ -139,7 +141,7 @@ def _connections(values: Values) -> Iterator[Problem]:
     for entry in filter(None, map(str.strip, overrides.split(","))):
         host, _, limit = entry.rpartition(":")
         if not host or not limit.isdecimal():
-            yield Problem(f"{key}.overrides", entry, "not a limit for an address", "host:number, with commas between")
+            yield Problem(f"{key}.overrides", entry, "not a limit for an address", "host:number, separated by commas")
     idle_ms, delay_ms = number("connections.max.idle.ms"), number("connection.failed.authentication.delay.ms")
     if 0 <= idle_ms <= delay_ms:
         key = "connection.failed.authentication.delay.ms"
@@ -168,7 +170,7 @@ def _log_dirs(values: Values) -> Iterator[Problem]:
 
 
 def retention_ms(values: Values) -> int:
-    """For how long records are kept, -1 for ever: milliseconds before minutes before hours."""
+    """Return the retention time in ms, -1 for unlimited. Milliseconds win over minutes, and minutes over hours."""
     kept_ms = _first(
         values, ("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)
     )
@@ -176,17 +178,17 @@ def retention_ms(values: Values) -> int:
 
 
 def roll_ms(values: Values) -> int:
-    """Age at which a segment is closed."""
+    """Return the age at which a segment is rolled."""
     return _first(values, ("log.roll.ms", 1), ("log.roll.hours", 3_600_000))
 
 
 def roll_jitter_ms(values: Values) -> int:
-    """Longest lead by which a segment is closed early."""
+    """Return the longest time by which a segment is rolled early."""
     return _first(values, ("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000))
 
 
 def _first(values: Values, *sources: tuple[str, int]) -> int:
-    """The first value that is not null, in the unit of the result. The last source always has one."""
+    """Return the first value that is not null, in the unit of the result. The last source always has one."""
     return next(value * unit for key, unit in sources if isinstance(value := values[key], int))
 
 

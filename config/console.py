@@ -1,4 +1,4 @@
-"""`console.listeners`: where the console may listen, and by which listener of the broker it asks."""
+"""`console.listeners`: the addresses of the console, and the broker's listener that it uses."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .sasl import enabled_mechanisms
 
 _KEY = "console.listeners"
 _CA_KEY = "console.ssl.ca.location"
-#: Those with a password, which is what people have; the first that takes it counts.
+#: The mechanisms with passwords, which people can enter. The console uses the first one that accepts the password.
 _WITH_PASSWORD = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
 def console_problems(config: BrokerConfig) -> Iterator[Problem]:
-    """Why there can be no console as it is configured.
+    """Yield why the configured console cannot be started.
 
-    Passwords come to it in the clear, so it is for browsers of this machine. A broker that asks who comes has to have
-    a listener where users say so by a password: the console lets in who gets in there.
+    Browsers send passwords to it unencrypted, so it listens on loopback addresses only. If the broker authenticates
+    clients, it needs a listener with passwords: the console accepts the users of that listener.
     """
     entries = config.get_list(_KEY)
     if not entries:
@@ -36,13 +36,13 @@ def console_problems(config: BrokerConfig) -> Iterator[Problem]:
         return
     secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
     what = " and ".join(secured) or "authorizer.class.name"
-    reason = f"{what} asks who comes, and there is no listener where users of the console could say so"
+    reason = f"{what} requires authentication, and no listener accepts the passwords of the console's users"
     allowed = f"SASL_PLAINTEXT, or SASL_SSL with {_CA_KEY}, with one of {', '.join(_WITH_PASSWORD)}"
     yield Problem(_KEY, ",".join(entries), reason, allowed)
 
 
 def console_listener(config: BrokerConfig) -> Listener | None:
-    """The listener that the console asks by: one where users log in, where there is any; None if none will do."""
+    """Return the listener that the console uses, preferably one with authentication; None if there is none."""
     has_ca = bool(config.get_str(_CA_KEY))
     protocols = ("SASL_PLAINTEXT", "SASL_SSL") if has_ca else ("SASL_PLAINTEXT",)
     for protocol in protocols:
@@ -55,7 +55,7 @@ def console_listener(config: BrokerConfig) -> Listener | None:
 
 
 def login_mechanisms(config: BrokerConfig, listener: Listener) -> tuple[str, ...]:
-    """By which users of the console log in; none where nobody has to."""
+    """Return the mechanisms by which the console's users log in; () without authentication."""
     if not listener.security_protocol.startswith("SASL_"):
         return ()
     enabled = enabled_mechanisms(config, listener.name)
@@ -63,7 +63,7 @@ def login_mechanisms(config: BrokerConfig, listener: Listener) -> tuple[str, ...
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether what listens there is reached from this machine alone; None is all interfaces."""
+    """Return whether the address is reachable from this machine only; None is all interfaces."""
     if host is None:
         return False
     if host.lower() == "localhost":

@@ -1,6 +1,7 @@
-"""Configurations as DescribeConfigs shows them: every value in force with where it comes from (KIP-133, 226, 569).
+"""Configurations as in DescribeConfigs: each value in force with its source (KIP-133, 226, 569).
 
-Kafka answers in the order of a Java hash table, and some of its tools print that as it comes; `in_kafka_order` is it.
+Kafka lists them in the order of a Java hash table, and some of its tools print that order. `in_kafka_order` computes
+it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ UNKNOWN_TYPE = 0
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
+    """The source of a value. The numbers are those of DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -39,7 +40,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(msgspec.Struct, frozen=True):
-    """One of the places that give a value, highest precedence first; a secret's value is None."""
+    """A source of a value, highest precedence first. A secret's value is None."""
 
     name: str
     value: str | None
@@ -47,7 +48,7 @@ class Synonym(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line of an answer. `config_type` is a ConfigType or UNKNOWN_TYPE."""
+    """An entry of the response. `config_type` is a ConfigType or UNKNOWN_TYPE."""
 
     name: str
     value: str | None
@@ -60,7 +61,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def broker_entries(config: BrokerConfig) -> list[Entry]:
-    """All of this broker's values: every key of the table that is not internal, and whatever else was given."""
+    """Return all of this broker's values: every key that is not internal, and all other keys that were set."""
     originals = config.originals()
     names = [row.name for row in BROKER_KEYS.values() if not row.internal and not row.removed]
     names += [
@@ -70,7 +71,7 @@ def broker_entries(config: BrokerConfig) -> list[Entry]:
 
 
 def cluster_default_entries(config: BrokerConfig) -> list[Entry]:
-    """The dynamic defaults of all brokers, and nothing else."""
+    """Return the dynamic defaults of all brokers, and nothing else."""
     texts = dict(config.cluster_default)
     return [
         _broker_entry(
@@ -108,7 +109,7 @@ def _broker_entry(config: BrokerConfig, name: str, texts: Mapping[str, str], syn
 
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Entry]:
-    """All of a topic's values; overrides that this version does not know come last, with their values hidden."""
+    """Return all of a topic's values. Unknown overrides are last, with their values hidden."""
     keys, values = known_keys(config.values), topic_values(config.values, overrides)
     entries = []
     for name in in_kafka_order(
@@ -127,7 +128,7 @@ def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[En
 
 
 def group_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Entry]:
-    """All values of a group (KIP-1043)."""
+    """Return all values of a group (KIP-1043)."""
     entries = []
     for name, value in _values_of_resource(config, GROUP_KEYS, overrides):
         row = GROUP_KEYS[name]
@@ -142,7 +143,7 @@ def group_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[En
 
 
 def client_metrics_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Entry]:
-    """All values of a client metrics subscription (KIP-714)."""
+    """Return all values of a client metrics subscription (KIP-714)."""
     entries = []
     for name, value in _values_of_resource(config, CLIENT_METRICS_KEYS, overrides):
         synonyms = [Synonym(name, value, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG)] if name in overrides else []
@@ -151,7 +152,7 @@ def client_metrics_entries(config: BrokerConfig, overrides: Mapping[str, str]) -
 
 
 def logger_entries(levels: Mapping[str, str]) -> list[Entry]:
-    """Levels of loggers by name (KIP-412)."""
+    """Return the levels of loggers by name (KIP-412)."""
     source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
     return [Entry(name, level, source, UNKNOWN_TYPE, documentation="") for name, level in levels.items()]
 
@@ -180,10 +181,10 @@ def _resource_entry(name: str, row: ConfigKey | None, value: str | None, synonym
 
 
 def synonyms_of(config: BrokerConfig, name: str) -> list[Synonym]:
-    """Every place that gives a value to one of the broker's keys, from the first that has the key's own name.
+    """Return every source that gives a value to a broker key, from the first with the key's own name on.
 
-    The places are looked through in order of precedence, and in each of them the keys that say the same (ms before
-    minutes before hours, a listener's own before the general one).
+    Sources are visited in order of precedence. In each, the keys of the same meaning are visited in order: milliseconds
+    before minutes before hours, a listener's own key before the general one.
     """
     names = _family(name)
     sensitive = _is_sensitive(dynamic_row_of(name))
@@ -216,12 +217,12 @@ def _default_text(key: str) -> str | None:
 
 
 def _is_sensitive(row: ConfigKey | None) -> bool:
-    """Secrets, and all that nobody knows: it may be one."""
+    """Return whether the value is hidden: secrets, and unknown keys, which may be secrets."""
     return row is None or row.type is ConfigType.PASSWORD
 
 
 def in_kafka_order(names: Iterable[str]) -> list[str]:
-    """The order of the keys in a Java hash table of just the size for them; equal places keep their order."""
+    """Return the names in the order of a Java hash table of the size for them; equal buckets keep their order."""
     names = list(names)
     size = 16
     while len(names) > size * 3 // 4:
@@ -230,7 +231,7 @@ def in_kafka_order(names: Iterable[str]) -> list[str]:
 
 
 def _java_hash(text: str) -> int:
-    """`String.hashCode` of an ASCII text, mixed as hash tables do."""
+    """Return `String.hashCode` of an ASCII text, mixed as in Java's hash tables."""
     value = 0
     for character in text.encode():
         value = (value * 31 + character) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""Pages written from the tables: docs/generated/configs.md and the shipped config/server.properties.
+"""Generated pages: docs/generated/configs.md and the shipped config/server.properties.
 
 python -m config.docs            write both, from the project's root
-python -m config.docs --check    exit code 1 if either is not current
+python -m config.docs --check    exit code 1 if either is out of date
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ _HEAD = """\
 
 Written by `python -m config.docs` from the tables in `config/keys/`; edit those.
 
-Keys of the sections before "Dynamic only" may stand in `server.properties`, in environment variables (`PYBROKER_` and
-the key in capitals, with underscores for dots) and after `--override`. **Changed** says when a key may change: never
-while the broker runs, on one broker, or on one and on all at once; topics, groups and the like may always be changed.
+The keys before the section "Dynamic only" can be set in `server.properties`, in environment variables (`PYBROKER_` and
+the key in capitals, with underscores for dots) and by `--override`. **Changed** shows whether a key may change while
+the broker runs: never, on one broker, or also on all brokers at once. Keys of topics, groups and the like may always
+change.
 """
 
 
 def configs_page() -> str:
-    """docs/generated/configs.md, whole."""
+    """Return the page docs/generated/configs.md."""
     parts = [_HEAD]
     for title, rows in SECTIONS:
         parts.append(
@@ -80,21 +81,21 @@ def _changed(row: ConfigKey) -> str:
 
 def _remark(row: ConfigKey) -> str:
     if row.inert:
-        return f" No effect here: {row.inert}."
+        return f" No effect: {row.inert}."
     if row.replaced_by:
-        return f" Today it is {' and '.join(f'`{name}`' for name in row.replaced_by)}."
+        return f" Now: {' and '.join(f'`{name}`' for name in row.replaced_by)}."
     return " Internal." if row.internal and row not in OWN_KEYS else ""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the pages, or compare them; the exit code."""
+    """Write the pages, or compare them with `--check`. Return the exit code."""
     stale = 0
     for path, text in ((CONFIGS_PAGE, configs_page()), (SERVER_PROPERTIES, server_properties())):
         if path.exists() and path.read_text() == text:
             continue
         stale += 1
         if "--check" in argv:
-            print(f"{path} is not current: run python -m config.docs", file=sys.stderr)
+            print(f"{path} is out of date: run python -m config.docs", file=sys.stderr)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

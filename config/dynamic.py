@@ -1,4 +1,4 @@
-"""Which values may become a broker's dynamic ones, checked as Kafka 4.3's DynamicBrokerConfig does, in its order."""
+"""The values that may be dynamic, checked as in Kafka 4.3's DynamicBrokerConfig, in its order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PER_LISTENER_ONLY = frozenset(
         "truststore.type",
     )
 )
-"""Keys that are dynamic with a listener's prefix only: others share the static ones."""
+"""Keys that may be dynamic only with a listener's prefix; without it, all listeners share the static value."""
 
 CLUSTER_LEVEL_LISTENER_KEYS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 """Keys that may be dynamic for all brokers even with a listener's prefix."""
@@ -50,11 +50,11 @@ REQUIRED = frozenset(
         "max.connections.per.ip",
     }
 )
-"""Keys whose rules Kafka states as requirements in Scala, and says so."""
+"""Keys whose rules are Scala requirements in Kafka, which changes the message."""
 
 
 def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker: bool) -> None:
-    """Raises ConfigError unless `texts` may be all the dynamic values: this broker's, or the cluster's default ones."""
+    """Raise ConfigError unless `texts` are valid as all dynamic values of this broker, or of the cluster."""
     rows = {key: row for key in texts if (row := dynamic_row_of(key)) is not None}
     _refuse(
         "Cannot update these configs dynamically",
@@ -88,7 +88,7 @@ def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker:
 
 
 def _as_required(problem: Problem) -> Problem:
-    """With the words that Scala puts before the sentences of some of Kafka's rules."""
+    """Return the problem with the prefix that Scala adds to some of Kafka's messages."""
     if problem.sentence and problem.key in REQUIRED:
         return replace(problem, sentence=f"requirement failed: {problem.sentence}")
     return problem

@@ -1,8 +1,8 @@
-"""Keys by environment variables: `PYBROKER_LOG_RETENTION_HOURS` is log.retention.hours.
+"""Keys in environment variables: `PYBROKER_LOG_RETENTION_HOURS` is log.retention.hours.
 
-A name is the key in capitals, with an underscore for every dot or dash; it is looked up in the table, where all are
-different; of this project's own keys the beginning needs not stand twice (`PYBROKER_TOPICS`). A key that is not in the
-table (a plugin's, or one with a listener's prefix) is written as for Kafka's container image: `_` is a dot, `__` an
+The name is the key in capitals, with an underscore for each dot or dash. It is looked up in the table, in which these
+names are unique. This project's own keys need the prefix only once (`PYBROKER_TOPICS`). A key that is not in the table
+(a plugin's, or one with a listener's prefix) is written as for Kafka's container image: `_` is a dot, `__` an
 underscore, `___` a dash.
 """
 
@@ -16,16 +16,16 @@ from .setting import Setting, Settings
 
 PREFIX = "PYBROKER_"
 NOT_KEYS = ("PYBROKER_TEST_", "PYBROKER_BENCH_")
-"""Beginnings of variables that tests and benchmarks use for themselves."""
+"""Prefixes of variables that only tests and benchmarks use."""
 
 
 def variable_name(key: str) -> str:
-    """The environment variable that sets `key`."""
+    """Return the environment variable that sets `key`."""
     return PREFIX + key.replace(".", "_").replace("-", "_").upper()
 
 
 def read_environment(environ: Mapping[str, str]) -> Settings:
-    """Settings by key from the variables that begin with PYBROKER_."""
+    """Return settings by key from the variables that begin with PYBROKER_."""
     found = {
         name: value for name, value in environ.items() if name.startswith(PREFIX) and not name.startswith(NOT_KEYS)
     }

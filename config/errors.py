@@ -1,8 +1,8 @@
-"""What is wrong with a configuration: one `Problem` each, raised together as a `ConfigError`.
+"""Errors in a configuration: a `Problem` each, raised together as a `ConfigError`.
 
-A problem has two faces. `str(problem)` is the line an operator reads at start: where the value came from, key, value,
-what is wrong, what would be right. `problem.message` is the sentence a client gets with INVALID_CONFIG, in the form
-that Kafka's tools print. A secret's value appears in neither.
+A problem has two texts. `str(problem)` is a line for operators at start: origin, key, value, reason, allowed values.
+`problem.message` is the message to a client with INVALID_CONFIG, in the form that Kafka's tools print. Neither has the
+value of a secret.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One refused value, or one rule that several values break together.
+    """An invalid value, or a rule that several values break together.
 
-    `value` is None where there is none to show (a secret, or a rule over several keys). `origin` is "file:line", the
-    name of the override or of the environment variable; empty for values which came over the wire.
+    `value` is None if there is none to show (a secret, or a rule over several keys). `origin` is "file:line", the name
+    of the override or of the environment variable; empty for values from a request.
     """
 
     key: str
@@ -26,7 +26,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The whole matter as one sentence, as Kafka's clients know it."""
+        """The problem as one sentence, in Kafka's words."""
         if self.sentence:
             return self.sentence
         value = "[hidden]" if self.value is None else self.value
@@ -40,9 +40,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """A configuration that can not be used. `problems` has at least one entry; `str()` is the first one's message.
+    """A configuration that cannot be used. `problems` has at least one entry; `str()` is the message of the first one.
 
-    `warnings` are what would have been told besides, had it been one to start with.
+    `warnings` are the warnings that a valid configuration would have had.
     """
 
     def __init__(self, *problems: Problem) -> None:
@@ -52,9 +52,9 @@ class ConfigError(Exception):
 
 
 class UnknownKeyError(ConfigError):
-    """A key that does not exist for this kind of resource."""
+    """A key that this kind of resource does not have."""
 
 
 def rule(sentence: str, key: str = "", origin: str = "") -> Problem:
-    """A problem that is a broken rule over several keys; `key` is the one to name first."""
+    """Return the problem of a broken rule over several keys; `key` is the most relevant one."""
     return Problem(key=key, value=None, reason=sentence, origin=origin, sentence=sentence)

@@ -1,7 +1,7 @@
-"""What keys of former versions mean in the keys of today.
+"""Translate keys of earlier Kafka versions to the current ones.
 
-A key of today that is set wins over the former ones. What a former key can not say today is only warned of, by the
-loader, from the `inert` text of its row.
+A current key that is set wins over earlier ones. If an earlier key has no current equivalent, the loader warns with the
+`inert` text of its row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .setting import Setting, Settings
 
 
 def translate(settings: Settings) -> None:
-    """Add to `settings` what its former keys stand for. Values are not checked here, but by whoever reads them."""
+    """Add to `settings` the equivalents of its earlier keys. Values are not checked here."""
     for key, setting in list(settings.items()):
         row = BROKER_KEYS.get(key)
         if row is not None and row.removed:
@@ -34,7 +34,7 @@ def _advertised(settings: Settings, setting: Setting) -> None:
 
 
 def _address(settings: Settings, setting: Setting, today: str, host_key: str, port_key: str) -> None:
-    """One PLAINTEXT listener from a host and a port of their own; 9092 is the port that both always defaulted to."""
+    """Add one PLAINTEXT listener from separate host and port keys; the default port was 9092 in all versions."""
     if today in settings:
         return
     host, port = settings.get(host_key), settings.get(port_key)

@@ -1,4 +1,4 @@
-"""Listeners of HTTP, which are not Kafka's: `http://host:port`."""
+"""HTTP listeners, which Kafka does not have: `http://host:port`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FORM = re.compile(r"http://(?:\[([0-9a-fA-F:.%]+)\]|([0-9a-zA-Z\-._]*)):([0-9]{
 
 
 def parse_http_listener(text: str) -> tuple[str | None, int]:
-    """Host, None for all interfaces, and port, 0 for any. ValueError."""
+    """Return the host (None: all interfaces) and the port (0: any). Raises ValueError."""
     match = _FORM.fullmatch(text)
     if match is None or int(match[3]) > 65535:
         raise ValueError(text)
@@ -18,11 +18,11 @@ def parse_http_listener(text: str) -> tuple[str | None, int]:
 
 
 def http_listeners_reason(_: str, value: ConfigValue) -> str | None:
-    """What is wrong with a list of them, if anything is."""
+    """Return why a list of HTTP listeners is invalid, or None."""
     assert isinstance(value, tuple)
     for text in value:
         try:
             parse_http_listener(text)
         except ValueError:
-            return f"{text} is no listener of HTTP"
+            return f"{text} is not an HTTP listener"
     return None

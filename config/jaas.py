@@ -1,4 +1,4 @@
-"""The file of login modules that Kafka's scripts are given by the environment, for listeners of which no key says more.
+"""The file of login modules in KAFKA_OPTS, for listeners without `sasl.jaas.config`.
 
 KAFKA_OPTS="-Djava.security.auth.login.config=/etc/kafka/kafka_jaas.conf"
 """
@@ -19,16 +19,16 @@ _SECTION = "KafkaServer"
 
 
 class JaasFile:
-    """Read once, when a listener needs it. `properties` are Java's, which its values may name."""
+    """The file, which is read once, when a listener needs it. `properties` are Java's, for variables in values."""
 
     def __init__(self, path: str, properties: Mapping[str, str]) -> None:
         self.path = path
         self._properties = properties
 
     def modules(self, listener_name: str) -> list[LoginModule] | None:
-        """The login modules of a listener: its own section, else that of all; None where there is neither.
+        """Return the login modules of a listener: its own section, else the common one; None if there is neither.
 
-        Raises ConfigError for a file that cannot be read.
+        Raises ConfigError if the file cannot be read.
         """
         own = self._sections.get(f"{listener_name.lower()}.{_SECTION}")
         return self._sections.get(_SECTION) if own is None else own
@@ -47,8 +47,8 @@ class JaasFile:
 
 
 def jaas_file(environ: Mapping[str, str]) -> JaasFile | None:
-    """The file that the environment names, of which nothing is read yet."""
+    """Return the file that the environment names, without reading it."""
     pairs = (word[2:].partition("=") for word in environ.get(VARIABLE, "").split() if word.startswith("-D"))
     properties = {name: value for name, _, value in pairs}
-    path = properties.get(_PROPERTY, "").removeprefix("=").removeprefix("file:")  # == is Java's way to say: no other
+    path = properties.get(_PROPERTY, "").removeprefix("=").removeprefix("file:")  # == means in Java: this file only
     return JaasFile("/" + path.lstrip("/") if path.startswith("//") else path, properties) if path else None

@@ -1,4 +1,4 @@
-"""The row that describes one configuration key, and the short names with which the tables in `keys/` are written."""
+"""The description of a configuration key, and the short names that the tables in `keys/` use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Importance(Enum):
 
 
 class UpdateMode(Enum):
-    """Who may change a broker's key while it runs (KIP-226): nobody, one broker at a time, or also all at once."""
+    """How a broker key may change at run time (KIP-226): not at all, per broker, or for all brokers, too."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -26,13 +26,14 @@ class UpdateMode(Enum):
 
 
 class ConfigKey(NamedTuple):
-    """One row. A tuple, not a dataclass: some 450 of them are made at every start.
+    """A key. It is a tuple, not a dataclass, because some 450 of them are created at every start.
 
-    `default` is typed; None is Kafka's null. `synonyms` are the broker's keys which give the value where a topic's or
-    group's is not set, in order of precedence, each with the factor from its unit to this one's. `family` is the order
-    of precedence, this key included, among broker keys that say the same in different units. `inert` says why a key
-    that is accepted has no effect here. `removed` marks keys of former versions; `replaced_by` are the keys of today
-    which take the value over.
+    - `default`: typed; None is Kafka's null.
+    - `synonyms`: broker keys that give the value of a topic or group without its own, in order of precedence, each with
+      the factor from its unit to this one's.
+    - `family`: the broker keys of the same meaning in different units, including this one, in order of precedence.
+    - `inert`: why an accepted key has no effect.
+    - `removed`: a key of earlier versions; `replaced_by`: the current keys that take the value over.
     """
 
     name: str
@@ -56,7 +57,7 @@ class ConfigKey(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """What a value may be, for people."""
+        """The allowed values, as text."""
         kind = self.type.name.lower()
         rule = str(self.valid) if self.valid is not None else ""
         if self.type is ConfigType.BOOLEAN:
@@ -66,7 +67,7 @@ class ConfigKey(NamedTuple):
         return f"{kind} {rule}".strip()
 
     def read(self, text: str) -> ConfigValue | Problem:
-        """The typed value of `text`, or what is wrong with it. A list keeps the first of equal entries, as in Kafka."""
+        """Return the typed value of `text`, or the problem. As in Kafka, a list keeps the first of equal entries."""
         shown = None if self.type is ConfigType.PASSWORD else text
         try:
             value = parse(self.type, text)
@@ -82,15 +83,15 @@ class ConfigKey(NamedTuple):
 
 
 KeyTable = Mapping[str, ConfigKey]
-"""Rows by name, in the order of the tables."""
+"""Keys by name, in the order of the tables."""
 
 
 def table(*groups: tuple[ConfigKey, ...]) -> dict[str, ConfigKey]:
-    """One table of several files' rows; a key which stands twice is a mistake in the tables."""
+    """Join the keys of several files in one table. Raises ValueError for a duplicate key."""
     rows = [row for group in groups for row in group]
     named = {row.name: row for row in rows}
     if len(named) != len(rows):
-        raise ValueError("a key stands twice: " + ", ".join(sorted({r.name for r in rows if named[r.name] is not r})))
+        raise ValueError("duplicate keys: " + ", ".join(sorted({r.name for r in rows if named[r.name] is not r})))
     return named
 
 

@@ -1,8 +1,8 @@
-"""Listeners: what `listeners`, `advertised.listeners` and their kin say, parsed and checked as Kafka 4.3 does.
+"""Listeners: `listeners`, `advertised.listeners` and related keys, parsed and checked as in Kafka 4.3.
 
-One convenience beyond Kafka: where no advertised listener is given and the listener has no fixed host (it is empty or
-a wildcard), the advertised host is None, "the address that the client came in on". Kafka would take the machine's name,
-or refuse 0.0.0.0. Controller listeners are checked like the others, then left out: they are not opened.
+There is one addition. If no advertised listener is set and the listener has no fixed host (it is empty or a wildcard),
+the advertised host is None: the address to which the client connected. Kafka would use the machine's name, or reject
+0.0.0.0. Controller listeners are checked like others, but not opened.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """An address to open, or one to tell clients.
+    """An address to open, or to advertise to clients.
 
-    `host` is without brackets. None means every interface for one to open, and the address of the connection for one to
-    tell. `port` 0 means any free port for one to open, and the port that was opened for one to tell.
+    `host` is without brackets; None is every interface to open, or the address of the connection to advertise. `port` 0
+    is any free port to open, or the opened port to advertise.
     """
 
     name: str
@@ -39,18 +39,20 @@ class Listener(msgspec.Struct, frozen=True):
 
 
 def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
-    """`listener.security.protocol.map` as upper-case listener name -> security protocol. Raises ConfigError."""
+    """Parse `listener.security.protocol.map`. Return upper-case listener name -> security protocol. Raises
+    ConfigError.
+    """
     key = "listener.security.protocol.map"
     protocols: dict[str, str] = {}
     for entry in entries:
         name, colon, protocol = (part.strip() for part in entry.rpartition(":"))
         if not colon or not name:
-            raise ConfigError(Problem(key, entry, "not a pair", "LISTENER_NAME:PROTOCOL, with commas between"))
+            raise ConfigError(Problem(key, entry, "not a pair", "LISTENER_NAME:PROTOCOL, separated by commas"))
         if protocol.upper() not in SECURITY_PROTOCOLS:
             sentence = f"Invalid security protocol `{protocol}` defined in {key}"
             raise ConfigError(Problem(key, entry, sentence, ", ".join(SECURITY_PROTOCOLS), sentence=sentence))
         if name.upper() in protocols:
-            raise ConfigError(Problem(key, entry, f"listener {name.upper()} stands twice", "each listener once"))
+            raise ConfigError(Problem(key, entry, f"listener {name.upper()} is duplicate", "each listener once"))
         protocols[name.upper()] = protocol.upper()
     return protocols
 
@@ -58,7 +60,7 @@ def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
 def parse_listeners(
     key: str, entries: Iterable[str], protocols: dict[str, str], unique_ports: bool
 ) -> tuple[Listener, ...]:
-    """The listeners of one key. Raises ConfigError for what can not be read, names or ports that stand twice."""
+    """Return the listeners of one key. Raises ConfigError for syntax errors and for duplicate names or ports."""
     entries = tuple(entries)
     problems: list[Problem] = []
     listeners: tuple[Listener, ...] = ()
@@ -92,14 +94,14 @@ def _listener(key: str, entry: str, protocols: dict[str, str]) -> Listener:
 
 
 def _check_hosts_of_port(key: str, listeners: list[Listener]) -> None:
-    """Two listeners may share a port if one is an IPv4 address and the other an IPv6 one (KIP-797)."""
+    """Allow two listeners to share a port if one has an IPv4 address and the other an IPv6 address (KIP-797)."""
     if len(listeners) == 1:
         return
     if len(listeners) == 2 and {_ip_version(listener.host) for listener in listeners} == {4, 6}:
         return
     value = ",".join(str(listener) for listener in listeners)
     reason = "Each listener must have a different port"
-    raise ConfigError(Problem(key, value, reason, "one port twice only for one IPv4 and one IPv6 address"))
+    raise ConfigError(Problem(key, value, reason, "the same port only for one IPv4 and one IPv6 address"))
 
 
 def _ip_version(host: str | None) -> int | None:
@@ -113,7 +115,7 @@ def _ip_version(host: str | None) -> int | None:
 
 
 def default_protocols(controller_names: Iterable[str], listener_names: Iterable[str]) -> dict[str, str]:
-    """The map where none is given: each protocol's own name, and PLAINTEXT for controllers if all else is PLAINTEXT."""
+    """Return the default map: each protocol's own name, and PLAINTEXT for controllers if all others are PLAINTEXT."""
     controllers = {name.upper() for name in controller_names}
     protocols = {protocol: protocol for protocol in SECURITY_PROTOCOLS}
     others = {name.upper() for name in listener_names} - controllers
@@ -123,7 +125,7 @@ def default_protocols(controller_names: Iterable[str], listener_names: Iterable[
 
 
 def derive_advertised(opened: tuple[Listener, ...]) -> tuple[Listener, ...]:
-    """What to tell clients where `advertised.listeners` is unset."""
+    """Return the listeners to advertise if `advertised.listeners` is not set."""
     return tuple(
         Listener(listener.name, listener.security_protocol, None, listener.port)
         if (listener.host or "") in WILDCARDS
@@ -133,7 +135,7 @@ def derive_advertised(opened: tuple[Listener, ...]) -> tuple[Listener, ...]:
 
 
 def check_advertised(advertised: tuple[Listener, ...], opened: tuple[Listener, ...], inter_broker_name: str) -> None:
-    """Raises ConfigError unless there is one, all are open, none is 0.0.0.0, and the inter-broker one is among them."""
+    """Raise ConfigError unless there is one, all are open, none is 0.0.0.0, and the inter-broker one is among them."""
     key = "advertised.listeners"
     names = [listener.name for listener in advertised]
     if not names:

@@ -1,4 +1,4 @@
-"""Where the broker listens and what it tells clients, from the whole of the configuration."""
+"""The listeners to open and to advertise, from the whole configuration."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ LISTENING_KEYS = frozenset(
         "security.inter.broker.protocol",
     )
 )
-"""All that `read_listening` goes by."""
+"""All keys that `read_listening` uses."""
 
 
 class Listening(msgspec.Struct, frozen=True):
-    """Listeners to open, listeners to tell clients, the name of the one between brokers, and those left closed."""
+    """Listeners to open, listeners to advertise, the name of the inter-broker listener, and the controller
+    listeners.
+    """
 
     opened: tuple[Listener, ...]
     advertised: tuple[Listener, ...]
@@ -44,7 +46,7 @@ class Listening(msgspec.Struct, frozen=True):
 
 
 def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
-    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at."""
+    """Return the listeners. Raises ConfigError for what Kafka 4.3 rejects, with the key in question."""
     entries = _texts(values, "listeners")
     controller_names = {name.upper() for name in _texts(values, "controller.listener.names")}
     if "listener.security.protocol.map" in settings:
@@ -84,10 +86,10 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
 
 
 def check_same_names(now: Listening, wanted: Listening) -> None:
-    """Raises ConfigError where a dynamic value of `listeners` would open or close one.
+    """Raise ConfigError if a dynamic value of `listeners` would open or close a listener.
 
-    Kafka does both (KIP-226); here it takes a restart with another file. Another port or host under the same name is
-    accepted, and has no effect there either: neither on what is open nor on what clients are told.
+    Kafka opens and closes listeners at run time (KIP-226); this broker needs a restart with another file. Another port
+    or host of the same name is accepted and has no effect, as in Kafka.
     """
     names, others = ({listener.name for listener in each.opened + each.controllers} for each in (now, wanted))
     if names != others:
@@ -98,7 +100,9 @@ def check_same_names(now: Listening, wanted: Listening) -> None:
 
 
 def _as_told(listener: Listener) -> Listener:
-    """`::` can no more be connected to than no host at all: the address that the client came in on is told instead."""
+    """Return the listener to advertise. Clients cannot connect to `::`: it is advertised as the address they
+    connected to.
+    """
     if listener.host in ("::", "0:0:0:0:0:0:0:0"):
         return Listener(listener.name, listener.security_protocol, None, listener.port)
     return listener
@@ -107,7 +111,7 @@ def _as_told(listener: Listener) -> Listener:
 def _check_controller_names(
     names: set[str], listeners: tuple[Listener, ...], values: Mapping[str, ConfigValue]
 ) -> None:
-    """As Kafka has it: a controller's listeners are all open, a mere broker has none of them."""
+    """Check as in Kafka: all of a controller's listeners are open, and a broker alone has none of them."""
     key = "controller.listener.names"
     roles, opened = _texts(values, "process.roles"), {listener.name for listener in listeners}
     if "controller" in roles and not names <= opened:
@@ -143,15 +147,17 @@ def _check_early_start(
     known = {listener.name for listener in listeners} | controller_names
     for name in _texts(values, "early.start.listeners"):
         if name.upper() not in known:
-            raise ConfigError(Problem("early.start.listeners", name, "not a listener here", ", ".join(sorted(known))))
+            raise ConfigError(
+                Problem("early.start.listeners", name, "not a configured listener", ", ".join(sorted(known)))
+            )
 
 
 def _check_ports_of_workers(
     values: Mapping[str, ConfigValue], opened: tuple[Listener, ...], advertised: tuple[Listener, ...]
 ) -> None:
-    """With several workers each listener takes as many ports, from its own on; a port of 0 takes any.
+    """Check the ports of several workers: each listener uses one port per worker, from its own on; port 0 is any port.
 
-    So it is with those that clients are told, of each host by itself: two workers are not to be told as one.
+    The same holds for advertised listeners, per host: two workers must not have the same address.
     """
     count = values["num.workers"]
     assert isinstance(count, int)
@@ -164,8 +170,8 @@ def _check_ranges(key: str, ports: list[int], count: int) -> None:
     taken = sorted(port for port in ports if port)
     for port, following in zip(taken, (*taken[1:], 65536), strict=False):
         if port + count > following != port:
-            why = f"there is none beyond {following - 1}" if following > 65535 else f"{following} is a listener's"
-            sentence = f"num.workers={count} takes the ports {port} to {port + count - 1} for one listener; {why}"
+            why = f"ports end at {following - 1}" if following > 65535 else f"{following} is another listener's"
+            sentence = f"num.workers={count} needs the ports {port} to {port + count - 1} for one listener; {why}"
             raise ConfigError(rule(sentence, key))
 
 

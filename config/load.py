@@ -1,4 +1,4 @@
-"""From a file, the environment and the command line to a `BrokerConfig`: everything read, checked and explained once.
+"""Load a `BrokerConfig` from a file, the environment and the command line, and check all of it.
 
 Later sources win: defaults, file, environment, overrides. All problems are collected, so that one start shows them all.
 """
@@ -28,7 +28,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 DEFAULT_NODE_ID = 1
 
-# Refused where they are none that is served here as well.
+# Keys with Java classes that are errors unless this broker has an equivalent of the class.
 _CHECKED_CLASSES = frozenset(
     {
         "authorizer.class.name",
@@ -47,12 +47,12 @@ def load(
     strict: bool = False,
     to_serve: bool = False,
 ) -> BrokerConfig:
-    """Read and check a configuration; without `path` and the rest it is all defaults.
+    """Read and check a configuration. Without arguments it has all defaults.
 
-    Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
-    become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
-    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, stores that their passwords do
-    not open, authorizers, consoles.
+    Raises ConfigError with all problems (see errors.py), OSError if the file cannot be read. Unknown keys are warnings,
+    or problems if `strict`. Warnings and notices are for the log, once logging is set up. With `to_serve`, settings
+    that the broker could not serve are problems, too: SASL mechanisms, key stores with wrong passwords, authorizers,
+    consoles.
     """
     found = _Findings()
     settings = _read_file(path, found) if path is not None else {}
@@ -70,7 +70,7 @@ def load(
 
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     if "java.security.auth.login.config" in environ.get("KAFKA_OPTS", ""):
-        from .jaas import jaas_file  # most have none
+        from .jaas import jaas_file  # most configurations have none
 
         config.jaas_file = jaas_file(environ)
     found.notices += _notices(config, settings)
@@ -87,7 +87,7 @@ def load(
 
 
 class _Findings:
-    """What there is to say of a configuration. `notices`: in order, but may surprise; `problems`: it is refused."""
+    """Messages about a configuration: `problems` are errors; `notices` are about valid but surprising settings."""
 
     __slots__ = ("notices", "problems", "warnings")
 
@@ -97,7 +97,7 @@ class _Findings:
         self.problems: list[Problem] = []
 
     def refuse_if_wrong(self) -> None:
-        """Raises ConfigError with all problems, if there are any."""
+        """Raise ConfigError with all problems, if there are any."""
         if self.problems:
             refused = ConfigError(*self.problems)
             refused.warnings = tuple(self.warnings)
@@ -105,33 +105,33 @@ class _Findings:
 
 
 def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
-    """What is in order, and may surprise."""
+    """Yield notes about valid but surprising settings."""
     if config.listening.controllers:
         names = ", ".join(str(listener) for listener in config.listening.controllers)
         yield f"the controller listener {names} is not opened: the broker is its own controller"
     if "log.dirs" not in settings and "log.dir" not in settings:
-        yield "log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start"
+        yield "log.dirs is not set: data is stored in /tmp/kafka-logs, which many systems delete at boot"
     if config.jaas_file is not None:
-        yield f"login modules that no sasl.jaas.config gives are those of {config.jaas_file.path} (KAFKA_OPTS)"
+        yield f"listeners without sasl.jaas.config use the login modules of {config.jaas_file.path} (KAFKA_OPTS)"
 
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
     yield from authorizer_problems(config)
     if config.get_list("console.listeners"):
-        from .console import console_problems  # most have none
+        from .console import console_problems  # most configurations have none
 
         yield from console_problems(config)
     secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
     if config.num_workers > 1 and (has_authorizer(config) or secured):
         what = "authorizer.class.name" if has_authorizer(config) else " and ".join(secured)
-        reason = f"several workers do not ask who their clients are, and {what} asks for that"
+        reason = f"several workers do not authenticate clients, which {what} requires"
         yield Problem("num.workers", str(config.num_workers), reason, "1")
     if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
-        from .sasl import sasl_problems  # most have none
+        from .sasl import sasl_problems  # most configurations have none
 
         yield from sasl_problems(config)
     if any(listener.security_protocol.endswith("SSL") for listener in config.listeners):
-        from .tls import tls_problems  # most have none
+        from .tls import tls_problems  # most configurations have none
 
         yield from tls_problems(config)
 
@@ -152,43 +152,43 @@ def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
         former = settings.get(entry.key)
         if former is not None:
             found.warnings.append(
-                f"{name}:{entry.line}: {entry.key} is given again; the value at {former.origin} does not count"
+                f"{name}:{entry.line}: {entry.key} is set again; the value at {former.origin} is ignored"
             )
         settings[entry.key] = Setting(entry.value, f"{name}:{entry.line}")
     return settings
 
 
 def _remark(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
-    """Say what there is to say about a key that was given: unknown, of former versions, or without effect."""
+    """Warn about a key that is unknown, of an earlier version, or without effect."""
     row = row_of(key)
     if row is None:
         reason = unknown_key_reason(key)
         if reason is None:
             return
         if strict:
-            found.problems.append(Problem(key, None, reason, "keys that are known", setting.origin))
+            found.problems.append(Problem(key, None, reason, "known keys", setting.origin))
         else:
             found.warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
     elif row.inert:
         found.warnings.append(f"{setting.origin}: {key} has no effect here: {row.inert}")
     elif row.replaced_by:
         found.warnings.append(
-            f"{setting.origin}: {key} is a key of former versions; today it is {' and '.join(row.replaced_by)}"
+            f"{setting.origin}: {key} is a key of earlier versions; the current key is {' and '.join(row.replaced_by)}"
         )
     elif row.removed:
-        found.warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
+        found.warnings.append(f"{setting.origin}: {key} is a key of earlier versions, which Apache Kafka 4 ignores")
     elif row.name in _CHECKED_CLASSES:
         if setting.text.strip() in FORMER_AUTHORIZERS:
             found.warnings.append(
-                f"{setting.origin}: {key}: {setting.text.strip()} is a class of former versions; it is taken as"
+                f"{setting.origin}: {key}: {setting.text.strip()} is a class of earlier versions; it is read as"
                 f" {STANDARD_AUTHORIZER}"
             )
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
-        found.warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
+        found.warnings.append(f"{setting.origin}: {key}: Java classes are not loaded; it has no effect")
 
 
 def _settle_node_id(settings: Settings, found: _Findings) -> None:
-    """Make node.id and broker.id one: either gives the other; -1 asks for one that nobody chose."""
+    """Make node.id and broker.id equal: either gives the other; -1 generates an id."""
     node, broker = settings.get("node.id"), settings.get("broker.id")
     if node is None and broker is not None and broker.text.strip() == "-1":
         broker = _made_up_id(settings, broker, found)
@@ -200,25 +200,25 @@ def _settle_node_id(settings: Settings, found: _Findings) -> None:
 
 
 def _made_up_id(settings: Settings, asked: Setting, found: _Findings) -> Setting | None:
-    """The id after those that are reserved for people, as Kafka gave it to its first broker."""
+    """Return the first id after those reserved for users, as Kafka gave it to its first broker."""
     generate = settings.get("broker.id.generation.enable")
     if generate is not None and generate.text.strip().lower() == "false":
         allowed = "0 or more, or broker.id.generation.enable=true"
-        found.problems.append(Problem("broker.id", "-1", "no id is made up", allowed, asked.origin))
+        found.problems.append(Problem("broker.id", "-1", "ids are not generated", allowed, asked.origin))
         return None
     reserved = settings.get("reserved.broker.max.id", Setting("1000", "")).text.strip()
-    if not reserved.isdecimal():  # its own row says what is wrong
+    if not reserved.isdecimal():  # the check of its own row reports the error
         return None
     found.notices.append(f"broker.id=-1: the node id is {int(reserved) + 1}")
     return Setting(str(int(reserved) + 1), asked.origin)
 
 
 def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]:
-    """Typed values of all keys of the table; settings with a listener's prefix are checked, too."""
+    """Return the typed values of all keys. Settings with a listener's prefix are checked, too."""
     values: dict[str, ConfigValue] = {key: row.default for key, row in BROKER_KEYS.items()}
     for key, setting in settings.items():
         row = row_of(key)
-        if row is None or key == "broker.id":  # which is node.id
+        if row is None or key == "broker.id":  # read as node.id
             continue
         value = row.read(setting.text)
         if isinstance(value, Problem):
@@ -227,20 +227,20 @@ def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]
             values[key] = value
             given = parse(row.type, setting.text)
             if isinstance(value, tuple) and isinstance(given, tuple) and len(value) < len(given):
-                taken = "" if setting.given else f": it is taken as {','.join(value)}"
-                found.warnings.append(f"{setting.origin}: {key}={setting.shown} has the same twice{taken}")
+                taken = "" if setting.given else f": using {','.join(value)}"
+                found.warnings.append(f"{setting.origin}: {key}={setting.shown} has a duplicate entry{taken}")
     values["broker.id"] = values["node.id"]
     return values
 
 
 def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
-    """The process must be a broker. It is always its own controller, so one elsewhere is not listened to."""
+    """Check that the process is a broker. It is always its own controller, so another one is not used."""
     roles = values["process.roles"]
     setting = settings.get("process.roles")
     if setting is None or not isinstance(roles, tuple):
         return
     if "broker" not in roles:
-        reason = "a controller without a broker is not served"
+        reason = "a controller without a broker is not supported"
         found.problems.append(
             Problem("process.roles", setting.text, reason, "broker or broker,controller", setting.origin)
         )
@@ -251,9 +251,9 @@ def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Fin
 
 
 def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:
-    """What keys say together: rules that several are under, and the listeners; none where one of their keys is wrong.
+    """Check rules between keys, and return the listeners; no listeners if one of their keys is invalid.
 
-    A key whose value is wrong has its default in `values`: what follows from that alone is not told.
+    An invalid key has its default in `values`. Errors that follow from the default alone are not reported.
     """
     wrong = {problem.key for problem in found.problems}
     found.problems += (
@@ -270,8 +270,8 @@ def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _
 
 
 def _placed(problem: Problem, key: str, setting: Setting) -> Problem:
-    if setting.given:  # neither as its value nor within a sentence: it may be a secret
-        reason = "what config providers have put there is not allowed"
+    if setting.given:  # neither the value nor a message with it is shown: it may be a secret
+        reason = "the value from a config provider is not allowed"
         return Problem(key, setting.given, reason, problem.allowed, setting.origin)
     return Problem(key, problem.value, problem.reason, problem.allowed, setting.origin, problem.sentence)
 

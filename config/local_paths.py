@@ -1,4 +1,4 @@
-"""Directories of the local file system."""
+"""Lists of directories in the local file system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .values import ConfigValue
 
 
 def local_paths_reason(_: str, value: ConfigValue) -> str | None:
-    """What is wrong with a list of them, if anything is."""
+    """Return why a list of directories is invalid, or None."""
     assert isinstance(value, tuple)
     for path in value:
         if not path or "\0" in path:

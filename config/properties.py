@@ -1,4 +1,4 @@
-"""Files of properties (see `pybroker.java_properties`), whose problems are those of a configuration."""
+"""Properties files (see `pybroker.java_properties`), with errors as ConfigError."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .errors import ConfigError, Problem
 
 
 def parse_properties(data: bytes, name: str = "") -> list[Property]:
-    """The entries of a file in its order, duplicates included; `name` is what errors call the file.
+    """Return the entries of a file in order, including duplicates; `name` is the file's name in errors.
 
-    Raises ConfigError with the line of the first thing that can not be read.
+    Raises ConfigError with the line of the first syntax error.
     """
     try:
         return parse(data)

@@ -1,4 +1,4 @@
-"""Values that stand elsewhere (KIP-297, KIP-421): `${file:/etc/secrets:key}` in a value is replaced by what is there.
+"""Config providers (KIP-297, KIP-421): `${file:/etc/secrets:key}` in a value is replaced by the value at that place.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
@@ -6,9 +6,9 @@
     config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
     config.providers.env.param.allowlist.pattern=BROKER_.*
 
-Kafka's own providers are served, each by what its class does. What is found is not looked through for variables again.
-As in Kafka a variable of a provider that is not named stays as it is; unlike there one that is not found stops the
-start, since what would be left of a password is the name of the place where it should have been.
+Kafka's own providers are supported, by their class names. Variables in the inserted text are not replaced. As in Kafka,
+a variable of an unnamed provider is left as it is. Unlike in Kafka, a missing value is an error: otherwise the variable
+itself would become the password.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ _PREFIX = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
 _VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*?)\}")
 
-#: (path, key) -> the value, None where there is none. Raises _Refused.
+#: (path, key) -> the value, or None if it is missing. Raises _Refused.
 _Provider = Callable[[str, str], "str | None"]
 
 
 class _Refused(Exception):
-    """Why a provider does not look; without anything that is secret."""
+    """Why a provider rejects a request. The message has no secrets."""
 
 
 def fill_in(settings: Settings, environ: Mapping[str, str]) -> list[Problem]:
-    """Replace the variables in all values; what cannot be. The settings keep what was written, to be shown."""
+    """Replace the variables in all values, and return the problems. The settings keep the original text, to be
+    shown.
+    """
     providers, problems = _providers(settings, environ)
     if not providers:
         return problems
@@ -58,12 +60,12 @@ def _found(providers: Mapping[str, _Provider], variable: re.Match[str]) -> str:
         return variable[0]
     value = provider(variable[2] or "", variable[3])
     if value is None:
-        raise _Refused(f"{variable[0]} is not there")
+        raise _Refused(f"{variable[0]} does not exist")
     return value
 
 
 def _providers(settings: Settings, environ: Mapping[str, str]) -> tuple[dict[str, _Provider], list[Problem]]:
-    """Those that are named, by name."""
+    """Return the configured providers by name, and the problems."""
     named = settings.get(_PREFIX)
     names = parse(ConfigType.LIST, named.text) if named is not None else ()
     assert isinstance(names, tuple)
@@ -81,7 +83,7 @@ def _providers(settings: Settings, environ: Mapping[str, str]) -> tuple[dict[str
         prefix = f"{_PREFIX}.{name}.param."
         parameters = {each.removeprefix(prefix): s.text for each, s in settings.items() if each.startswith(prefix)}
         if make is None:
-            reason = "no config provider that is served" if given.text else "is missing"
+            reason = "not a supported config provider" if given.text else "is missing"
             problems.append(Problem(key, given.text, reason, ", ".join(classes), given.origin))
             continue
         try:
@@ -92,24 +94,24 @@ def _providers(settings: Settings, environ: Mapping[str, str]) -> tuple[dict[str
 
 
 class _Paths:
-    """Which paths may be looked at: those below one of `allowed.paths`, all where there is no such parameter."""
+    """The paths that a provider may read: those below one of `allowed.paths`, or all if it is not set."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         given = [each.strip() for each in parameters.get("allowed.paths", "").split(",") if each.strip()]
         for path in given:
             if not os.path.isabs(path) or not os.path.exists(path):
-                raise _Refused(f"allowed.paths: {path} is no absolute path of something that is there")
+                raise _Refused(f"allowed.paths: {path} is not an absolute path, or does not exist")
         self._allowed = [os.path.realpath(path) for path in given]
 
     def check(self, path: str) -> None:
-        """Raises _Refused; links are followed first."""
+        """Raise _Refused unless the path, with links resolved, is allowed."""
         real = os.path.realpath(path)
         if self._allowed and all(os.path.commonpath([real, each]) != each for each in self._allowed):
             raise _Refused(f"{path} is not below one of allowed.paths")
 
 
 class _FileProvider:
-    """Properties of a file."""
+    """Reads properties files."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._paths = _Paths(parameters)
@@ -121,14 +123,14 @@ class _FileProvider:
             try:
                 entries = parse_properties(_content(path), path)
             except ConfigError as error:
-                (problem,) = error.problems  # its line is not told: it may be the secret
+                (problem,) = error.problems  # its line is not shown: it may be the secret
                 raise _Refused(f"{problem.origin} cannot be read") from None
             self._read[path] = {entry.key: entry.value for entry in entries}
         return self._read[path].get(key)
 
 
 class _DirectoryProvider:
-    """Files of a directory, each a value: as secrets are mounted in containers."""
+    """Reads files of a directory, each with one value, as containers mount secrets."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._paths = _Paths(parameters)
@@ -145,7 +147,7 @@ class _DirectoryProvider:
 
 
 class _EnvironProvider:
-    """The environment, as far as its names are of `allowlist.pattern`."""
+    """Reads environment variables whose names match `allowlist.pattern`."""
 
     def __init__(self, parameters: Mapping[str, str], environ: Mapping[str, str]) -> None:
         try:
@@ -161,12 +163,12 @@ class _EnvironProvider:
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a regular file: one would wait for others."""
+    """Return the bytes of a regular file. Others could block."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise _Refused(f"{path} is no file")
+                raise _Refused(f"{path} is not a regular file")
             return file.read()
     except OSError as error:
         raise _Refused(f"{path}: {error.strerror}") from None

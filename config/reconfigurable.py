@@ -1,7 +1,7 @@
-"""What parts of Kafka 4.3's broker refuse when they are to be changed while it runs (KIP-226), though a start takes it.
+"""Dynamic changes that parts of Kafka 4.3's broker reject (KIP-226), though a start accepts the values.
 
-Sizes of thread pools go to half or to twice at a time; limits of connections are no zero; what is kept locally is no
-more than what is kept at all.
+A thread pool may shrink to half or grow to twice its size at a time; connection limits must not be 0; local retention
+must not exceed the total retention.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ POOLS = (
 )
 CONNECTION_LIMITS = ("max.connections", "max.connection.creation.rate")
 AS_THE_WHOLE = -2
-"""Of what is kept locally: as much as is kept at all."""
+"""Local retention: the same as the total retention."""
 
 
 def problems(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> Iterator[Problem]:
-    """What is refused of a change from `config`: to `values`, and of listeners' own keys to those in `texts`."""
+    """Yield the problems of a change from `config` to `values`, and of listeners' own keys to those in `texts`."""
     for key, count, current in _changes(config, values, texts):
         if key == CLEANERS:
             yield from _cleaners(count, current)
@@ -54,7 +54,7 @@ def problems(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> 
 
 
 def _changes(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
-    """Keys with the number that is wanted and the one in force, where these differ."""
+    """Yield the keys that change, with the new and the current number."""
     for key in (CLEANERS, *POOLS, *CONNECTION_LIMITS):
         count, current = _number(values[key]), config.get_int(key)
         if count != current:
@@ -96,7 +96,7 @@ def _local(key: str, local: int, whole: str, limit: int) -> Iterator[Problem]:
 
 
 def _problem(key: str, what: str) -> Problem:
-    """With Kafka's sentence around it, which tools of others look into."""
+    """Return the problem with Kafka's sentence around it, which other tools parse."""
     exception = "org.apache.kafka.common.config.ConfigException"
     return rule(f"Invalid value {exception}: {what} for configuration Invalid dynamic configuration", key)
 

@@ -1,4 +1,4 @@
-"""Checks of groups' and client metrics subscriptions' configurations, as Kafka 4.3 makes them."""
+"""Checks of the configurations of groups and client metrics subscriptions, as in Kafka 4.3."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CLIENT_ATTRIBUTES = frozenset(
         "client_source_port",
     )
 )
-"""What a client metrics subscription may match clients by (KIP-714)."""
+"""The attributes by which a client metrics subscription may match clients (KIP-714)."""
 
 _MATCH = re.compile(r"([^=]+)=([^=]+)")
 
 
 def _limits(key: str) -> tuple[str | None, str | None]:
-    """group.consumer.min.x and max.x for consumer.x, where there are such keys."""
+    """Return the keys group.consumer.min.x and max.x for consumer.x, or None where they do not exist."""
     kind, _, name = key.partition(".")
     least, most = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
     if name == "num.standby.replicas":
@@ -43,7 +43,7 @@ def _limits(key: str) -> tuple[str | None, str | None]:
 
 
 GROUP_LIMITS = {key: _limits(key) for key in GROUP_KEYS}
-"""The broker's keys for the least and the most that a group may have of a key; None where there is no limit."""
+"""The broker's keys for the lowest and the highest value of a group's key; None: no limit."""
 
 
 CHECKED_IN_ORDER = (
@@ -61,13 +61,13 @@ CHECKED_IN_ORDER = (
     "streams.num.standby.replicas",
     "streams.assignment.interval.ms",
 )
-"""Keys with limits, in the order in which Apache Kafka checks them: of several outside, it names the first."""
+"""The keys with limits, in Kafka's order of checks: the first one that is exceeded is reported."""
 
 
 def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
-    """What a group goes by: its own value, the broker's if it has none.
+    """Return the value for a group: its own, else the broker's.
 
-    Its own may have been set when the broker's limits were others: then what counts is the limit (KIP-1240).
+    A group's own value may be outside of the broker's current limits. Then the limit counts (KIP-1240).
     """
     if key not in own:
         return config.get_int(f"group.{key}")
@@ -79,14 +79,14 @@ def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
 
 
 def capped_group_numbers(config: BrokerConfig, group_id: str, own: Mapping[str, str]) -> Iterator[str]:
-    """A line for each of a group's values that is outside of the broker's limits."""
+    """Yield a line for each of a group's values that is outside of the broker's limits."""
     for key, limits in GROUP_LIMITS.items():
         if key in own and limits != (None, None) and (value := group_number(config, own, key)) != int(own[key]):
-            yield f"group {group_id}: {key} of {own[key]} is outside of the broker's limits: it counts as {value}"
+            yield f"group {group_id}: {key} of {own[key]} is outside of the broker's limits: using {value}"
 
 
 def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
-    """Raises ConfigError unless a group may have these values: within limits, heartbeats shorter than sessions."""
+    """Raise ConfigError unless the values are valid for a group: within limits, heartbeats shorter than sessions."""
     for key in overrides:
         if key not in GROUP_KEYS:
             sentence = f"Unknown group config name: {key}"
@@ -122,11 +122,11 @@ def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:
 
 
 class SubscriptionError(ConfigError):
-    """What makes a client metrics subscription an invalid request, not an invalid configuration."""
+    """An invalid request about a client metrics subscription, as opposed to an invalid configuration."""
 
 
 def validate_client_metrics_config(overrides: Mapping[str, str]) -> None:
-    """Raises ConfigError unless a subscription may have these values; SubscriptionError if the request is to blame."""
+    """Raise ConfigError unless the values are valid for a subscription; SubscriptionError for an invalid request."""
     for key, text in overrides.items():
         row = CLIENT_METRICS_KEYS.get(key)
         if row is None:
@@ -147,7 +147,7 @@ def validate_client_metrics_config(overrides: Mapping[str, str]) -> None:
 
 
 class ClientPattern(NamedTuple):
-    """What a subscription matches clients by."""
+    """An attribute and the expression that it has to match."""
 
     attribute: str
     expression: Pattern
@@ -155,10 +155,10 @@ class ClientPattern(NamedTuple):
 
 @lru_cache(maxsize=256)
 def client_pattern(text: str) -> ClientPattern | None:
-    """`attribute=expression`; None where it is none.
+    """Parse `attribute=expression`; return None if it is invalid.
 
-    Expressions are RE2's, of the size that those of consumer groups have at most: clients call themselves what they
-    like, and the loop waits for the match. Java's, which look ahead and refer back, may take for ever.
+    Expressions are RE2's, with the size limit of consumer groups' expressions: clients choose their names, and the loop
+    waits for the match. Java's expressions, with lookahead and backreferences, may take for ever.
     """
     match = _MATCH.fullmatch(text)
     if match is None or trim(match[1]) not in CLIENT_ATTRIBUTES:

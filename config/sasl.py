@@ -1,10 +1,10 @@
-"""SASL in the configuration: the mechanisms of a listener and their JAAS entries, found and checked as Kafka does.
+r"""SASL in the configuration: the mechanisms of a listener and their JAAS entries, checked as in Kafka.
 
     listener.name.internal.sasl.enabled.mechanisms=PLAIN
-    listener.name.internal.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+    listener.name.internal.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
         user_alice="secret";
 
-Without such a key the login modules are those of the file that the environment names (`jaas.py`).
+Without such a key the login modules are those of the file in the environment (`jaas.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .values import Password
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 MECHANISMS = (PLAIN, *BY_SASL_NAME, OAUTHBEARER)
-"""All that are served."""
+"""All supported mechanisms."""
 _KERBEROS = "GSSAPI"
 
 _MECHANISMS = "sasl.enabled.mechanisms"
@@ -31,9 +31,9 @@ _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 _JAVA_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
 _LOGIN_MODULE = f"{_JAVA_OAUTHBEARER}OAuthBearerLoginModule"
-#: Kafka's default, which takes tokens that nobody has signed.
+#: Kafka's default, which accepts unsigned tokens.
 _UNSECURED = f"{_JAVA_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
-#: What checks signed tokens in Kafka.
+#: Kafka's classes that validate signed tokens.
 _VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{part}OAuthBearerValidatorCallbackHandler" for part in ("", "secured."))
 _JWT_VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{name}JwtValidator" for name in ("Default", "Broker"))
 _JWT_VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
@@ -42,15 +42,15 @@ _SCHEMES = ("https", "http", "file")
 
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
-    """The mechanisms of a listener that are served, in the order in which clients are told of them."""
+    """Return the supported mechanisms of a listener, in the order in which clients get them."""
     names = _configured(config, listener_name)
     return tuple(name for name in dict.fromkeys(names) if name in MECHANISMS)
 
 
 def jaas_entries(config: BrokerConfig, listener_name: str, mechanism: str) -> list[LoginModule] | None:
-    """The login modules of a listener's mechanism, None where nothing says any.
+    """Return the login modules of a listener's mechanism; None if none are configured.
 
-    Raises JaasError for what a key gives, ConfigError for the file.
+    Raises JaasError for a key's value, ConfigError for the file.
     """
     value = config.get_for_mechanism(listener_name, mechanism, _JAAS, unprefixed=False)
     if isinstance(value, Password):
@@ -58,27 +58,27 @@ def jaas_entries(config: BrokerConfig, listener_name: str, mechanism: str) -> li
     if config.jaas_file is None:
         return None
     modules = config.jaas_file.modules(listener_name)
-    if modules is not None and mechanism == PLAIN:  # a section of the file is one for all mechanisms
+    if modules is not None and mechanism == PLAIN:  # a section of the file is for all mechanisms
         return [each for each in modules if each.name == _PLAIN_MODULE]
     return modules
 
 
 def plain_users(config: BrokerConfig, listener_name: str) -> dict[str, str]:
-    """Passwords by user for PLAIN; none where the entry cannot be read."""
+    """Return the PLAIN passwords by user; none if the entry is invalid."""
     try:
         entries = jaas_entries(config, listener_name, PLAIN)
     except (JaasError, ConfigError):
         return {}
     users: dict[str, str] = {}
-    for entry in reversed(entries or ()):  # of several the first one counts
+    for entry in reversed(entries or ()):  # the first of several entries wins
         users.update(users_of(entry.options))
     return users
 
 
 def unsecured_options(config: BrokerConfig, listener_name: str) -> dict[str, str] | None:
-    """The JAAS options by which a listener takes bearer tokens that nobody has signed; None where it takes none.
+    """Return the JAAS options for unsigned bearer tokens; None if the listener does not accept them.
 
-    It does where its JAAS entry names Kafka's login module and nothing says how signatures would be checked.
+    It accepts them if its JAAS entry names Kafka's login module, and no key configures the check of signatures.
     """
     handler = config.get_for_mechanism(listener_name, OAUTHBEARER, _CALLBACK_HANDLER)
     has_keys = bool(config.get_for_mechanism(listener_name, OAUTHBEARER, _JWKS_URL))
@@ -92,22 +92,22 @@ def unsecured_options(config: BrokerConfig, listener_name: str) -> dict[str, str
 
 
 def sasl_problems(config: BrokerConfig) -> Iterator[Problem]:
-    """Why listeners with SASL cannot be served as they are configured."""
+    """Yield why listeners with SASL cannot be served as configured."""
     for listener in config.listeners:
         if listener.security_protocol.startswith("SASL_"):
             yield from _problems_of(config, listener.name)
 
 
 def sasl_warnings(config: BrokerConfig) -> Iterator[Problem]:
-    """Mechanisms that are left out, where there are others by which clients can come in."""
+    """Yield the mechanisms that are left out, if clients can use others."""
     for listener in config.listeners:
         if not listener.security_protocol.startswith("SASL_"):
             continue
         names, served = _configured(config, listener.name), enabled_mechanisms(config, listener.name)
         if _KERBEROS in names and served:
             reason = (
-                f"{_KERBEROS} (Kerberos) IS NOT SERVED: listener {listener.name} offers {', '.join(served)} alone, and"
-                " who logs in by Kerberos stays outside"
+                f"{_KERBEROS} (Kerberos) IS NOT SUPPORTED: listener {listener.name} offers only {', '.join(served)}:"
+                " Kerberos clients cannot connect"
             )
             yield Problem(_own_key(config, listener.name, _MECHANISMS), ",".join(names), reason)
 
@@ -119,7 +119,7 @@ def _configured(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
 
 
 def _own_key(config: BrokerConfig, listener_name: str, key: str) -> str:
-    """The key that says what counts for a listener."""
+    """Return the key whose value counts for a listener."""
     own = f"listener.name.{listener_name.lower()}.{key}"
     return own if own in config.originals() else key
 
@@ -129,9 +129,9 @@ def _problems_of(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
     names = _configured(config, listener_name)
     for name in names:
         if name == _KERBEROS and enabled_mechanisms(config, listener_name):
-            continue  # see sasl_warnings
+            continue  # sasl_warnings reports it
         if name not in MECHANISMS:
-            reason = f"mechanism {name} of listener {listener_name} is not served"
+            reason = f"mechanism {name} of listener {listener_name} is not supported"
             yield Problem(_own_key(config, listener_name, _MECHANISMS), ",".join(names), reason, ", ".join(MECHANISMS))
             continue
         key = f"{prefix}{name.lower()}.{_JAAS}"
@@ -163,7 +163,7 @@ def _oauthbearer_problems(config: BrokerConfig, listener_name: str, entry_count:
     options = unsecured_options(config, listener_name)
     if options is not None:
         try:
-            UnsecuredValidator(options, now_ms=lambda: 0)  # made for its options alone
+            UnsecuredValidator(options, now_ms=lambda: 0)  # created only to check its options
         except ValueError as error:
             yield problem(_JAAS, None, str(error), "0 or more")
         return
@@ -177,9 +177,9 @@ def _oauthbearer_problems(config: BrokerConfig, listener_name: str, entry_count:
         yield problem(_JAAS, None, reason, "a section of the file, or this key, with one login module")
     elif not url:
         reason = (
-            f"it is not set for listener {listener_name}: tokens that nobody has signed are not accepted without a JAAS"
+            f"it is not set for listener {listener_name}: unsigned tokens are not accepted without a JAAS"
             f" entry of {_LOGIN_MODULE}"
         )
-        yield problem(_JWKS_URL, None, reason, "where the keys are that sign tokens")
+        yield problem(_JWKS_URL, None, reason, "the URL of the keys that verify tokens")
     elif str(url).partition(":")[0].lower() not in _SCHEMES:
         yield problem(_JWKS_URL, str(url), "it cannot be read", ", ".join(f"{each}://" for each in _SCHEMES))

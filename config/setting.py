@@ -1,4 +1,4 @@
-"""A value as it was given, and by whom."""
+"""The text of a value, with its origin."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import msgspec
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """The text of a value. `origin` says where it stands, for people: "config/server.properties:12".
+    """The text of a value. `origin` is where it was set, for people: "config/server.properties:12".
 
-    `given` is what was written there, where config providers have put something else in its place; else empty.
+    `given` is the original text, if config providers have replaced a part of it; else empty.
     """
 
     text: str
@@ -17,9 +17,9 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """What people may see: what a provider had to be asked for is nobody's business."""
+        """The text to show: a value from a config provider may be a secret."""
         return self.given or self.text
 
 
 Settings = dict[str, Setting]
-"""By key, in the order in which they were given."""
+"""Settings by key, in the order in which they were set."""

@@ -1,4 +1,4 @@
-"""The shipped config/server.properties: a few lines in force, and the keys people look for with their defaults."""
+"""The shipped config/server.properties: a few settings, and common keys with their defaults."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .keys import BROKER_KEYS
 _HEAD = """\
 # A broker on one machine. Run it with: make run, or pybroker config/server.properties
 #
-# Written by python -m config.docs. Lines that begin with # show the default, but for examples, which say so.
-# All keys: docs/generated/configs.md. Apache Kafka's own server.properties is understood as it is.
-# Every key can also be given as an environment variable (PYBROKER_NUM_PARTITIONS=3) or as --override num.partitions=3.
+# Written by python -m config.docs. Commented lines show the default, or an example if they say so.
+# All keys: docs/generated/configs.md. Apache Kafka's own server.properties works unchanged.
+# Every key can also be set by an environment variable (PYBROKER_NUM_PARTITIONS=3) or by --override num.partitions=3.
 """
 
 IN_FORCE = {
@@ -22,7 +22,7 @@ IN_FORCE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
-"""Keys that the file sets."""
+"""The keys that the file sets."""
 
 EXAMPLES = {
     "advertised.listeners": "PLAINTEXT://broker.example.org:9092",
@@ -42,7 +42,7 @@ EXAMPLES = {
     "pybroker.cluster.id": "AAAAAAAAQACAAAAAAAAAAQ",
     "pybroker.topics": "orders:3;audit:1:cleanup.policy=compact,delete",
 }
-"""Keys without a default worth showing."""
+"""Keys with example values, because they have no useful default."""
 
 CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The node", ("node.id", "broker.rack", "pybroker.cluster.id")),
@@ -67,7 +67,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "fetch.max.bytes",
         ),
     ),
-    ("Where data lies", ("log.dirs", "metadata.log.dir")),
+    ("Data directories", ("log.dirs", "metadata.log.dir")),
     (
         "Topics",
         (
@@ -162,7 +162,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def server_properties() -> str:
-    """config/server.properties, whole."""
+    """Return the content of config/server.properties."""
     lines = [_HEAD]
     for title, keys in CHAPTERS:
         lines.append(f"\n{'#' * 20} {title} {'#' * 20}\n")

@@ -1,4 +1,4 @@
-"""TLS in the configuration: stores, passwords and rules of each listener, tried before anything is started."""
+"""TLS in the configuration: the stores, passwords and rules of each listener, checked before the start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _RULES = "ssl.principal.mapping.rules"
 
 
 def tls_problems(config: BrokerConfig) -> Iterator[Problem]:
-    """Why listeners with TLS cannot be served as they are configured; what several share is told once."""
-    from config.tls_context import TlsSettings  # which knows this package
+    """Yield why listeners with TLS cannot be served as configured. A problem of several listeners is reported once."""
+    from config.tls_context import TlsSettings  # imported on first use: most listeners have no TLS
 
     told: set[Problem] = set()
     for listener in config.listeners:
@@ -37,5 +37,5 @@ def _rules_problem(config: BrokerConfig, listener_name: str) -> Problem | None:
     except RulesError as error:
         own = f"listener.name.{listener_name.lower()}.{_RULES}"
         key = own if own in config.originals() else _RULES
-        return Problem(key, rules, str(error), "DEFAULT, or RULE:pattern/replacement/[LU], with commas between")
+        return Problem(key, rules, str(error), "DEFAULT, or RULE:pattern/replacement/[LU], separated by commas")
     return None

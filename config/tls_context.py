@@ -1,6 +1,6 @@
-"""From the ssl.* keys of a listener to what OpenSSL works with.
+"""OpenSSL contexts from the ssl.* keys of a listener.
 
-Key stores are PEM (a file, or the text itself in ssl.keystore.key and ssl.keystore.certificate.chain), PKCS12 or JKS
+Key stores are PEM (a file, or the text in ssl.keystore.key and ssl.keystore.certificate.chain), PKCS12 or JKS
 (security/key_stores.py).
 """
 
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-#: Stands among suites in Java, and says that renegotiation is safe: here there is none.
+#: A value among Java's cipher suites that signals safe renegotiation. There is no renegotiation here.
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _SUITES = "cipher suites by Java's names"
 _LOCATION = "ssl.keystore.location"
-#: No store has more; whoever may change a listener's stores may name any file.
+#: The largest store. The limit matters because whoever may change a listener's stores can name any file.
 _MOST_BYTES = 16 << 20
-#: What OpenSSL finds too weak of a key store, by default, and Java does not look at: SHA-1, keys below 2,048 bits.
+#: What OpenSSL rejects as too weak in a key store by default, and Java accepts: SHA-1, keys below 2,048 bits.
 _WEAK = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -51,7 +51,7 @@ KEYS = (
 
 
 class TlsError(Exception):
-    """Why a listener cannot speak TLS as it is configured."""
+    """Why a listener cannot use TLS as configured."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -60,7 +60,7 @@ class TlsError(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Identity:
-    """A private key and its certificates, in PEM, and where both are from: the key of the configuration, its value."""
+    """A private key and its certificates, in PEM, and their origin: the configuration key and its value."""
 
     key: bytes
     chain: bytes
@@ -71,46 +71,46 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secured:
-    """A context for new connections, and what it shows of itself: certificates in PEM, its own the first one."""
+    """A context for new connections, and its certificates in PEM, its own one first."""
 
     context: ssl.SSLContext
     chain: bytes
 
 
 class TlsSettings:
-    """The ssl.* values of one listener, its own before all listeners'."""
+    """The ssl.* values of one listener; its own win over the common ones."""
 
     def __init__(self, config: BrokerConfig, listener_name: str, security_protocol: str) -> None:
         self._values: Mapping[str, ConfigValue] = {key: config.get_for_listener(listener_name, key) for key in KEYS}
         self._prefix = f"listener.name.{listener_name.lower()}."
         given = config.originals()
         self._own = frozenset(key for key in KEYS if self._prefix + key in given)
-        # As in Kafka: clients who say who they are by SASL are asked for a certificate only where that is said of
-        # their listener.
+        # As in Kafka: clients that authenticate by SASL are asked for a certificate only if the listener's own key
+        # requires it.
         self._asks = not security_protocol.startswith("SASL_") or "ssl.client.auth" in self._own
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that all this is read from."""
+        """The files that the context is read from."""
         return tuple(filter(None, (self.text("ssl.keystore.location"), self.text("ssl.truststore.location"))))
 
     def context(self) -> ssl.SSLContext:
-        """A context for new connections. Raises TlsError."""
+        """Return a context for new connections. Raises TlsError."""
         return self.secured().context
 
     def secured(self) -> Secured:
-        """The same with its certificates. Raises TlsError."""
+        """Return a context with its certificates. Raises TlsError."""
         secured, warnings = self.made()
         for warning in warnings:
             log.warning("%s%s", self._prefix, warning)
         return secured
 
     def says_the_same_as(self, other: TlsSettings) -> bool:
-        """Whether all values are equal; what files hold is not looked at."""
+        """Return whether all values are equal; the content of files is not compared."""
         return self._values == other._values and self._asks == other._asks
 
     def problem(self) -> Problem | None:
-        """What `context` would raise; None where nothing is wrong."""
+        """Return the error that `context` would raise, or None."""
         try:
             self.made()
         except TlsError as error:
@@ -118,7 +118,7 @@ class TlsSettings:
         return None
 
     def made(self) -> tuple[Secured, list[str]]:
-        """As `secured`, and what is to be said of it: suites of TLS 1.3 that nobody asked for, weak certificates."""
+        """Return the same as `secured`, and warnings: TLS 1.3 suites that were not configured, weak certificates."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
         self._choose_versions(context)
@@ -136,17 +136,17 @@ class TlsSettings:
         if others:
             names = ", ".join(sorted(others))
             warnings.append(
-                f"ssl.cipher.suites: TLS 1.3 is offered with {names}, too; only ssl.enabled.protocols keeps them out"
+                f"ssl.cipher.suites: TLS 1.3 also offers {names}; to disable them, change ssl.enabled.protocols"
             )
         if weakness:
-            warnings.append(f"ssl.keystore: {weakness}; it is served all the same, and clients may refuse it")
+            warnings.append(f"ssl.keystore: {weakness}; it is used nevertheless, and clients may reject it")
         return Secured(context, identity.chain), warnings
 
     def _error(self, key: str, value: str | None, reason: str, allowed: str = "") -> TlsError:
         return TlsError(Problem(f"{self._prefix}{key}" if key in self._own else key, value, reason, allowed))
 
     def text(self, key: str) -> str | None:
-        """A value of text, a password's too; None where it is not set."""
+        """Return the text of a value, including passwords; None if it is not set."""
         value = self._values[key]
         if isinstance(value, Password):
             return value.value
@@ -165,12 +165,14 @@ class TlsSettings:
         assert isinstance(names, tuple)
         versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
         if not versions:
-            reason = "no such version is served"
+            reason = "an unsupported version"
             raise self._error("ssl.enabled.protocols", ",".join(names), reason, ", ".join(_VERSIONS))
         context.minimum_version, context.maximum_version = min(versions), max(versions)
 
     def _choose_ciphers(self, context: ssl.SSLContext) -> frozenset[str]:
-        """Only these are offered, and no version that has none of them; but for those that come along."""
+        """Offer only these ciphers, and no version without one of them. Return the offered ones that were not
+        configured.
+        """
         key = "ssl.cipher.suites"
         names = self._values[key]
         assert isinstance(names, tuple)
@@ -180,7 +182,7 @@ class TlsSettings:
         older = [suite for suite in suites if "_WITH_" in suite]
         newer = frozenset(suites).difference(older)
         if unknown := newer - _TLS_1_3_SUITES:
-            raise self._error(key, ",".join(names), f"{','.join(sorted(unknown))} is not known", _SUITES)
+            raise self._error(key, ",".join(names), f"{','.join(sorted(unknown))} is unknown", _SUITES)
         if older:
             try:
                 context.set_ciphers(":".join(map(openssl_name, older)))
@@ -191,7 +193,7 @@ class TlsSettings:
         if not newer:
             context.maximum_version = ssl.TLSVersion.TLSv1_2
         if context.minimum_version > context.maximum_version:
-            raise self._error(key, ",".join(names), "there is none for the versions in ssl.enabled.protocols", _SUITES)
+            raise self._error(key, ",".join(names), "none of them fits the versions in ssl.enabled.protocols", _SUITES)
         return _TLS_1_3_SUITES - newer if context.maximum_version == ssl.TLSVersion.TLSv1_3 else frozenset()
 
     def _identity(self) -> _Identity:
@@ -202,27 +204,27 @@ class TlsSettings:
         location = self.text("ssl.keystore.location")
         if location is None:
             allowed = "a file with the private key and its certificates"
-            raise self._error(_LOCATION, None, "it is not set: a server needs a certificate", allowed)
+            raise self._error(_LOCATION, None, "it is not set; a server needs a certificate", allowed)
         if self._store_type("ssl.keystore") == "PEM":
             data = self._read(_LOCATION, location)
             return _Identity(data, data, key_password, _LOCATION, location)
         return _Identity(*self._store("ssl.keystore", location).identity(key_password), None, _LOCATION, location)
 
     def _store_type(self, kind: str) -> str:
-        """JKS, PKCS12 or PEM, which may be in small letters, as in Java."""
+        """Return JKS, PKCS12 or PEM; as in Java, lower case is accepted."""
         given = str(self._values[f"{kind}.type"])
         if given.upper() not in TYPES:
-            raise self._error(f"{kind}.type", given, "no such stores are read", ", ".join(TYPES))
+            raise self._error(f"{kind}.type", given, "an unsupported type of store", ", ".join(TYPES))
         return given.upper()
 
     def _store(self, kind: str, location: str) -> Store:
         return Store(kind, location, self._read(f"{kind}.location", location), self.text(f"{kind}.password"))
 
     def _load(self, context: ssl.SSLContext, identity: _Identity) -> str | None:
-        """Have the context use it; what OpenSSL finds too weak about it, if anything.
+        """Load the identity into the context. Return what OpenSSL rejects as too weak, or None.
 
-        The level to which it lowers the context is that of clients' certificates, too: none of them is ever judged at
-        level 0, which takes MD5 and RSA keys of 512 bits, and Java does not.
+        If this lowers the context's security level, the lower level also holds for clients' certificates. They are
+        never checked at level 0, which accepts MD5 and RSA keys of 512 bits, unlike Java.
         """
         try:
             weakness = _load_even_weak(context, identity)
@@ -241,24 +243,23 @@ class TlsSettings:
             if opens:
                 reason = f"its certificates cannot be used: {_reason(error)}"
                 raise self._error(identity.origin, identity.path, reason, "those of its private key") from None
-            reason = f"its password is wrong: {where} is not opened by it"
+            reason = f"its password is wrong: it does not open {where}"
             raise self._error("ssl.key.password", None, reason, "the right one") from None
         if context.security_level == 0 and self._verify_mode != ssl.CERT_NONE:
-            reason = f"it is too weak for a listener that asks for clients' certificates: {weakness}"
+            reason = f"it is too weak for a listener that requests client certificates: {weakness}"
             allowed = "one of 1,024 bits or more that is not signed with SHA-1 or MD5, or ssl.client.auth=none"
             raise self._error(identity.origin, identity.path, reason, allowed)
         return weakness
 
     @property
     def _verify_mode(self) -> ssl.VerifyMode:
-        """Whether clients are asked for a certificate."""
+        """Return whether clients are asked for a certificate."""
         return _VERIFY[str(self._values["ssl.client.auth"])] if self._asks else ssl.CERT_NONE
 
     def _trusted(self) -> tuple[str, str | None, str] | None:
-        """Key of the configuration, its value, and certificates in PEM; None where the system's are trusted.
+        """Return the configuration key, its value, and the certificates in PEM; None if the system's are trusted.
 
-        Read also where nobody asks for clients' certificates: what cannot be read is a mistake all the same, as in
-        Kafka.
+        As in Kafka, the store is read even if clients are not asked for certificates: an unreadable one is an error.
         """
         certificates = self.text("ssl.truststore.certificates")
         if certificates is not None:
@@ -284,12 +285,13 @@ class TlsSettings:
         if trusted is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = self._verify_mode
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in the store ends a chain, as in Java
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the store ends a chain
 
 
 def openssl_name(suite: str) -> str:
-    """A cipher suite before TLS 1.3 as OpenSSL calls it: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
-    ECDHE-RSA-AES128-GCM-SHA256.
+    """Return OpenSSL's name of a cipher suite before TLS 1.3.
+
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is ECDHE-RSA-AES128-GCM-SHA256.
     """
     exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
     cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
@@ -299,12 +301,12 @@ def openssl_name(suite: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """In OpenSSL's words, without the place in its source."""
+    """Return OpenSSL's message, without the place in its source."""
     return (error.reason if isinstance(error, ssl.SSLError) else "") or str(error)
 
 
 def _opens(key: bytes, password: str) -> bool | None:
-    """Whether an encrypted private key in PEM is opened by a password; None where nothing is here that could tell."""
+    """Return whether a password decrypts a private key in PEM; None if no library is installed to check it."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -319,7 +321,7 @@ def _opens(key: bytes, password: str) -> bool | None:
 
 
 def _load_even_weak(context: ssl.SSLContext, identity: _Identity) -> str | None:
-    """Weak certificates are taken, too, as Apache Kafka does: at level 1 of OpenSSL, or at 0."""
+    """Load weak certificates, too, as in Apache Kafka: at OpenSSL's level 1, or at 0. Return the weakness, or None."""
     try:
         _load(context, identity)
     except ssl.SSLError as error:
@@ -339,7 +341,7 @@ def _load_even_weak(context: ssl.SSLContext, identity: _Identity) -> str | None:
 
 
 def _lower_level(context: ssl.SSLContext, offered: list[str], level: int) -> None:
-    """To a level of security; with the same ciphers."""
+    """Lower the security level, with the same ciphers."""
     context.set_ciphers(":".join([*offered, f"@SECLEVEL={level}"]))
 
 
@@ -351,7 +353,7 @@ def _load(context: ssl.SSLContext, identity: _Identity) -> None:
 
 @contextmanager
 def _file_of(data: bytes) -> Iterator[str]:
-    """The path of a file for OpenSSL, which reads no bytes: it is in memory, and nobody else's to read."""
+    """Yield the path of a file in memory, for OpenSSL, which reads only files. No other user can read it."""
     descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, data)

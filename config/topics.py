@@ -1,4 +1,4 @@
-"""Topics' own configuration: its checks, what a log makes of it, and topics that the broker's file declares."""
+"""The configuration of topics: checks, the configuration of their logs, and topics declared in the broker's file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Values: TypeAlias = Mapping[str, ConfigValue]
 """Typed values by key. The values of a broker are those of all its keys (`BrokerConfig.values`)."""
 
 UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
-"""segment.bytes without its lower limit; wins over it."""
+"""segment.bytes without its lower limit; it wins over segment.bytes."""
 _ALL_KEYS = {**TOPIC_KEYS, **LEGACY_TOPIC_KEYS}
 _FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in _ALL_KEYS}
-"""Fields of LogConfig that are a topic key with underscores, and that key."""
+"""The fields of LogConfig that are topic keys with underscores, and their keys."""
 _FORMER_DEFAULTS = {
     "message.downconversion.enable": "log.message.downconversion.enable",
     "message.format.version": "log.message.format.version",
 }
-"""Topic keys of former versions, and the broker's keys that gave their defaults."""
+"""Topic keys of earlier versions, and the broker keys of their defaults."""
 _FORMER_TIME_LIMIT = "message.timestamp.difference.max.ms"
 _TIME_LIMITS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
@@ -44,17 +44,17 @@ class DeclaredTopic(msgspec.Struct, frozen=True):
 
 
 def known_keys(broker: Values) -> KeyTable:
-    """Keys that a topic may have: those of today, and with `pybroker.legacy.versions` those of former versions."""
+    """Return the keys that a topic may have; with `pybroker.legacy.versions` also those of earlier versions."""
     return _ALL_KEYS if broker["pybroker.legacy.versions"] else TOPIC_KEYS
 
 
 def topic_values(broker: Values, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Typed values of all topic keys: the topic's own, else the broker's, else the default."""
+    """Return the typed values of all topic keys: the topic's own, else the broker's, else the default."""
     return {**broker_defaults(broker), **readable(known_keys(broker), overrides)}
 
 
 def readable(keys: KeyTable, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Typed values of overrides but for unknown keys and wrong texts: directories of former versions have both."""
+    """Return the typed values of overrides, without unknown keys and invalid texts, which old directories may have."""
     values = {}
     for key, text in overrides.items():
         row = keys.get(key)
@@ -67,7 +67,7 @@ def readable(keys: KeyTable, overrides: Mapping[str, str]) -> dict[str, ConfigVa
 
 
 def broker_defaults(broker: Values) -> dict[str, ConfigValue]:
-    """What a topic without configuration of its own has."""
+    """Return the values of a topic without its own configuration."""
     values = {key: _broker_value(broker, row) for key, row in TOPIC_KEYS.items()}
     values |= {key: broker[broker_key] for key, broker_key in _FORMER_DEFAULTS.items()}
     values["retention.ms"] = retention_ms(broker)
@@ -85,20 +85,20 @@ def _broker_value(broker: Values, row: ConfigKey) -> ConfigValue:
 
 
 def default_log_config(broker: Values) -> LogConfig:
-    """What logs work with whose topic has no configuration of its own."""
+    """Return the configuration of logs whose topic has none of its own."""
     validation = broker["pybroker.record.validation"] or "header"
     assert isinstance(validation, str)
     return LogConfig(**_log_fields(broker_defaults(broker)), record_validation=validation)
 
 
 def override_log_config(defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str]) -> LogConfig:
-    """What the logs of a topic with these overrides, of which `keys` count, work with."""
+    """Return the configuration of the logs of a topic with these overrides, of which only `keys` count."""
     values = readable(keys, overrides)
     return replace(defaults, **_log_fields(values)) if values else defaults
 
 
 def _log_fields(values: Mapping[str, ConfigValue]) -> dict[str, Any]:
-    """Fields of LogConfig for those of the values that it has."""
+    """Return the fields of LogConfig for the values that it has."""
     chosen: dict[str, Any] = {field: values[key] for field, key in _FIELD_KEYS.items() if key in values}
     if "cleanup_policy" in chosen:
         chosen["cleanup_policy"] = frozenset(chosen["cleanup_policy"])
@@ -108,7 +108,7 @@ def _log_fields(values: Mapping[str, ConfigValue]) -> dict[str, Any]:
 
 
 def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], existing: Mapping[str, str]) -> None:
-    """Raises ConfigError as Kafka 4.3's LogConfig does, in its order: nulls, unknown keys, values, combinations."""
+    """Raise ConfigError as Kafka 4.3's LogConfig does, in its order: nulls, unknown keys, values, combinations."""
     nulls = sorted(key for key, text in overrides.items() if text is None)
     if nulls:
         raise ConfigError(rule(f"Null value not supported for topic configs: {','.join(nulls)}", nulls[0]))
@@ -116,7 +116,7 @@ def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], e
     keys = known_keys(broker)
     for key in texts:
         if key not in keys:
-            reason = "a topic key of former versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
+            reason = "a topic key of earlier versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
             sentence = f"Unknown topic config name: {key}"
             raise UnknownKeyError(Problem(key, None, reason, "keys of topics", sentence=sentence))
     values = topic_values(broker, {key: text for key, text in existing.items() if key not in texts})
@@ -144,16 +144,16 @@ def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, s
 
 
 def declared_topics(broker: Values) -> tuple[DeclaredTopic, ...]:
-    """The topics of `pybroker.topics`: `name[:partitions[:key=value]...]`, parted by semicolons.
+    """Return the topics of `pybroker.topics`: `name[:partitions[:key=value]...]`, separated by semicolons.
 
-    A piece without `=` belongs to the value before it, as values may hold colons. Without a number of partitions the
-    topic has num.partitions. Raises ConfigError for what could not be created.
+    A piece without `=` belongs to the value before it, because values may have colons. Without a number of partitions
+    the topic has num.partitions. Raises ConfigError for a topic that could not be created.
     """
     declared: dict[str, DeclaredTopic] = {}
     for entry in filter(None, map(str.strip, str(broker["pybroker.topics"] or "").split(";"))):
         topic = _declared_topic(broker, entry)
         if topic.name in declared:
-            raise ConfigError(_undeclarable(entry, "the topic stands twice"))
+            raise ConfigError(_undeclarable(entry, "the topic is duplicate"))
         declared[topic.name] = topic
     return tuple(declared.values())
 
@@ -162,7 +162,7 @@ def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
     name, *rest = (piece.strip() for piece in entry.split(":"))
     reason = name_problem(name)
     if reason is None and name in INTERNAL_TOPICS:
-        reason = "an internal topic can not be declared"
+        reason = "an internal topic cannot be declared"
     if reason is not None:
         raise ConfigError(_undeclarable(entry, reason))
     partitions = broker["num.partitions"]
@@ -170,7 +170,7 @@ def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
     if rest and "=" not in rest[0]:
         count = rest.pop(0)
         if not count.isdecimal() or int(count) < 1:
-            raise ConfigError(_undeclarable(entry, f"{count or 'nothing'} is no number of partitions"))
+            raise ConfigError(_undeclarable(entry, f"{count or 'nothing'} is not a number of partitions"))
         partitions = int(count)
     configs: dict[str, str] = {}
     key = ""
@@ -180,7 +180,7 @@ def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
         elif key:
             configs[key] += f":{piece}"
         else:
-            raise ConfigError(_undeclarable(entry, f"{piece or 'nothing'} is no key=value"))
+            raise ConfigError(_undeclarable(entry, f"{piece or 'nothing'} is not key=value"))
     try:
         validate_topic_config(broker, configs, {})
     except ConfigError as error:
@@ -189,4 +189,4 @@ def _declared_topic(broker: Values, entry: str) -> DeclaredTopic:
 
 
 def _undeclarable(entry: str, reason: str) -> Problem:
-    return Problem("pybroker.topics", entry, reason, "name:partitions:key=value, with semicolons between topics")
+    return Problem("pybroker.topics", entry, reason, "name:partitions:key=value, separated by semicolons")

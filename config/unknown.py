@@ -1,7 +1,7 @@
-"""Keys that are not in the table: which of them are somebody's, and which are slips of the pen.
+"""Keys that are not in the table: keys of plugins, and likely mistakes.
 
-People's files hold keys of their plugins, and keys with a listener's prefix; those pass. The rest is reported with the
-nearest key there is.
+Users' files have keys of their plugins, and keys with a listener's prefix, which are accepted. Others are reported with
+the most similar known key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PLUGIN_PREFIXES = (
     "create.topic.policy.", "replica.selector.", "telemetry.", "confluent.",
 )  # fmt: skip
 AUTHORIZER_KEYS = ("super.users", "allow.everyone.if.no.acl.found")
-"""Keys of Kafka's own authorizer, which stand in the broker's file like those of any plugin."""
+"""The keys of Kafka's own authorizer, which are in the broker's file like those of a plugin."""
 
 _LISTENER_PREFIX = re.compile(r"listener\.name\.([^.]*)\.(.+)")
 _MECHANISM_KEYS = (
@@ -27,11 +27,11 @@ _MECHANISM_KEYS = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-"""Keys that may stand behind a mechanism, too: listener.name.x.plain.sasl.jaas.config."""
+"""Keys that may follow a mechanism, too: listener.name.x.plain.sasl.jaas.config."""
 
 
 def without_listener(key: str) -> str:
-    """The key in the table that a key with a listener's prefix (and a mechanism's) stands for; else `key` itself."""
+    """Return the key in the table for a key with a prefix of a listener and perhaps a mechanism; else `key` itself."""
     match = _LISTENER_PREFIX.fullmatch(key)
     if match is None:
         return key
@@ -40,26 +40,26 @@ def without_listener(key: str) -> str:
 
 
 def row_of(key: str) -> ConfigKey | None:
-    """The row for `key`, with or without a listener's prefix; None for keys of plugins and unknown ones."""
+    """Return the row of `key`, with or without a listener's prefix; None for keys of plugins and unknown ones."""
     return BROKER_KEYS.get(key) or BROKER_KEYS.get(without_listener(key))
 
 
 def dynamic_row_of(key: str) -> ConfigKey | None:
-    """As `row_of`, for a key among dynamic values: keys of former versions are as unknown as those of plugins."""
+    """Return the row of a dynamic key, like `row_of`, but None for keys of earlier versions, too."""
     row = DYNAMIC_ONLY_KEYS.get(key) or row_of(key)
     return None if row is None or row.removed else row
 
 
 def unknown_key_reason(key: str) -> str | None:
-    """Why a key may be a mistake, with the nearest key there is; None for one that is somebody's."""
+    """Return why a key may be a mistake, with the most similar key; None for a key of a plugin."""
     if row_of(key) is not None or key in AUTHORIZER_KEYS or _LISTENER_PREFIX.fullmatch(key):
         return None
     topic_row = TOPIC_KEYS.get(key) or LEGACY_TOPIC_KEYS.get(key)
     if topic_row is not None:
         broker_keys = " or ".join(name for name, _ in topic_row.synonyms)
-        return "a key of topics" + (f", for all of them it is {broker_keys}" if broker_keys else "")
+        return "a topic key" + (f"; the key for all topics is {broker_keys}" if broker_keys else "")
     plugins = key.startswith(PLUGIN_PREFIXES)
-    from difflib import get_close_matches  # costs more than the table; needed for mistakes only
+    from difflib import get_close_matches  # importing it costs more than the table; needed for mistakes only
 
     near = get_close_matches(key, BROKER_KEYS, n=1, cutoff=0.93 if plugins else 0.6)
     if plugins and not near:

@@ -1,7 +1,6 @@
-"""What a value may be, beyond its type. A validator says why not, and prints itself as Kafka's documentation does.
+"""Validators of values, beyond their types. `str()` of a validator is the text in Kafka's documentation.
 
-`check(name, value)` takes the typed value and answers None or a `Problem`. Null values are never checked: where null is
-not allowed there is a default.
+`check(name, value)` gets the typed value and returns None or a `Problem`. Null values are never checked.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from .values import ConfigValue, to_text
 
 class Validator(Protocol):
     def check(self, name: str, value: ConfigValue) -> Problem | None:
-        """None if the value may stand, else what is wrong with it."""
+        """Return None if the value is valid, else the problem."""
 
 
 class Range:
-    """A number from `low` to `high`, both allowed; None is no bound. `extra` is allowed beside the range."""
+    """A number from `low` to `high`, both inclusive; None is no bound. `extra` is allowed, too."""
 
     __slots__ = ("extra", "high", "low")
 
@@ -66,7 +65,7 @@ class OneOf:
 
 
 class ListOf:
-    """A list without empty entries; of some words only, where words are given; not the empty list, unless `empty`."""
+    """A list without empty entries; of `words` only, if there are any; the empty list only with `empty`."""
 
     __slots__ = ("empty", "words")
 
@@ -92,7 +91,7 @@ class ListOf:
 
 
 class Rule:
-    """Any other test: `test` answers None or the reason. `text` is what Kafka's documentation prints for it."""
+    """Any other check: `test` returns None or the reason. `text` is the text in Kafka's documentation."""
 
     __slots__ = ("test", "text")
 

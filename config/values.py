@@ -1,7 +1,7 @@
-"""From the text of a value to what the code uses, and back, as Kafka's ConfigDef does both.
+"""Typed values from texts, and texts from typed values, as in Kafka's ConfigDef.
 
-Shapes: BOOLEAN bool; INT, SHORT, LONG int; DOUBLE float; STRING and CLASS str; LIST tuple of str; PASSWORD `Password`.
-None stands for "no value" everywhere.
+Types: BOOLEAN bool; INT, SHORT, LONG int; DOUBLE float; STRING and CLASS str; LIST tuple of str; PASSWORD `Password`.
+None is "no value".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class ConfigType(IntEnum):
-    """Types of values; the numbers are those of DescribeConfigs v3 (KIP-569)."""
+    """Types of values. The numbers are those of DescribeConfigs v3 (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -25,7 +25,7 @@ class ConfigType(IntEnum):
 
 
 class Password:
-    """A secret: its text only through `.value`; whatever prints or logs it gets stars."""
+    """A secret. Only `.value` has its text; printing or logging it shows stars."""
 
     __slots__ = ("value",)
 
@@ -45,7 +45,7 @@ class Password:
 ConfigValue = bool | int | float | str | tuple[str, ...] | Password | None
 
 BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-"""Width of the whole-number types, all signed."""
+"""The widths of the integer types, all signed."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _JAVA_DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
@@ -54,12 +54,12 @@ _BLANKS = bytes(range(33)).decode()
 
 
 def trim(text: str) -> str:
-    """Without the blanks around it that Java's String.trim removes: all control characters, no space beyond ASCII."""
+    """Return the text without the blanks that Java's String.trim removes: control characters and ASCII spaces."""
     return text.strip(_BLANKS)
 
 
 def parse(kind: ConfigType, text: str) -> ConfigValue:
-    """The typed value of `text`; raises ValueError whose argument is the reason, in Kafka's words."""
+    """Return the typed value of `text`. Raises ValueError with the reason in Kafka's words."""
     text = trim(text)
     if kind is ConfigType.STRING or kind is ConfigType.CLASS:
         return text
@@ -84,7 +84,7 @@ def parse(kind: ConfigType, text: str) -> ConfigValue:
 
 
 def to_text(value: ConfigValue) -> str | None:
-    """The text of a typed value, as DescribeConfigs gives it; a secret has none."""
+    """Return the text of a typed value, as in DescribeConfigs; None for a secret."""
     if value is None or isinstance(value, Password):
         return None
     if isinstance(value, bool):
@@ -97,7 +97,7 @@ def to_text(value: ConfigValue) -> str | None:
 
 
 def double_text(value: float) -> str:
-    """A float as Java prints it: plain from 0.001 up to 10,000,000, else `d.dddE±n`; always with a fraction."""
+    """Return a float as Java prints it: plain from 0.001 to 10,000,000, else `d.dddE±n`; always with a fraction."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TYPES = ("JKS", "PKCS12", "PEM")
 """All supported types, as values of ssl.keystore.type and ssl.truststore.type."""
 
-_READ = "a store of JKS or PKCS12"
+_READ = "a JKS or PKCS12 store"
 #: The length of a line in PEM (RFC 7468).
 _PEM_LINE = 64
 #: The beginning of any PFX (RFC 7292): a sequence, its length in one of its forms, and the version, 3.
@@ -94,12 +94,10 @@ class Store:
         return StoreRefused(f"{self.kind}.location", self.path, reason, allowed)
 
     def _wrong_password(self, key: str, what: str) -> StoreRefused:
-        return StoreRefused(
-            key, None, f"its password is wrong: {what} {self.path} is not opened by it", "the right one"
-        )
+        return StoreRefused(key, None, f"its password is wrong: it does not open {what} {self.path}", "the right one")
 
     def _no_password(self) -> StoreRefused:
-        reason = f"it is not set, and {self.path} is not opened without"
+        reason = f"it is not set, and {self.path} needs one"
         return StoreRefused(f"{self.kind}.password", None, reason, "the store's password")
 
     def _jks_identity(self, key_password: str | None) -> tuple[bytes, bytes]:
@@ -130,17 +128,17 @@ class Store:
             from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
         except ImportError as error:
             if not _PKCS12.match(self.data):
-                raise self._refused("it is no store") from None
-            reason = f"it is a store of PKCS12, and {error}: pip install 'pybroker[security]' brings what reads it"
-            raise self._refused(reason, "PEM or JKS without that") from None
+                raise self._refused("it is not a store") from None
+            reason = f"it is a PKCS12 store, and {error}: install its reader with pip install 'pybroker[security]'"
+            raise self._refused(reason, "PEM or JKS without this package") from None
 
         try:
             return load_pkcs12(self.data, self.password.encode() if self.password is not None else None)
         except ValueError:
             if not _PKCS12.match(self.data):
-                raise self._refused("it is no store") from None
+                raise self._refused("it is not a store") from None
             if _is_cut_off(self.data):
-                raise self._refused("it is cut off") from None
+                raise self._refused("it is truncated") from None
             if self.password is None:
                 raise self._no_password() from None
             raise self._wrong_password(f"{self.kind}.password", "the store") from None

@@ -1,4 +1,4 @@
-"""Validators of single keys whose rule is none of the common ones."""
+"""Validators of single keys with rules of their own."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OFFSET_RESET = Rule("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_rese
 
 
 class Release(OneOf):
-    """A release of Kafka: with a version of its protocol (2.8-IV1) or without (2.8, 2.8.1)."""
+    """A release of Kafka: with a protocol version (2.8-IV1) or without (2.8, 2.8.1)."""
 
     __slots__ = ()
 
@@ -87,5 +87,5 @@ RELEASES = Release(
     "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4",
     "3.8-IV0", "3.9-IV0", "4.0-IV0", "4.0-IV1",
 )
-"""Versions that inter.broker.protocol.version and log.message.format.version could have (Kafka 3.9)."""
+"""The values of inter.broker.protocol.version and log.message.format.version in Kafka 3.9."""
 # fmt: on

@@ -196,7 +196,7 @@ def test_message_format_version_is_kept_and_honoured(start_broker: StartBroker, 
         assert client.topic_config(name, "message.format.version") == "0.9.0"
     assert {record.timestamp for record in read(broker, name, (0, 10, 0), f"{name}-old", COUNT)} <= {None, -1}
     assert all(record.timestamp > 0 for record in read(broker, name, None, f"{name}-new", COUNT))
-    assert broker.output.count("message.format.version is a topic key of former versions") == 2  # once for each start
+    assert broker.output.count("message.format.version is a topic key of earlier versions") == 2  # once for each start
 
 
 def test_clients_of_today_use_the_requests_of_today(broker: RunningBroker, java: JavaRunner, name: str) -> None:

@@ -293,7 +293,8 @@ def test_wrong_password_of_a_store_refuses_the_start(home: Home) -> None:
 
     assert done.returncode == 2
     told = (
-        rf":\d+: ssl\.key\.password: its password is wrong: the key localhost in {re.escape(str(STORES))}/server\.jks"
+        r":\d+: ssl\.key\.password: its password is wrong: "
+        rf"it does not open the key localhost in {re.escape(str(STORES))}/server\.jks"
     )
     assert re.search(told, done.stdout)
     assert "hidden" not in done.stdout

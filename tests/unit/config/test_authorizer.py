@@ -44,7 +44,7 @@ def test_refused(overrides: dict[str, str], message: str) -> None:
 
 @pytest.mark.parametrize("secured", [CLASS, {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9099"}])
 def test_workers_that_would_ask_nobody_are_refused(secured: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="several workers do not ask who their clients are"):
+    with pytest.raises(ConfigError, match="several workers do not authenticate clients"):
         load(overrides=secured | {"num.workers": "2"}, to_serve=True)
 
 
@@ -58,4 +58,4 @@ def test_those_of_former_versions_are_the_one_of_today(name: str) -> None:
     config = load(overrides={"authorizer.class.name": name}, to_serve=True)
     assert has_authorizer(config)
     (line,) = config.warnings
-    assert line.endswith(f"{name} is a class of former versions; it is taken as {STANDARD_AUTHORIZER}")
+    assert line.endswith(f"{name} is a class of earlier versions; it is read as {STANDARD_AUTHORIZER}")

@@ -52,7 +52,7 @@ TLS = {**TWO, "listeners": "SASL_SSL://:9092", "security_inter_broker_protocol":
 )
 def test_brokers_where_users_cannot_say_who_they_are_have_none(secured: dict[str, str]) -> None:
     """It reads the disk past what they ask."""
-    with pytest.raises(ConfigError, match="there is no listener where users of the console could say so"):
+    with pytest.raises(ConfigError, match="no listener accepts the passwords of the console's users"):
         serve(console_listeners="http://127.0.0.1:8080", **secured)
 
 

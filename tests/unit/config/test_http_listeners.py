@@ -30,7 +30,7 @@ def test_anything_else_stops_the_start(text: str) -> None:
         load(overrides={"metrics.listeners": f"http://:1,{text}"})
 
     (problem,) = refused.value.problems
-    assert f"{text} is no listener of HTTP" in str(problem)
+    assert f"{text} is not an HTTP listener" in str(problem)
     assert "http://host:port" in str(problem)
 
 

@@ -47,7 +47,7 @@ def test_users_of_the_section_for_all_and_of_a_listeners_own(path: Path) -> None
     assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
     assert plain_users(config, "IN") == {"alice": "word", "bob": "b"}
     assert plain_users(config, "OUT") == {"carol": "c"}
-    assert f"login modules that no sasl.jaas.config gives are those of {path} (KAFKA_OPTS)" in config.notices
+    assert f"listeners without sasl.jaas.config use the login modules of {path} (KAFKA_OPTS)" in config.notices
 
 
 def test_a_key_counts_before_the_file(path: Path) -> None:

@@ -184,10 +184,10 @@ def test_listener_prints_as_in_the_file() -> None:
         ("A://:0,B://:0", 200, None),
         ("A://:9092,CONTROLLER://:9093", 2, None),  # the controller's is not opened
         ("A://127.0.0.1:9092,B://[::1]:9092", 2, None),
-        ("A://:9092,B://:9093", 2, "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
-        ("A://:9094,B://:9092", 3, "takes the ports 9092 to 9094 for one listener; 9094 is a listener's"),
+        ("A://:9092,B://:9093", 2, "needs the ports 9092 to 9093 for one listener; 9093 is another listener's"),
+        ("A://:9094,B://:9092", 3, "needs the ports 9092 to 9094 for one listener; 9094 is another listener's"),
         ("A://:65534", 2, None),
-        ("A://:65535", 2, "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+        ("A://:65535", 2, "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
     ],
 )
 def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, problem: str | None) -> None:
@@ -208,8 +208,8 @@ def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, 
         ("A://x:9092,B://x:9094", None),
         ("A://x:9092,B://y:9093", None),  # another machine
         ("A://x:9092,B://x:9092", None),  # the same in front of both, which is as with one worker
-        ("A://x:9092,B://x:9093", "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
-        ("A://x:9092,B://x:65535", "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+        ("A://x:9092,B://x:9093", "needs the ports 9092 to 9093 for one listener; 9093 is another listener's"),
+        ("A://x:9092,B://x:65535", "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
     ],
 )
 def test_workers_are_told_at_ports_of_their_own(advertised: str, problem: str | None) -> None:

@@ -92,7 +92,7 @@ def test_last_duplicate_wins_and_is_reported(file: Path) -> None:
     config = load(file)
 
     assert config.get_int("num.partitions") == 3
-    assert config.warnings == (f"{file}:3: num.partitions is given again; the value at {file}:1 does not count",)
+    assert config.warnings == (f"{file}:3: num.partitions is set again; the value at {file}:1 is ignored",)
 
 
 def test_bad_values_are_all_reported_with_file_line_key_value_and_what_is_allowed(file: Path) -> None:
@@ -141,7 +141,7 @@ def test_strict_makes_unknown_keys_errors(file: Path) -> None:
     file.write_text("num.partitons=3\nzookeeper.connect=localhost:2181\n")
 
     assert problems(file, strict=True) == [
-        f"{file}:1: num.partitons: unknown key, did you mean num.partitions?; allowed: keys that are known"
+        f"{file}:1: num.partitons: unknown key, did you mean num.partitions?; allowed: known keys"
     ]
 
 
@@ -236,4 +236,4 @@ def test_equal_entries_of_a_list_are_told(file: Path) -> None:
     config = load(file)
 
     assert config.log_dirs == ("/a", "/b")
-    assert config.warnings == (f"{file}:1: log.dirs=/a,/b,/a has the same twice: it is taken as /a,/b",)
+    assert config.warnings == (f"{file}:1: log.dirs=/a,/b,/a has a duplicate entry: using /a,/b",)

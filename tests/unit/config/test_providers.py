@@ -80,12 +80,12 @@ def test_what_is_not_found_stops_the_start(secrets: Path) -> None:
     """A password must not be the name of a place."""
     path = secrets / "secrets.properties"
 
-    assert f"${{file:{path}:none}} is not there" in refused({"broker.rack": f"${{file:{path}:none}}"})[0]
+    assert f"${{file:{path}:none}} does not exist" in refused({"broker.rack": f"${{file:{path}:none}}"})[0]
     assert "No such file" in refused({"broker.rack": f"${{file:{secrets}/none:key}}"})[0]
     assert "Is a directory" in refused({"broker.rack": f"${{file:{secrets}:key}}"})[0]
-    assert "${env:NONE} is not there" in refused({"broker.rack": "${env:NONE}"})[0]
+    assert "${env:NONE} does not exist" in refused({"broker.rack": "${env:NONE}"})[0]
     assert "no paths" in refused({"broker.rack": "${env:a:NONE}"}, {"NONE": "x"})[0]
-    assert "is not there" in refused({"broker.rack": f"${{dir:{secrets}/x:../rack}}"})[0]
+    assert "does not exist" in refused({"broker.rack": f"${{dir:{secrets}/x:../rack}}"})[0]
 
 
 def test_file_that_cannot_be_read_is_told_by_its_line_alone(secrets: Path) -> None:
@@ -99,7 +99,7 @@ def test_file_that_cannot_be_read_is_told_by_its_line_alone(secrets: Path) -> No
 def test_pipe_is_not_waited_for(secrets: Path) -> None:
     os.mkfifo(secrets / "pipe")
 
-    assert "is no file" in refused({"broker.rack": f"${{file:{secrets}/pipe:a}}"})[0]
+    assert "is not a regular file" in refused({"broker.rack": f"${{file:{secrets}/pipe:a}}"})[0]
 
 
 def test_only_allowed_paths_are_looked_at(secrets: Path) -> None:
@@ -117,7 +117,7 @@ def test_only_allowed_paths_are_looked_at(secrets: Path) -> None:
     for variable in (f"${{file:{inside}/link:key}}", f"${{file:{inside}/../outside/f:key}}", f"${{dir:{outside}:f}}"):
         assert "not below one of allowed.paths" in refused({**allowed, "broker.rack": variable})[0]
     relative = {"config.providers.file.param.allowed.paths": "inside"}
-    assert "no absolute path" in refused(relative)[0]
+    assert "not an absolute path" in refused(relative)[0]
 
 
 def test_only_allowed_names_of_the_environment_are_given(secrets: Path) -> None:
@@ -127,7 +127,7 @@ def test_only_allowed_names_of_the_environment_are_given(secrets: Path) -> None:
     config = load(overrides={**PROVIDERS, **allowed, "broker.rack": "${env:BROKER_RACK}"}, environ=environ)
 
     assert config.rack == "north"
-    assert "is not there" in refused({**allowed, "broker.rack": "${env:MY_BROKER_RACK}"}, environ)[0]
+    assert "does not exist" in refused({**allowed, "broker.rack": "${env:MY_BROKER_RACK}"}, environ)[0]
     assert "allowlist.pattern" in refused({"config.providers.env.param.allowlist.pattern": "("})[0]
 
 
@@ -141,5 +141,5 @@ def test_provider_without_a_class_that_is_served_stops_the_start() -> None:
     missing, other = refused({"config.providers": "a,b", "config.providers.b.class": "com.example.Vault"})
 
     assert "config.providers.a.class=: is missing" in missing
-    assert "config.providers.b.class=com.example.Vault: no config provider that is served" in other
+    assert "config.providers.b.class=com.example.Vault: not a supported config provider" in other
     assert f"{PACKAGE}FileConfigProvider" in other

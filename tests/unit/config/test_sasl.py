@@ -72,7 +72,7 @@ def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -
     assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
     (told,) = config.warnings
     assert told.startswith(
-        f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SERVED: listener IN"
+        f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SUPPORTED: listener IN"
     )
 
 
@@ -99,7 +99,7 @@ def test_values_of_a_mechanism() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({}, "mechanism GSSAPI of listener IN is not served"),
+        ({}, "mechanism GSSAPI of listener IN is not supported"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "Could not find a 'KafkaServer' or 'in.KafkaServer' entry"),
         (  # as in Kafka an entry without listener and mechanism is nobody's
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{MODULE} required user_a="b";'},
@@ -117,11 +117,11 @@ def test_values_of_a_mechanism() -> None:
             },
             "Java classes are not loaded",
         ),
-        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "tokens that nobody has signed are not accepted"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "unsigned tokens are not accepted"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"} | UNSECURED, "OAuthBearerLoginModule"),
-        (UNSIGNED | {HANDLER: f"{OAUTH}OAuthBearerValidatorCallbackHandler"}, "that nobody has signed are not"),
-        (UNSIGNED | {next(iter(JAAS)): f"{MODULE} required;"}, "tokens that nobody has signed are not accepted"),
-        (UNSIGNED | {next(iter(JAAS)): LOGIN.replace("ScopeClaimName", "AllowableClockSkewMs")}, "no number of"),
+        (UNSIGNED | {HANDLER: f"{OAUTH}OAuthBearerValidatorCallbackHandler"}, "unsigned tokens are not"),
+        (UNSIGNED | {next(iter(JAAS)): f"{MODULE} required;"}, "unsigned tokens are not accepted"),
+        (UNSIGNED | {next(iter(JAAS)): LOGIN.replace("ScopeClaimName", "AllowableClockSkewMs")}, "not a number of"),
         (BEARER | {"sasl.oauthbearer.jwks.endpoint.url": "ftp://keys"}, "it cannot be read"),
         (BEARER | {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": "a.B"}, "Java classes are not"),
         (BEARER | {"sasl.oauthbearer.jwt.validator.class": "a.B"}, "Java classes are not loaded"),

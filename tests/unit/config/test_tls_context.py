@@ -66,7 +66,7 @@ def test_weak_certificates_are_served_with_a_warning(
     weak = tmp_path / "weak.pem"
     weak.write_bytes(small_key())
     made = context(keystore_type="PEM", keystore_location=weak, cipher_suites="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
-    assert "listener.name.in.ssl.keystore: ee key too small; it is served all the same" in caplog.text
+    assert "listener.name.in.ssl.keystore: ee key too small; it is used nevertheless" in caplog.text
     assert "ECDHE-RSA-AES128-GCM-SHA256" in {cipher["name"] for cipher in made.get_ciphers()}
     assert "AES128-SHA" not in {cipher["name"] for cipher in made.get_ciphers()}
     usual = context(keystore_type="PEM", keystore_location=server)
@@ -88,7 +88,7 @@ def test_clients_certificates_are_never_judged_at_level_0(
     if level:
         assert context(**keys).security_level == level
         return
-    with pytest.raises(TlsError, match="too weak for a listener that asks for clients' certificates") as refused:
+    with pytest.raises(TlsError, match="too weak for a listener that requests client certificates") as refused:
         context(**keys)
     assert refused.value.problem.key == "ssl.keystore.location"
 
@@ -193,14 +193,14 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
         ({}, "ssl.keystore.location", "is not set"),
         ({"keystore_location": tmp_path / "missing"}, "ssl.keystore.location", "No such file"),
         ({"keystore_location": tmp_path}, "ssl.keystore.location", "Is a directory"),
-        ({"keystore_location": "/dev/null"}, "ssl.keystore.location", "/dev/null is no file"),
+        ({"keystore_location": "/dev/null"}, "ssl.keystore.location", "/dev/null is not a regular file"),
         ({"keystore_location": endless}, "ssl.keystore.location", "has more than 16777216 bytes"),
-        (pem | {"truststore_location": pipe}, "ssl.truststore.location", "is no file"),
-        ({"keystore_type": "BKS", "keystore_location": store}, "ssl.keystore.type", "no such stores are read"),
+        (pem | {"truststore_location": pipe}, "ssl.truststore.location", "is not a regular file"),
+        ({"keystore_type": "BKS", "keystore_location": store}, "ssl.keystore.type", "an unsupported type of store"),
         ({"keystore_location": old, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
         ({"keystore_location": store, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
         ({"keystore_location": store}, "ssl.keystore.password", "it is not set"),
-        ({"keystore_location": server, "keystore_password": "hidden"}, "ssl.keystore.location", "it is no store"),
+        ({"keystore_location": server, "keystore_password": "hidden"}, "ssl.keystore.location", "it is not a store"),
         (pem | {"keystore_location": empty}, "ssl.keystore.location", "cannot be used"),
         (pem | {"keystore_location": other}, "ssl.keystore.location", "cannot be used: KEY_VALUES_MISMATCH"),
         (pem | {"keystore_location": locked, "key_password": "hidden"}, "ssl.key.password", "its password is wrong"),

@@ -102,7 +102,7 @@ def test_topic_keys_of_former_versions_count_where_their_versions_are_served(cap
         made = config.log_config(topic)
     assert (made.message_magic, made.message_downconversion_enable) == (0, True)
     assert sorted(record.getMessage() for record in caplog.records) == [
-        f"{key} is a topic key of former versions, which Apache Kafka 4 ignores" for key in sorted(topic)
+        f"{key} is a topic key of earlier versions, which Apache Kafka 4 ignores" for key in sorted(topic)
     ]
 
 

@@ -38,8 +38,8 @@ def test_nothing_to_say(key: str) -> None:
         ("log.retention.hour", "did you mean log.retention.hours?"),
         ("sasl.enabled.mechanism", "did you mean sasl.enabled.mechanisms?"),
         ("retention.ms", "log.retention.ms or log.retention.minutes or log.retention.hours"),
-        ("remote.storage.enable", "a key of topics"),
-        ("message.format.version", "a key of topics"),
+        ("remote.storage.enable", "a topic key"),
+        ("message.format.version", "a topic key"),
         ("qqq", "unknown key"),
     ],
 )

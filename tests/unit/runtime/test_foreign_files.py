@@ -30,7 +30,7 @@ def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
     """Nobody writes to it."""
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(UnreadableFile, match="is no file"):
+    with pytest.raises(UnreadableFile, match="is not a regular file"):
         read_whole(str(tmp_path / "pipe"), 5)
 
 
@@ -38,7 +38,7 @@ def test_reason_names_the_file() -> None:
     """In one line, as far as the system knows it."""
     assert reason(FileNotFoundError(errno.ENOENT, "No such file", "/a")) == "/a: No such file"
     assert reason(OSError("it is so")) == "it is so"
-    assert reason(UnreadableFile("/a is no file")) == "/a is no file"
+    assert reason(UnreadableFile("/a is not a regular file")) == "/a is no file"
 
 
 def test_names_are_shown_as_long_as_they_are_different() -> None:

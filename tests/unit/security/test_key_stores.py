@@ -102,21 +102,27 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"ssl.keystore.password": "hidden"}, "ssl.keystore.password: its password is wrong: the store "),
-        ({"ssl.key.password": "hidden"}, "ssl.key.password: its password is wrong: the key localhost in "),
+        (
+            {"ssl.keystore.password": "hidden"},
+            "ssl.keystore.password: its password is wrong: it does not open the store ",
+        ),
+        (
+            {"ssl.key.password": "hidden"},
+            "ssl.key.password: its password is wrong: it does not open the key localhost in ",
+        ),
         (
             {"ssl.keystore.location": str(STORES / "trusted.jks")},
             f"ssl.keystore.location={STORES / 'trusted.jks'}: it has no private key with its certificate; allowed: a",
         ),
         (
             {"ssl.keystore.type": "BKS"},
-            "ssl.keystore.type=BKS: no such stores are read; allowed: JKS, PKCS12, PEM",
+            "ssl.keystore.type=BKS: an unsupported type of store; allowed: JKS, PKCS12, PEM",
         ),
-        (TRUSTED | {"ssl.truststore.type": "Windows-ROOT"}, "ssl.truststore.type=Windows-ROOT: no such"),
+        (TRUSTED | {"ssl.truststore.type": "Windows-ROOT"}, "ssl.truststore.type=Windows-ROOT: an unsupported"),
         (TRUSTED | {"ssl.truststore.password": "hidden"}, "ssl.truststore.password: its password is wrong"),
         (
             {"ssl.keystore.location": __file__},
-            f"ssl.keystore.location={__file__}: it is no store; all",
+            f"ssl.keystore.location={__file__}: it is not a store; all",
         ),
     ],
 )
@@ -138,14 +144,14 @@ def test_keys_are_not_opened_without_a_password() -> None:
 def test_damaged_store_is_refused() -> None:
     """Cut off, where no digest tells so."""
     data = (STORES / "trusted.jks").read_bytes()
-    with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is cut off; allowed: a store of JKS"):
+    with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is truncated; allowed: a JKS"):
         Store("ssl.truststore", "x", data[:-100], None).trusted()
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 40, 200, -1])
 def test_pkcs12_that_is_cut_off_is_not_said_to_have_another_password(kept: int) -> None:
     data = (STORES / "server.p12").read_bytes()
-    with pytest.raises(StoreRefused, match=r"ssl.keystore.location=x: it is (no store|cut off); allowed: a store of"):
+    with pytest.raises(StoreRefused, match=r"ssl.keystore.location=x: it is (not a store|truncated); allowed: a JKS"):
         Store("ssl.keystore", "x", data[:kept], PASSWORD).identity(None)
 
 
@@ -171,13 +177,13 @@ def test_what_a_key_stands_on_is_not_trusted_for_that(tmp_path: Path) -> None:
 
 
 def test_where_cryptography_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JKS needs nothing; of PKCS12 it is told what brings it, and what is no store is none all the same."""
+    """JKS needs no library. For PKCS12 the error says what to install."""
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     assert shake_hands(context(SERVER), ssl.create_default_context(cadata=store("trusted.jks", None).trusted()))
-    told = r"^ssl\.keystore\.location=server\.p12: it is a store of PKCS12, and .*: pip install 'pybroker\[security\]'"
-    with pytest.raises(StoreRefused, match=told):
+    reason = r"it is a PKCS12 store, and .*: install its reader with pip install 'pybroker\[security\]'"
+    with pytest.raises(StoreRefused, match=rf"^ssl\.keystore\.location=server\.p12: {reason}"):
         store("server.p12").identity(None)
-    with pytest.raises(StoreRefused, match="it is no store"):
+    with pytest.raises(StoreRefused, match="it is not a store"):
         Store("ssl.truststore", "x", b"text", None).trusted()
 
 

@@ -309,7 +309,7 @@ def test_settings_outside_of_the_brokers_limits_are_told_at_the_start(caplog):
     broker.controller.configs[ResourceType.TOPIC, "t"] = {"retention.ms": "2"}
     broker.groups.start()
     assert [record.getMessage() for record in caplog.records] == [
-        "group g: streams.num.standby.replicas of 2 is outside of the broker's limits: it counts as 1"
+        "group g: streams.num.standby.replicas of 2 is outside of the broker's limits: using 1"
     ]
 
 
