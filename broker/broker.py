@@ -29,6 +29,7 @@ from broker.network.server import Server
 from broker.observability.loop_watch import LoopWatch
 from broker.observability.metrics.serving import bind_endpoint
 from broker.process.descriptors import raise_limit, share_out
+from broker.process.placement import MAIN
 from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
@@ -66,8 +67,9 @@ if TYPE_CHECKING:
     from broker.coordinators.transaction.producer_ids import ProducerIds
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.external_readers.spark.queries import SparkQueries
+    from broker.maintenance.move_services import Placements
     from broker.metadata_cache import MetadataCache
-    from broker.metadata_publisher import MetadataPublisher, Placements
+    from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.end_offsets import EndOffsets
@@ -230,8 +232,9 @@ class Broker(ABC):
         self.directory_ids = data.directory_ids
         self.missing = data.missing
         self.background = Background(data.logs, config, self.loop, self.timers, clock)
-        self.queries = follow_queries(self)
-        follow_archives(self)
+        holds, tells_problems = self.background.holds, self.number == MAIN
+        self.queries = follow_queries(config, holds, self.loop, self.timers, tells_problems=tells_problems)
+        follow_archives(config, data.logs, holds, self.loop, self.timers, tells_problems=tells_problems)
         self.opening = LogOpening(data.logs, self.loop, self.timers)
         self.cleaner = Cleaner(data.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(

@@ -138,9 +138,11 @@ class _Run:
         if self._announce:
             from broker.process.announcement import announcement  # for those who ask
 
-            _print(announcement(broker))
+            metrics_url = broker.endpoint.urls[0] if broker.endpoint is not None else None
+            console_url = broker.console.urls[0] if broker.console is not None else None
+            _print(announcement(self._config, broker.server.listeners, metrics_url, console_url))
         if self._control is not None:
-            self._control.open(broker)
+            self._control.open(broker, broker.dispatcher)
         exit_code = await self._ended
         began = time.monotonic()
         self._service.stopping()

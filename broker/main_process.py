@@ -238,7 +238,8 @@ class MainProcess(Broker):
         if self.supervisor is not None:
             self.supervisor.open()
         if self.console is not None:
-            self.console.start(self)
+            metrics_url = self.endpoint.urls[0] if self.endpoint is not None else None
+            self.console.start(self.config, self.server.listeners, metrics_url)
 
     def _sync_metadata(self) -> Deferred[None]:
         """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
 
+from broker.maintenance.move_services import Placements
 from broker.metadata_cache import MetadataCache
 from broker.process.placement import MAIN, worker_of
 from broker.replicas.partitions import Partitions
@@ -24,13 +24,6 @@ log = logging.getLogger(__name__)
 
 # New partitions made in one turn of the loop. Each takes some 0.4 ms in system calls, 5 ms while the disk is busy.
 HOSTED_A_TURN = 4
-
-
-class Placements(Protocol):
-    """Where the metadata learns in which log directories partitions are: the controller, or the way to it."""
-
-    def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
-        """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
 
 
 class MetadataPublisher:

@@ -24,7 +24,10 @@ from broker.process.announcement import reachable
 from config.console import console_listener, login_mechanisms
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from collections.abc import Iterable
+
+    from broker.process.announcement import OpenListener
+    from config import BrokerConfig
 
 log = logging.getLogger(__name__)
 
@@ -58,20 +61,19 @@ class Console:
         #: Where it is.
         self.urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
 
-    def start(self, broker: Broker) -> None:
-        """Start the process; the broker has to be there for clients."""
-        config = broker.config
+    def start(self, config: BrokerConfig, listeners: Iterable[OpenListener], metrics_url: str | None) -> None:
+        """Start the process; the broker serves clients already."""
         listener = console_listener(config)
         assert listener is not None  # else the configuration has a problem
-        port = next(each.port for each in broker.server.listeners if each.name == listener.name)
+        port = next(each.port for each in listeners if each.name == listener.name)
         for each in self._sockets:  # so nobody is refused while the process starts
             each.listen(_BACKLOG)
         handles = [each.fileno() for each in self._sockets]
         settings = {
-            "bootstrap": reachable(broker, listener.name, port),
+            "bootstrap": reachable(config, listener.name, port),
             "log_dirs": [os.path.abspath(each) for each in config.log_dirs],
             "sockets": handles,
-            "metrics_url": broker.endpoint.urls[0] if broker.endpoint is not None else None,
+            "metrics_url": metrics_url,
             "mechanisms": login_mechanisms(config, listener),
             "ca_file": config.get_str("console.ssl.ca.location") if listener.security_protocol == "SASL_SSL" else None,
             "read_only": config.get_bool("console.read.only"),

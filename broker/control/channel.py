@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.control.clock import AdjustableClock
-from broker.control.commands import Commands, Refused
+from broker.control.commands import CommandedBroker, Commands, Refused
 from broker.control.faults import FaultyDispatcher
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.requests.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +41,11 @@ class Channel:
         self._received = bytearray()
         self._commands: Commands | None = None
 
-    def open(self, broker: Broker) -> None:
-        """The broker is up: carry out what has come already, and what comes."""
-        assert isinstance(broker.dispatcher, FaultyDispatcher)
-        broker.dispatcher.call_later = broker.timers.call_later
-        self._commands = Commands(broker, self.clock, broker.dispatcher)
+    def open(self, broker: CommandedBroker, dispatcher: Dispatcher) -> None:
+        """Carry out commands, those that have come already first: the broker has started."""
+        assert isinstance(dispatcher, FaultyDispatcher)
+        dispatcher.call_later = broker.timers.call_later
+        self._commands = Commands(broker, self.clock, dispatcher)
         self._carry_out_lines()
 
     def feed(self, received: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.control.clock import AdjustableClock
 from broker.control.faults import Fault, FaultyDispatcher
@@ -21,17 +21,35 @@ from runtime.deferred import Deferred, settled
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+    from broker.maintenance.log_cleaner import Cleaner
+    from broker.maintenance.log_scheduler import Background
+    from broker.replicas.partitions import Partitions
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
 
 
 class Refused(Exception):
     """Why a command is not carried out, in one line."""
 
 
+class CommandedBroker(Protocol):
+    """What commands act on."""
+
+    timers: Timers
+    logs: LogManager
+    partitions: Partitions
+    background: Background
+    cleaner: Cleaner
+    producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+
+
 class Commands:
     """The commands, for one broker. Its methods belong to the event loop's thread."""
 
-    def __init__(self, broker: Broker, clock: AdjustableClock, dispatcher: FaultyDispatcher) -> None:
+    def __init__(self, broker: CommandedBroker, clock: AdjustableClock, dispatcher: FaultyDispatcher) -> None:
         self._broker = broker
         self._clock = clock
         self._dispatcher = dispatcher
@@ -76,13 +94,15 @@ class Commands:
     def fence(self, transactional_id: str) -> Deferred[None]:
         """Fence the producer that has a transactional id now, and abort its transaction."""
 
+        broker = self._broker
+
         def check(code: ErrorCode) -> None:
             if code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
                 raise Refused(f"no producer has used the transactional id {transactional_id}")
             if code is not ErrorCode.NONE:
                 raise Refused(f"{transactional_id} is not fenced: {code.name}")
 
-        return fence(self._broker, transactional_id).then(check)
+        return fence(broker.transactions, broker.producer_ids, broker.timers, transactional_id).then(check)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 

@@ -11,24 +11,30 @@ from protocol.errors import ErrorCode
 from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+    from runtime.timers import Timers
 
 _AGAIN_MS = 20
 
 
-def fence(broker: Broker, transactional_id: str) -> Deferred[ErrorCode]:
+def fence(
+    transactions: TransactionCoordinator, producer_ids: ProducerIds, timers: Timers, transactional_id: str
+) -> Deferred[ErrorCode]:
     """Give the next epoch of an id away: who has the present one is fenced. Its transaction, if any, is aborted first.
 
     Resolves to NONE, or to why it was not done: INVALID_PRODUCER_ID_MAPPING for an id that no producer has used,
     NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
-    ids = broker.producer_ids
-    ready = Deferred.resolved(None) if ids.available else ids.replenish()  # an epoch may be an id's last
-    return after(ready, lambda: _take_over(broker, transactional_id))
+    ready = (
+        Deferred.resolved(None) if producer_ids.available else producer_ids.replenish()
+    )  # an epoch may be an id's last
+    return after(ready, lambda: _take_over(transactions, producer_ids, timers, transactional_id))
 
 
-def _take_over(broker: Broker, transactional_id: str) -> ErrorCode | Deferred[ErrorCode]:
-    transactions = broker.transactions
+def _take_over(
+    transactions: TransactionCoordinator, producer_ids: ProducerIds, timers: Timers, transactional_id: str
+) -> ErrorCode | Deferred[ErrorCode]:
     shard = transactions.at(transactional_id)
     if isinstance(shard, ErrorCode):
         return shard
@@ -37,11 +43,11 @@ def _take_over(broker: Broker, transactional_id: str) -> ErrorCode | Deferred[Er
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     effects: TransactionEffects = Effects()
     now = transactions.now()
-    given = take_over(shard, transactional_id, known.timeout_ms, None, broker.producer_ids.next, now, effects)
+    given = take_over(shard, transactional_id, known.timeout_ms, None, producer_ids.next, now, effects)
     code = transactions.run(shard, effects) or given.code
     if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
         return code
     # It is being aborted, as a newcomer is told, which comes again: only then has the old one lost.
     pause: Deferred[None] = Deferred()
-    broker.timers.call_later(_AGAIN_MS, lambda: pause.resolve(None))
-    return after(pause, lambda: fence(broker, transactional_id))
+    timers.call_later(_AGAIN_MS, lambda: pause.resolve(None))
+    return after(pause, lambda: fence(transactions, producer_ids, timers, transactional_id))

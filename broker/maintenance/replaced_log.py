@@ -13,7 +13,10 @@ from storage.log.partition_log import PartitionLog
 from storage.log.tasks import FlushTask, Task
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.maintenance.log_scheduler import Background
+    from runtime.clock import Clock
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
 
 #: How long until another try.
 AGAIN_MS = 1_000
@@ -22,8 +25,19 @@ AGAIN_MS = 1_000
 class ReplacedLog:
     """`old` goes once `new` is on the disk. `leave` ends that: both stay, and the next start takes one of them."""
 
-    def __init__(self, broker: Broker, old: PartitionLog, new: PartitionLog) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        logs: LogManager,
+        background: Background,
+        timers: Timers,
+        clock: Clock,
+        old: PartitionLog,
+        new: PartitionLog,
+    ) -> None:
+        self._logs = logs
+        self._background = background
+        self._timers = timers
+        self._clock = clock
         self._old = old
         self._new = new
         self._over = False
@@ -37,12 +51,11 @@ class ReplacedLog:
         """Force the new log to the disk, and write that it is there."""
         if self._over:
             return
-        broker = self._broker
-        flush = broker.logs.flush_task(self._new, broker.clock.now_ms())
-        tasks: list[Task] = [*broker.logs.checkpoint_tasks(self._new.directory)]
+        flush = self._logs.flush_task(self._new, self._clock.now_ms())
+        tasks: list[Task] = [*self._logs.checkpoint_tasks(self._new.directory)]
         if flush is not None:
             tasks.insert(0, flush)
-        broker.background.run(tasks).add_done_callback(lambda _: self._on_flushed(flush))
+        self._background.run(tasks).add_done_callback(lambda _: self._on_flushed(flush))
 
     def leave(self) -> None:
         """End; nothing is removed."""
@@ -56,7 +69,7 @@ class ReplacedLog:
         if not self._new.directory.is_online:
             self.leave()
         elif self._new.flushes if flush is None else flush.error is not None:  # a flush takes over what others are at
-            self._broker.timers.call_later(AGAIN_MS, self.flush)
+            self._timers.call_later(AGAIN_MS, self.flush)
         else:
             self._remove()
 
@@ -69,8 +82,8 @@ class ReplacedLog:
                 self.leave()
 
     def _remove(self) -> None:
-        broker, old = self._broker, self._old
+        old = self._old
         self.leave()
         if old.directory.is_online:
-            broker.logs.retire(old, broker.clock.now_ms())
-            broker.background.run(broker.logs.checkpoint_tasks(old.directory))
+            self._logs.retire(old, self._clock.now_ms())
+            self._background.run(self._logs.checkpoint_tasks(old.directory))

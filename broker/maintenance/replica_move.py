@@ -133,8 +133,9 @@ class Move:
         self._round()
 
     def _after(self, delay_ms: int) -> None:
-        broker = self._moves.broker
-        broker.timers.call_later(delay_ms, self.begin if self.source.cleaning != self.abandon else self._round)
+        self._moves.services.timers.call_later(
+            delay_ms, self.begin if self.source.cleaning != self.abandon else self._round
+        )
 
     def _round(self) -> None:
         if self.is_over():
@@ -155,7 +156,7 @@ class Move:
         except (OSError, StorageError, RecordsError) as error:
             self._fail(error)
             return
-        self._round_began_ms = self._moves.broker.clock.monotonic_ms()
+        self._round_began_ms = self._moves.services.clock.monotonic_ms()
         self._work = self._moves.submit(job)
         self._work.add_done_callback(self._on_copied)
 
@@ -166,12 +167,12 @@ class Move:
             self.source.topic,
             self.source.partition,
             self.source.config,
-            self._moves.broker.clock.now_ms(),
+            self._moves.services.clock.now_ms(),
             clean=clean,
             recovered=not clean and copied is not None,
             recovery_point=0 if clean or copied is None else copied.end_offset,
             log_start_offset=self._first_offset(copied),
-            producer_expiration_ms=self._moves.broker.logs.producer_expiration_ms,
+            producer_expiration_ms=self._moves.services.logs.producer_expiration_ms,
         )
 
     def _first_offset(self, copied: Copied | None) -> int:
@@ -207,7 +208,7 @@ class Move:
         self._copied = copied
         self.end_offset, self.size_bytes = copied.end_offset, copied.size_bytes
         due_ms = new_bytes * 1000 // self._moves.bytes_per_second
-        took_ms = self._moves.broker.clock.monotonic_ms() - self._round_began_ms
+        took_ms = self._moves.services.clock.monotonic_ms() - self._round_began_ms
         if due_ms > took_ms:
             self._after(due_ms - took_ms)
         else:
@@ -224,12 +225,12 @@ class Move:
 
     def _take_place(self, copied: Copied) -> None:
         """Copy what is left, and go on with the copy. OSError, StorageError: the log stays."""
-        broker, source, partition = self._moves.broker, self.source, self.partition
+        services, source, partition = self._moves.services, self.source, self.partition
         new = self._completed(copied)
         self.leave()
-        broker.logs.replace(new)
+        services.logs.replace(new)
         partition.take_log(new)
-        broker.cleaner.moved(source, new)
+        services.cleaner.moved(source, new)
         self._tell_metadata()
         self._moves.replaced(source, new)
         log.info("%s is in %s now", partition, self.directory.path)
@@ -259,12 +260,12 @@ class Move:
 
     def _tell_metadata(self) -> None:
         """Record where the partition is; what cannot be recorded, the next start finds out."""
-        broker, partition = self._moves.broker, self.partition
-        directory_id = broker.directory_ids.get(self.directory.path)
+        services, partition = self._moves.services, self.partition
+        directory_id = services.directory_ids.get(self.directory.path)
         if directory_id is None:
             return
         placed = [(partition.topic_id, partition.index, directory_id)]
         try:
-            broker.placements.record_placements(placed)
+            services.placements.record_placements(placed)
         except (OSError, StorageError) as error:
             log.warning("The metadata cannot be told that %s has moved: %s", partition, error)

@@ -30,7 +30,7 @@ from storage.log_config import LONG_MAX
 from storage.moves.copy import Copied, CopyJob, copy_batches
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.maintenance.move_services import MoveServices
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ class FutureReplica(msgspec.Struct, frozen=True):
 class ReplicaMoves:
     """All moves of a broker. Its methods belong to the event loop's thread. `make_workers`: a pool of so many."""
 
-    def __init__(self, broker: Broker, make_workers: Callable[[int], ProcessPool] | None = None) -> None:
-        self.broker = broker
-        self._make_workers = make_workers or partial(ProcessPool, loop=broker.loop, name="move", niceness=NICENESS)
+    def __init__(self, services: MoveServices, make_workers: Callable[[int], ProcessPool] | None = None) -> None:
+        self.services = services
+        self._make_workers = make_workers or partial(ProcessPool, loop=services.loop, name="move", niceness=NICENESS)
         self._moves: dict[Key, Move] = {}
         self._replaced: list[ReplacedLog] = []
         self._workers: ProcessPool | None = None
@@ -65,10 +65,10 @@ class ReplicaMoves:
 
     def start(self) -> None:
         """Go on with what was interrupted; copies that nobody wants any more go."""
-        broker = self.broker
-        for future in broker.logs.futures:
+        services = self.services
+        for future in services.logs.futures:
             key = future.topic, future.partition
-            partition = broker.partitions.get(*key)
+            partition = services.partitions.get(*key)
             if partition is not None and not partition.online:
                 continue
             try:
@@ -85,7 +85,7 @@ class ReplicaMoves:
                 self._begin(partition, future.directory, future.path)
             else:
                 self.discard(future.directory, future.path, key)
-        broker.logs.futures.clear()
+        services.logs.futures.clear()
 
     def close(self) -> None:
         """Leave all moves where they are: they go on after the next start."""
@@ -105,7 +105,7 @@ class ReplicaMoves:
 
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
         """Move a partition to the log directory of that path, which has to be its whole name."""
-        logs, key = self.broker.logs, (topic, index)
+        logs, key = self.services.logs, (topic, index)
         name = future_name(topic, index, uuid4().hex)
         if name is None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -116,12 +116,12 @@ class ReplicaMoves:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         if not directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        partition = self.broker.partitions.get(*key)
+        partition = self.services.partitions.get(*key)
         if partition is None:
             if len(logs.preferred) < _MOST_PREFERRED:
                 logs.preferred[key] = directory
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self.broker.partitions.open_now(partition)
+        self.services.partitions.open_now(partition)
         if not partition.online:
             return ErrorCode.KAFKA_STORAGE_ERROR
         move = self._moves.get(key)
@@ -144,7 +144,7 @@ class ReplicaMoves:
     def discard(self, directory: LogDirectory, path: str, key: Key) -> None:
         """Remove a copy, which may not be there yet."""
         if directory.is_online and directory.fs.exists(path):
-            self.broker.logs.discard(directory, path, delete_name(*key, uuid4().hex), self.broker.clock.now_ms())
+            self.services.logs.discard(directory, path, delete_name(*key, uuid4().hex), self.services.clock.now_ms())
 
     def ended(self, move: Move) -> None:
         """Forget a move."""
@@ -152,14 +152,17 @@ class ReplicaMoves:
 
     def replaced(self, old: PartitionLog, new: PartitionLog) -> None:
         """A copy has taken the place of a log, which goes when the copy is on the disk."""
+        services = self.services
         self._replaced = [each for each in self._replaced if not each.is_over]
-        self._replaced.append(ReplacedLog(self.broker, old, new))
+        self._replaced.append(
+            ReplacedLog(services.logs, services.background, services.timers, services.clock, old, new)
+        )
         self._replaced[-1].flush()
 
     def submit(self, job: CopyJob) -> Deferred[Copied]:
         """Have a worker do a round."""
         if self._workers is None:
-            threads = self.broker.config.get("num.replica.alter.log.dirs.threads")
+            threads = self.services.config.get("num.replica.alter.log.dirs.threads")
             size = threads if isinstance(threads, int) and threads > 0 else 1
             self._workers = self._make_workers(size)
         return self._workers.submit(copy_batches, job)
@@ -167,7 +170,7 @@ class ReplicaMoves:
     @property
     def bytes_per_second(self) -> int:
         """What a move may copy; the key can be set while the broker runs, and only then."""
-        image, node_id = self.broker.controller.image, self.broker.config.node_id
+        image, node_id = self.services.metadata.image, self.services.config.node_id
         for name in (str(node_id), ""):
             text = image.config(ResourceType.BROKER, name).get(RATE_KEY)
             if text is not None:

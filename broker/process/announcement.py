@@ -4,36 +4,52 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from config.listeners import WILDCARDS
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from broker.main_process import MainProcess
+    from collections.abc import Iterable
+
+    from config import BrokerConfig
 
 
-def announcement(broker: MainProcess) -> str:
-    """A line such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners":
-    {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at. "metrics" and
-    "console" are where these are, if they are.
+class OpenListener(Protocol):
+    """A listener whose port is bound."""
+
+    @property
+    def name(self) -> str:
+        """As configured."""
+
+    @property
+    def port(self) -> int:
+        """The port that it has."""
+
+
+def announcement(
+    config: BrokerConfig, listeners: Iterable[OpenListener], metrics_url: str | None, console_url: str | None
+) -> str:
+    """Return a line of JSON about a broker that has started, with addresses for clients on this machine.
+
+    Such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners": {"PLAINTEXT":
+    "127.0.0.1:40123"}}`, with "metrics" and "console" where there are such.
     """
-    listeners = {each.name: reachable(broker, each.name, each.port) for each in broker.server.listeners}
+    addresses = {each.name: reachable(config, each.name, each.port) for each in listeners}
     told: dict[str, object] = {
-        "bootstrap_servers": next(iter(listeners.values())),
+        "bootstrap_servers": next(iter(addresses.values())),
         "pid": os.getpid(),
-        "data_directory": os.path.abspath(broker.config.log_dirs[0]),
-        "listeners": listeners,
+        "data_directory": os.path.abspath(config.log_dirs[0]),
+        "listeners": addresses,
     }
-    if broker.endpoint is not None:
-        told["metrics"] = broker.endpoint.urls[0]
-    if broker.console is not None:
-        told["console"] = broker.console.urls[0]
+    if metrics_url is not None:
+        told["metrics"] = metrics_url
+    if console_url is not None:
+        told["console"] = console_url
     return json.dumps(told)
 
 
-def reachable(broker: Broker, listener_name: str, port: int) -> str:
-    """The address of a listener for programs on this machine."""
-    opened = next(each for each in broker.config.listeners if each.name == listener_name)
+def reachable(config: BrokerConfig, listener_name: str, port: int) -> str:
+    """Return the address of a listener for programs on this machine."""
+    opened = next(each for each in config.listeners if each.name == listener_name)
     host = "localhost" if opened.host is None or opened.host in WILDCARDS else opened.host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -51,7 +51,8 @@ class Moving(DataBroker):
         image = SimpleNamespace(
             config=lambda kind, name: self.values, brokers={1: None}, metadata_version=MAX_METADATA_VERSION
         )
-        self.controller = SimpleNamespace(image=image, append=self.told.append)
+        self.controller = self.metadata = SimpleNamespace(image=image, append=self.told.append)
+        self.placements = self.controller
         self.background.start()
         self.moves: Any = ReplicaMoves(self, lambda size: self.copies)  # type: ignore[arg-type, return-value]
         self.home = home

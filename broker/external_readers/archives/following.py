@@ -5,22 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from asyncio import AbstractEventLoop
+
+    from broker.external_readers.holds import RetentionHolds
+    from config import BrokerConfig
+    from runtime.timers import Timers
+    from storage.log_manager import LogManager
 
 
-def follow_archives(broker: Broker) -> None:
-    """Follow the archives that are named, and have retention wait for them."""
-    paths = broker.config.get_list("pybroker.archives")
+def follow_archives(
+    config: BrokerConfig,
+    logs: LogManager,
+    holds: RetentionHolds,
+    loop: AbstractEventLoop,
+    timers: Timers,
+    *,
+    tells_problems: bool,
+) -> None:
+    """Follow the archives that are configured, and have retention wait for them.
+
+    `tells_problems`: whether this process logs what is wrong with them.
+    """
+    paths = config.get_list("pybroker.archives")
     if not paths:
         return
     from broker.external_readers.archives.archives import Archives
 
-    logs = broker.logs.logs
+    opened = logs.logs
 
     def log_end(place: tuple[str, int]) -> int | None:
-        found = logs.get(place)
+        found = opened.get(place)
         return found.log_end_offset if found is not None else None
 
-    archives = Archives(paths, log_end, broker.loop, broker.timers, tells_problems=not broker.number)
-    broker.background.holds.add(archives)
+    archives = Archives(paths, log_end, loop, timers, tells_problems=tells_problems)
+    holds.add(archives)
     archives.start()

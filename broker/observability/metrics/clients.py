@@ -17,7 +17,7 @@ from broker.process.placement import MAIN
 from controller.formatting import id_bytes
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.observability.metrics.observed import ObservedProcess
     from broker.observability.telemetry.received import Series
     from broker.observability.telemetry.subscriptions import ClientInstance
 
@@ -42,7 +42,7 @@ def asked_client(query: str) -> bytes | None:
     return None if given is None else id_bytes(given[-1])
 
 
-def take_clients(broker: Broker, instance_id: bytes | None) -> Clients:
+def take_clients(broker: ObservedProcess, instance_id: bytes | None) -> Clients:
     """In the loop. Other workers than the first have none: it is asked for all of them."""
     metrics, received = broker.client_metrics, broker.client_metrics.received
     is_first = broker.number == MAIN and received is not None

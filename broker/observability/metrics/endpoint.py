@@ -42,7 +42,8 @@ from broker.process.state import BrokerState
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from broker.broker import Broker
+    from broker.observability.metrics.observed import ObservedProcess
+
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -59,7 +60,7 @@ _PATHS = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
 class Application:
     """The WSGI application."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ObservedProcess) -> None:
         self._broker = broker
         self._traffic = Traffic()
         self._prepare = lambda: learn_ends(broker)
@@ -209,7 +210,7 @@ class Endpoint:
         broker: whom it tells of.
     """
 
-    def __init__(self, addresses: Iterable[tuple[str | None, int]], broker: Broker) -> None:
+    def __init__(self, addresses: Iterable[tuple[str | None, int]], broker: ObservedProcess) -> None:
         self._servers: list[WSGIServer] = []
         self._threads: list[threading.Thread] = []
         try:

@@ -8,11 +8,11 @@ from broker.network.listener import CannotBind
 from config.http_listeners import parse_http_listener
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
     from broker.observability.metrics.endpoint import Endpoint
+    from broker.observability.metrics.observed import ObservedProcess
 
 
-def bind_endpoint(broker: Broker) -> Endpoint | None:
+def bind_endpoint(broker: ObservedProcess) -> Endpoint | None:
     """Take the ports, which are the next ones for other workers than the owner. Raises CannotBind."""
     addresses = [parse_http_listener(each) for each in broker.config.get_list("metrics.listeners")]
     if not addresses:

@@ -27,14 +27,14 @@ from protocol.messages.produce import PRODUCE
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.observability.metrics.observed import ObservedProcess
     from broker.observability.metrics.traffic import Traffic
     from broker.observability.telemetry.received import Series
 
 _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share", StreamsGroup: "streams"}
 
 
-def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     """Of a broker that runs; the cluster's and the coordinators' are told by the process that has them."""
     yield from requests(broker)
     yield from clients(broker)
@@ -49,7 +49,7 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
         yield from telemetry(broker)
 
 
-def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     """What a glance at a broker wants, without a number for each topic; samples of a metric are to be added up."""
     yield table.REQUESTS, (), sum(each.requests for each in list(broker.dispatcher.prepared))
     yield table.CONNECTIONS, (), len(broker.server.connections)
@@ -57,7 +57,7 @@ def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     yield from traffic.total(broker.logs.logs.values())
 
 
-def requests(broker: Broker) -> Iterator[Sample]:
+def requests(broker: ObservedProcess) -> Iterator[Sample]:
     """What clients have asked for."""
     of_api: Counter[int] = Counter()
     for each in list(broker.dispatcher.prepared):
@@ -69,7 +69,7 @@ def requests(broker: Broker) -> Iterator[Sample]:
         yield from broker.endpoint.request_times.samples()
 
 
-def clients(broker: Broker) -> Iterator[Sample]:
+def clients(broker: ObservedProcess) -> Iterator[Sample]:
     """Their connections, and what waits."""
     server = broker.server
     by_listener = Counter({listener.name: 0 for listener in server.listeners})
@@ -86,7 +86,7 @@ def clients(broker: Broker) -> Iterator[Sample]:
     yield table.SESSION_PARTITIONS, (), broker.fetch_sessions.partition_count
 
 
-def process(broker: Broker) -> Iterator[Sample]:
+def process(broker: ObservedProcess) -> Iterator[Sample]:
     """The event loop, and who works for it."""
     watch = broker.loop_watch
     yield _loop_lag(broker)
@@ -105,17 +105,17 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.BACKGROUND_TASKS, (), broker.background.queued_count
     yield table.FLUSHES, (), broker.background.flush_times.timings()
     yield table.BROKER_STATE, (), broker.state
-    yield table.INFO, (version("pybroker"), broker.controller.cluster_id, str(broker.partitions.node_id)), 1
+    yield table.INFO, (version("pybroker"), broker.metadata.cluster_id, str(broker.partitions.node_id)), 1
 
 
-def _loop_lag(broker: Broker) -> Sample:
+def _loop_lag(broker: ObservedProcess) -> Sample:
     watch = broker.loop_watch
     up_to = accumulate(watch.lag_counts)
     counts = list(zip((*map(str, LAG_BOUNDS_S), "+Inf"), up_to, strict=True))
     return table.LOOP_LAG, (), Buckets(counts, watch.lag_sum_s)
 
 
-def partitions(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
     """Partitions with their logs, and what went in and out of them."""
     counts: Counter[str] = Counter()
     unflushed = 0
@@ -154,7 +154,7 @@ def partitions(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     yield table.UNFLUSHED, (), unflushed
 
 
-def directories(broker: Broker) -> Iterator[Sample]:
+def directories(broker: ObservedProcess) -> Iterator[Sample]:
     """Log directories, and the cleaner."""
     cleaner = broker.cleaner
     uncleanable = Counter(log.directory.path for log in cleaner.uncleanable)
@@ -170,7 +170,7 @@ def directories(broker: Broker) -> Iterator[Sample]:
     yield table.CLEANER_ACTIVE, (), cleaner.active_count
 
 
-def queries(broker: Broker, *, of_all: bool = False) -> Iterator[Sample]:
+def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample]:
     """Queries of Spark, in the partitions that are here, or `of_all` workers; and what retention keeps."""
     for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
         yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
@@ -192,9 +192,9 @@ def queries(broker: Broker, *, of_all: bool = False) -> Iterator[Sample]:
     yield table.QUERIES_UNREADABLE, (), len(found.problems)
 
 
-def cluster(broker: Broker) -> Iterator[Sample]:
+def cluster(broker: ObservedProcess) -> Iterator[Sample]:
     """What the metadata says."""
-    image = broker.controller.image
+    image = broker.metadata.image
     active = sum(each.is_active for each in image.brokers.values())
     yield table.ACTIVE_CONTROLLERS, (), 1
     yield table.ACTIVE_BROKERS, (), active
@@ -214,7 +214,7 @@ def cluster(broker: Broker) -> Iterator[Sample]:
     yield table.QUORUM_END, (), quorum.end_offset
 
 
-def groups(broker: Broker) -> Iterator[Sample]:
+def groups(broker: ObservedProcess) -> Iterator[Sample]:
     """Groups with their members and offsets."""
     by_kind: Counter[tuple[str, str]] = Counter()
     offsets = 0
@@ -239,18 +239,18 @@ def groups(broker: Broker) -> Iterator[Sample]:
     yield table.OFFSETS, (), offsets
 
 
-def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
+def _high_watermark(broker: ObservedProcess, topic: str, index: int) -> int | None:
     """Of a log that is open, here or, as far as that is known, at another worker."""
     own = _own_high_watermark(broker, topic, index)
     return own if own is not None else broker.end_offsets.known_ends.get((topic, index))
 
 
-def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
+def _own_high_watermark(broker: ObservedProcess, topic: str, index: int) -> int | None:
     log = broker.logs.logs.get((topic, index))
     return log.high_watermark if log is not None and log.directory.is_online else None
 
 
-def learn_ends(broker: Broker) -> Deferred[None]:
+def learn_ends(broker: ObservedProcess) -> Deferred[None]:
     """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
     offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
     committed = {
@@ -266,7 +266,7 @@ def learn_ends(broker: Broker) -> Deferred[None]:
     return broker.end_offsets.learn_ends(committed)
 
 
-def transactions(broker: Broker) -> Iterator[Sample]:
+def transactions(broker: ObservedProcess) -> Iterator[Sample]:
     """Transactions under way."""
     shards = [each.shard for each in broker.transactions.loaded_logs()]
     yield table.TRANSACTIONAL_IDS, (), sum(len(shard.transactions) for shard in shards)
@@ -274,7 +274,7 @@ def transactions(broker: Broker) -> Iterator[Sample]:
     yield table.TRANSACTIONS, ("decided",), sum(len(shard.prepared) for shard in shards)
 
 
-def telemetry(broker: Broker) -> Iterator[Sample]:
+def telemetry(broker: ObservedProcess) -> Iterator[Sample]:
     """What clients push of themselves; the numbers are `client_series`."""
     metrics = broker.client_metrics
     yield table.CLIENT_INSTANCES, (), metrics.instance_count
@@ -285,7 +285,7 @@ def telemetry(broker: Broker) -> Iterator[Sample]:
         yield table.CLIENT_LEFT_OUT, (), metrics.received.left_out
 
 
-def client_series(broker: Broker) -> list[Series]:
+def client_series(broker: ObservedProcess) -> list[Series]:
     """The numbers that clients have pushed, as far as this process has them."""
     if broker.number != MAIN or broker.client_metrics.received is None:
         return []

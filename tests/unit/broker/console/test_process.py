@@ -85,7 +85,7 @@ def test_process_is_told_what_the_console_reads(monkeypatch: pytest.MonkeyPatch)
     made = Console([("127.0.0.1", 0)])
     (listening,) = made._sockets
     handles = (listening.fileno(),)
-    made.start(running)
+    made.start(running.config, running.server.listeners, None)
 
     process: Any = made._process
     assert process.command[1:] == ["-I", "-m", "console.main"]

@@ -32,7 +32,7 @@ class Stage:
         self.broker.dispatcher = self.channel.make_dispatcher({})
 
     def open(self) -> None:
-        self.channel.open(self.broker)
+        self.channel.open(self.broker, self.broker.dispatcher)
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_contradicting_log_is_refused(tmp_path: Path):
     crash(node)
 
     for _ in range(2):
-        with pytest.raises(MetadataLogDamaged, match="RemoveTopicRecord of a topic that is not there"):
+        with pytest.raises(MetadataLogDamaged, match="RemoveTopicRecord of an unknown topic"):
             start(tmp_path)
 
 

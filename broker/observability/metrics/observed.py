@@ -1,0 +1,97 @@
+"""What metrics are read from: the rooms of a process."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.external_readers.spark.queries import SparkQueries
+    from broker.maintenance.log_cleaner import Cleaner
+    from broker.maintenance.log_scheduler import Background
+    from broker.metadata_cache import MetadataCache
+    from broker.network.server import Server
+    from broker.observability.loop_watch import LoopWatch
+    from broker.observability.metrics.request_times import RequestTimes
+    from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.process.state import BrokerState
+    from broker.replicas.end_offsets import EndOffsets
+    from broker.replicas.fetch_session import FetchSessions
+    from broker.replicas.partitions import Partitions
+    from broker.requests.dispatcher import Dispatcher
+    from config import BrokerConfig
+    from controller.controller import Controller
+    from controller.quorum import MetadataQuorum
+    from runtime.clock import Clock
+    from runtime.process_pool import ProcessPool
+    from runtime.purgatory import Purgatory
+    from runtime.thread_pool import ThreadPool
+    from runtime.timers import Timers
+    from runtime.turn import Turn
+    from storage.log_manager import LogManager
+
+
+class MeasuringEndpoint(Protocol):
+    """The endpoint that the metrics are for."""
+
+    @property
+    def request_times(self) -> RequestTimes:
+        """How long requests take."""
+
+
+class WorkerCounts(Protocol):
+    """The other workers."""
+
+    @property
+    def serving(self) -> int:
+        """How many of them serve clients."""
+
+    @property
+    def restarts(self) -> int:
+        """How often one has died and was started again."""
+
+
+class ObservedProcess(Protocol):
+    """A process of a broker, observed on its event loop once it runs.
+
+    What follows `state` only the main process has; `number` is 0 there.
+    """
+
+    number: int
+    config: BrokerConfig
+    loop: AbstractEventLoop
+    clock: Clock
+    timers: Timers
+    turn: Turn
+    purgatory: Purgatory
+    dispatcher: Dispatcher
+    server: Server
+    offload: ThreadPool
+    handshakes: ThreadPool
+    workers: ProcessPool
+    loop_watch: LoopWatch
+    logs: LogManager
+    background: Background
+    cleaner: Cleaner
+    partitions: Partitions
+    fetch_sessions: FetchSessions
+    end_offsets: EndOffsets
+    queries: SparkQueries | None
+    metadata: MetadataCache
+    state: BrokerState
+
+    controller: Controller
+    quorum: MetadataQuorum
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    client_metrics: ClientMetrics
+
+    @property
+    def endpoint(self) -> MeasuringEndpoint | None:
+        """None where nobody asks for metrics."""
+
+    @property
+    def supervisor(self) -> WorkerCounts | None:
+        """None where there is one process."""
