@@ -1,4 +1,6 @@
-"""How topics are made that nobody asks for by name: the coordinators' own, and those that clients just use."""
+"""Topics that the broker creates automatically: the coordinators' own, and those that clients use without creating
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTIO
 
 
 def creatable_topic(config: BrokerConfig, name: str, brokers: int) -> NewTopic:
-    """The topic as Kafka would make it: internal ones by keys of their own, others by the defaults.
+    """Return the topic as Kafka would create it: internal topics by their own keys, others by the defaults.
 
-    `brokers`: how many there are, which bounds the replication factors that nobody has set.
+    `brokers`: the number of brokers, which limits replication factors that are not set.
     """
     if name == CONSUMER_OFFSETS:
         return NewTopic(

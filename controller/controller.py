@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from controller.metadata_log import MetadataLog
 
 log = logging.getLogger(__name__)
-automatic_log = LimitedLog(log)  # a client may ask for a topic that cannot be made again and again
+automatic_log = LimitedLog(log)  # a client may request a topic that cannot be created any number of times
 
 T = TypeVar("T")
 
@@ -66,11 +66,11 @@ def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
     try:
         results = created.result()
     except Exception as error:
-        automatic_log.warning("A topic cannot be made automatically: %s", error)
+        automatic_log.warning("Cannot create a topic automatically: %s", error)
         return
     for result in results:
         if result.error_code is not ErrorCode.NONE:
-            automatic_log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
+            automatic_log.warning("Cannot create topic %s automatically: %s", result.name, result.error_message)
 
 
 class Publisher(Protocol):
@@ -98,7 +98,7 @@ class Controller:
 
     Args:
         metadata_log: the log, loaded; `image` is its state.
-        sync: forces the metadata log to the disk, off the loop.
+        sync: syncs the metadata log to the disk, off the loop.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Controller:
     ) -> None:
         self.cluster_id = cluster_id
         self.image = image
-        #: Get each batch that is appended, if there are any.
+        #: They get each batch that is appended, if there are any.
         self.followers: Followers | None = None
         self._config = config
         self._publishers: list[Publisher] = []
@@ -122,25 +122,25 @@ class Controller:
         self._failure: Exception | None = None
 
     def subscribe(self, publisher: Publisher) -> None:
-        """Have a publisher apply all changes from now on."""
+        """Add a publisher, which applies all later changes."""
         self._publishers.append(publisher)
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record that the image holds."""
+        """The offset of the last record in the image."""
         return self._log.end_offset - 1
 
     # ---- changes
 
     def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
-        """Append records as one batch, all or nothing. Resolves once they are on the disk and published."""
+        """Append records as one batch, all or none. Resolves once they are on the disk and published."""
         try:
             delta = self.append(records)
         except Exception as error:
             failed: Deferred[None] = Deferred()
             failed.fail(error)
             return failed
-        if delta.is_empty:  # nothing to publish: a slow process does not hold it up
+        if delta.is_empty:  # do not wait for slow processes if there is nothing to publish
             return self.sync_now() if records else Deferred.resolved(None)
         return self.when_published()
 
@@ -160,7 +160,7 @@ class Controller:
         return delta
 
     def when_published(self) -> Deferred[None]:
-        """Resolves once all that was appended is on the disk, and applied by this process and the followers."""
+        """Return a Deferred that resolves once all appended records are on the disk and applied by all processes."""
         waiting = [self.sync_now()]
         waiting += [published for publisher in self._publishers if not (published := publisher.when_published()).done]
         if self.followers is not None:
@@ -168,7 +168,7 @@ class Controller:
         return waiting[0] if len(waiting) == 1 else gather(waiting).then(lambda _: None)
 
     def sync_now(self) -> Deferred[None]:
-        """Resolves once all that was appended is on the disk."""
+        """Return a Deferred that resolves once all appended records are on the disk."""
         done = self._sync.request()
         done.add_done_callback(self._on_synced)
         return done
@@ -191,7 +191,7 @@ class Controller:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, admit: Admit = unlimited
     ) -> Deferred[list[NewTopicResult]]:
-        """Make topics, each by itself."""
+        """Create topics, each on its own."""
         decision = create_topics.create_topics(
             self.image,
             topics,
@@ -218,31 +218,32 @@ class Controller:
                 return topic_id
 
     def delete_topics(self, topics: Sequence[TopicReference], admit: Admit = unlimited) -> Deferred[list[DeletedTopic]]:
-        """Remove topics, each by itself."""
+        """Delete topics, each on its own."""
         return self._settle(delete_topics.delete_topics(self.image, topics, admit))
 
     def create_partitions(
         self, topics: Sequence[MorePartitions], *, validate_only: bool = False, admit: Admit = unlimited
     ) -> Deferred[list[MorePartitionsResult]]:
-        """Add partitions to topics, to each by itself."""
+        """Add partitions to topics, to each on its own."""
         return self._settle(create_partitions.create_partitions(self.image, topics, admit), validate_only)
 
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
     ) -> Deferred[list[PartitionResult]]:
-        """Elect leaders of (topic, partition), of all for None."""
+        """Elect the leaders of partitions (topic, partition); None: of all."""
         return self._settle(elections.elect_leaders(self.image, election_type, partitions))
 
     def alter_reassignments(
         self, targets: Sequence[tuple[str, int, tuple[int, ...] | None]]
     ) -> Deferred[list[PartitionResult]]:
-        """Give (topic, partition) other replicas."""
+        """Change the replicas of partitions (topic, partition)."""
         return self._settle(elections.alter_reassignments(self.image, targets))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
-        """Create topics by the rules for internal and automatic ones. Failures are logged: no client asked.
+        """Create internal topics, and those that clients use. Failures are logged, because no client requested the
+        creation.
 
-        `admit` may refuse the partitions of each.
+        `admit` may reject the partitions of each topic.
         """
         wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
         created = self.create_topics(wanted, admit=admit)
@@ -250,7 +251,7 @@ class Controller:
         return created
 
     def create_declared_topics(self) -> Deferred[list[NewTopicResult]]:
-        """Make those topics of `pybroker.topics` that are missing; the others stay as they are.
+        """Create the topics of `pybroker.topics` that do not exist. Existing ones are not changed.
 
         Resolves once all that the start has written so far is on the disk.
         """
@@ -264,7 +265,7 @@ class Controller:
         return after(self.sync_now(), lambda: created)
 
     def allocate_producer_ids(self, count: int) -> Deferred[int]:
-        """Put a block of producer ids aside. Resolves to the first of them."""
+        """Reserve a block of producer ids. Resolves to the first of them."""
         first = self.image.next_producer_id
         node_id = self._config.node_id
         registration = self.image.brokers.get(node_id)
@@ -278,7 +279,7 @@ class Controller:
         return self.submit([record]).then(lambda _: first)
 
     def alter_config(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> Deferred[None]:
-        """Set, or with None take away, settings of a resource that were checked already."""
+        """Set settings of a resource, or remove those with None. The caller has checked them."""
         return self.submit(configs.alter_config(self.image, resource_type, name, changes))
 
     # ---- reports of this node's broker
@@ -288,6 +289,8 @@ class Controller:
         self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
 
     def lose_directories(self, online: Sequence[bytes]) -> None:
-        """Record that only these log directories work: partitions in the others have no leader until a restart."""
+        """Record that only these log directories are online. Partitions in the others have no leader until a
+        restart.
+        """
         if self._failure is None:
             self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))

@@ -1,11 +1,11 @@
-"""Whose data the log directories hold, and making new ones ready: meta.properties, bootstrap.checkpoint, the first
-snapshot.
+"""The formatting of log directories: meta.properties, bootstrap.checkpoint, the first snapshot; and the check of
+formatted ones.
 
-An empty directory is formatted at the first start, or beforehand by `pybroker format`, as `kafka-storage format
---standalone` does it: a random cluster id, an id for each directory, the feature levels to begin with, and this node as
-the only voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not).
-Looking comes before touching: directories of another node or cluster are refused as they are. meta.properties comes
-last, so that what a crash left half done is formatted anew.
+An empty directory is formatted at the first start, or before it by `pybroker format`, as by `kafka-storage format
+--standalone`: with a random cluster id, an id for each directory, the first feature levels, and this node as the only
+voter (kraft.version 1, which Apache Kafka opens whether its configuration names voters or not). All directories are
+checked before any is changed: those of another node or cluster are rejected unchanged. meta.properties is written last,
+so that a directory that was half formatted before a crash is formatted again.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from storage.errors import CorruptFile, DirectoryRefused
 from storage.fs import FileSystem
 
 METADATA_LOG = "__cluster_metadata-0"
-#: What formatting leaves in a directory that is not to have the metadata log, and what a file system has of its own.
+#: Files of a formatted directory without the metadata log, and of file systems themselves.
 _FIRST_FILES = {META_PROPERTIES, BOOTSTRAP_FILE, LOCK, "lost+found"}
 DEFAULT_CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093, 0)
 
 
 class NodeData(msgspec.Struct, frozen=True):
-    """What the directories say of themselves; `directory_ids` by path."""
+    """The ids of a node's directories; `directory_ids` by path."""
 
     cluster_id: str
     directory_ids: Mapping[str, bytes]
 
 
 def id_text(data: bytes) -> str:
-    """A 16 byte id as Kafka writes it: URL-safe base64 without padding."""
+    """Return a 16-byte id as Kafka writes it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def id_bytes(text: str) -> bytes:
-    """The 16 bytes of an id. Raises ValueError."""
+    """Return the 16 bytes of an id. Raises ValueError."""
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(data) != 16:
-        raise ValueError(f"{text} is no id of 16 bytes")
+        raise ValueError(f"{text} is not an id of 16 bytes")
     return data
 
 
@@ -67,10 +67,10 @@ def inspect(
     node_id: int,
     cluster_id: str | None = None,
 ) -> dict[str, MetaProperties]:
-    """Read meta.properties of those directories that have it; touches nothing.
+    """Read meta.properties of the formatted directories. Changes nothing.
 
-    Raises DirectoryRefused for another node's or cluster's data, or data without its meta.properties. `cluster_id` is
-    what the configuration says, if it says anything.
+    Raises DirectoryRefused for data of another node or cluster, and for data without meta.properties. `cluster_id` is
+    the configured one, if any.
     """
     found = formatted(fs, [*directories, metadata_directory], node_id)
     for path, properties in found.items():
@@ -87,9 +87,9 @@ def inspect(
 
 
 def formatted(fs: FileSystem, directories: Sequence[str], node_id: int) -> dict[str, MetaProperties]:
-    """meta.properties of those directories that have it, by path.
+    """Return meta.properties of the formatted directories, by path.
 
-    Raises DirectoryRefused for another node's data, and for directories of several clusters.
+    Raises DirectoryRefused for another node's data, and for directories of different clusters.
     """
     found: dict[str, MetaProperties] = {}
     for path in dict.fromkeys(directories):
@@ -123,7 +123,10 @@ def _check(path: str, properties: MetaProperties, node_id: int, others: Mapping[
 
 
 def _is_only_formatted(fs: FileSystem, directory: str) -> bool:
-    """Whether no broker has run with it yet: then a crash may have kept the metadata directory, the last, from it."""
+    """Return whether no broker has used the directory yet.
+
+    Then a crash during formatting may have prevented the metadata directory, the last one, from being formatted.
+    """
     return all(entry.name.removesuffix(".tmp") in _FIRST_FILES for entry in fs.list(directory))
 
 
@@ -148,12 +151,14 @@ def make_ready(
     users: Sequence[MetadataRecord] = (),
     spare: Callable[[str, OSError], bool] = lambda path, error: False,
 ) -> NodeData:
-    """Format what is not; the directories are there and locked. Raises OSError.
+    """Format the directories that are not formatted. They exist and are locked. Raises OSError.
 
-    `cluster_id` is for a new cluster, random where it is not given; `controllers` are this node's controller listeners;
-    with `static_quorum` the log does not name this node as its voter, a configuration does (kraft.version 0); `users`
-    are the credentials of those who can log in from the beginning; `spare(path, error)` says whether to do without a
-    directory, other than that of the metadata, that cannot be written.
+    - `cluster_id`: of a new cluster; random if it is not given.
+    - `controllers`: this node's controller listeners.
+    - `static_quorum`: the configuration names the voters, not the log (kraft.version 0).
+    - `users`: the credentials of users who can log in from the beginning.
+    - `spare(path, error)`: whether to continue without a directory that cannot be written, unless it is the metadata
+      directory.
     """
     bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
     cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
@@ -172,7 +177,7 @@ def make_ready(
         assert properties.directory_id is not None
         ids[path] = id_bytes(properties.directory_id)
 
-    # The metadata directory last: the others are then formatted for the same cluster if a crash comes between.
+    # The metadata directory is the last: after a crash in between, the others have the ids of the same cluster.
     for path in sorted(dict.fromkeys([*directories, metadata_directory]), key=lambda path: path == metadata_directory):
         try:
             format_one(path)
@@ -183,7 +188,7 @@ def make_ready(
 
 
 def quorum_of(node_id: int, directory_id: bytes, controllers: Sequence[Endpoint]) -> Quorum:
-    """This node as the only voter, named in the log itself (kraft.version 1)."""
+    """Return the quorum with this node as the only voter, which the log names (kraft.version 1)."""
     lowest, highest = SUPPORTED_FEATURES[KRAFT_VERSION]
     voter = VotersVoter(
         voter_id=node_id,
@@ -207,7 +212,9 @@ def _name_voter(
 
 
 def formatted_with(fs: FileSystem, metadata_directory: str) -> list[MetadataRecord]:
-    """What a directory was formatted with; our own where bootstrap.checkpoint is missing. Raises CorruptFile."""
+    """Return the records with which a directory was formatted; the defaults if bootstrap.checkpoint is missing.
+    Raises CorruptFile.
+    """
     path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
     if not fs.exists(path):
         return feature_records()

@@ -1,8 +1,8 @@
-"""The metadata log, `__cluster_metadata-0`: an ordinary partition log that this node, the quorum's only voter, leads.
+"""The metadata log, `__cluster_metadata-0`: a partition log whose leader is this node, the only voter of the quorum.
 
-Reading starts from the newest snapshot that the log reaches, and goes on with the batches behind it. A start begins
-the next leader epoch: quorum-state first, then a LeaderChange record, so that an epoch is never used twice. Offsets
-are the log's, the epoch of a batch is the leader's.
+Loading begins with the newest usable snapshot, and continues with the batches after it. A start begins the next leader
+epoch: it writes quorum-state first and then a LeaderChange record, so that no epoch is used twice. Offsets are the
+log's, and the epoch of a batch is the leader's.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ log = logging.getLogger(__name__)
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
 READ_BYTES = 1 << 20
-#: How long a sync waits for a file descriptor before it looks again.
+#: How long a sync waits for a file descriptor before it is retried.
 _RETRY_MS = 100
 
 
 class MetadataLogDamaged(Exception):
-    """The metadata log says something that cannot be: one line for the operator."""
+    """The metadata log is inconsistent. The message is one line for operators."""
 
 
 class MetadataLog:
-    """`epoch` is the leader epoch in force, that of the last leader until this node leads."""
+    """`epoch` is the current leader epoch, or that of the last leader until this node leads."""
 
     def __init__(self, partition_log: PartitionLog) -> None:
         self.partition_log = partition_log
@@ -71,17 +71,17 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
         return self.partition_log.log_end_offset
 
     @property
     def bytes_since_snapshot(self) -> int:
-        """How much has been read or appended behind the newest snapshot."""
+        """The bytes that were read or appended since the newest snapshot."""
         return self._bytes_since_snapshot
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """The quorum's voters as far as the directory tells: under kraft.version 0 it may not."""
+        """The voters of the quorum, as far as the directory names them: under kraft.version 0 it may not."""
         if self.quorum.voters is not None:
             return tuple(voter.voter_id for voter in self.quorum.voters.voters)
         return self._static_voters
@@ -89,23 +89,23 @@ class MetadataLog:
     # ---- reading
 
     def load(self) -> MetadataLoader:
-        """Read all of it. Raises MetadataLogDamaged, and what storage raises."""
+        """Load all of it. Raises MetadataLogDamaged, and the storage's errors."""
         loader = MetadataLoader()
         offset = self._load_snapshot(loader)
         try:
             while offset < self.end_offset:
                 offset, before = self._load_some(loader, offset), offset
                 if offset <= before:
-                    raise ReplayError("there is no batch where one should be")
+                    raise ReplayError("a batch is missing")
         except (ProtocolError, RecordsError, ReplayError) as error:
             raise MetadataLogDamaged(
-                f"{self.path}: the metadata log is damaged behind offset {offset}: {error}"
+                f"{self.path}: the metadata log is damaged after offset {offset}: {error}"
             ) from error
         self._load_quorum_state()
         return loader
 
     def _load_snapshot(self, loader: MetadataLoader) -> int:
-        """Feed the newest usable snapshot, if there is one; the offset to read on from."""
+        """Load the newest usable snapshot, if there is one, and return the offset from which to read the log."""
         start = self.partition_log.log_start_offset
         for snapshot_id in reversed(snapshots_in(self._fs, self.path)):
             if not start <= snapshot_id.end_offset <= self.end_offset:
@@ -115,7 +115,7 @@ class MetadataLog:
                 for value in snapshot.values:
                     loader.feed_value(value)
             except (CorruptFile, ProtocolError, RecordsError, ReplayError) as error:
-                log.warning("A snapshot of the metadata log is not used: %s", error)
+                log.warning("Ignoring a snapshot of the metadata log: %s", error)
                 loader.image = MetadataImage()
                 continue
             self.quorum = snapshot.quorum
@@ -147,7 +147,7 @@ class MetadataLog:
         try:
             state = read_quorum_state(self._fs, self.path)
         except CorruptFile as error:
-            log.warning("The leader epoch is taken from the metadata log: %s", error)
+            log.warning("Using the leader epoch in the metadata log: %s", error)
             return
         if state is not None:
             self.epoch = max(self.epoch, state.leader_epoch)
@@ -157,7 +157,7 @@ class MetadataLog:
     # ---- writing
 
     def become_leader(self, node_id: int, now_ms: int) -> None:
-        """Begin the next leader epoch. Raises what storage raises."""
+        """Begin the next leader epoch. Raises the storage's errors."""
         version = 1 if self.quorum.kraft_version else self._state_version or 0
         state = QuorumState(version, leader_epoch=self.epoch).elected(node_id)
         write_quorum_state(self._fs, self.path, state)
@@ -165,17 +165,19 @@ class MetadataLog:
         voter = [LeaderChangeMessageVoter(voter_id=node_id)]
         change = LeaderChangeMessage(leader_id=node_id, voters=voter, granting_voters=voter)
         records = [(ControlType.LEADER_CHANGE, LeaderChangeMessage.encode(0, change))]
-        if self.end_offset == 0:  # the voters that a directory was formatted with belong into the log
+        if self.end_offset == 0:  # the log gets the voters with which its directory was formatted
             records += self.quorum.control_records()
         self._append(build_control_batch(records, now_ms), now_ms)
 
     def begin_quorum(self, quorum: Quorum, now_ms: int) -> None:
-        """Write the kraft.version and the voters into the log. Raises what storage raises: then nothing happened."""
+        """Write the kraft.version and the voters into the log. After an error of the storage nothing is written."""
         self._append(build_control_batch(quorum.control_records(), now_ms), now_ms)
         self.quorum = quorum
 
     def append(self, records: Sequence[Changes], now_ms: int) -> int:
-        """Append records as one batch; the offset of the first. Raises what storage raises: then nothing happened."""
+        """Append records as one batch, and return the offset of the first. After an error of the storage nothing is
+        written.
+        """
         offset = self.end_offset
         self._append(metadata_batch(records, now_ms), now_ms)
         return offset
@@ -189,14 +191,14 @@ class MetadataLog:
     def sync(
         self, offload: ThreadPool, now_ms: int, call_later: Callable[[int, Callable[[], None]], object]
     ) -> Deferred[None]:
-        """Force all that is written now to the disk, off the loop. Fails with LogOffline.
+        """Sync all that is written now to the disk, off the loop. Fails with LogOffline.
 
-        A sync that failed is not tried again; one that had no descriptor to begin with is, by `call_later(ms, call)`.
+        A failed sync is not retried. One that had no file descriptor is, by `call_later(ms, call)`.
         """
         return _Sync(self.partition_log, offload, now_ms, call_later).begin()
 
     def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
-        """A snapshot of the image, which has to be what the whole log says; None where the last one is as new."""
+        """Return a snapshot of the image, which is the state of the whole log; None if the last snapshot is as new."""
         if self.end_offset == self._snapshot_offset:
             return None
         snapshot_id = SnapshotId(self.end_offset, self.epoch)
@@ -212,7 +214,7 @@ class MetadataLog:
 
 
 class _Sync:
-    """One wish that all be on the disk."""
+    """A request to sync the log to the disk."""
 
     def __init__(
         self,
@@ -229,7 +231,7 @@ class _Sync:
         self._is_told = False
 
     def begin(self) -> Deferred[None]:
-        """Resolves when they are, or fails."""
+        """Return a Deferred that resolves when it is synced, or fails."""
         self._try()
         return self._synced
 
@@ -241,7 +243,7 @@ class _Sync:
         task.apply()
         if task.error is not None and task.directory.is_online and not task.log.closed:
             if not self._is_told:
-                log.warning("The metadata log waits for a file descriptor: %s", task.error)
+                log.warning("The sync of the metadata log waits for a file descriptor: %s", task.error)
             self._is_told = True
             self._call_later(_RETRY_MS, self._try)
             return

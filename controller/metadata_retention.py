@@ -1,10 +1,10 @@
-"""When a snapshot of the metadata is written, and what goes once it is there (KIP-630).
+"""When a snapshot of the metadata is written, and which files it makes superfluous (KIP-630).
 
-A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or with any new records
-metadata.log.max.snapshot.interval.ms after the last one. As each start and each clean stop writes a record a
-partition, a clean stop writes one if the next start would have to read a lot without; and so does a start that had to,
-since crashes went before it. Of the snapshots, and of the segments that the oldest of them makes superfluous,
-metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always the newest snapshot. Files are written
+A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or, if there are new records,
+metadata.log.max.snapshot.interval.ms after the last one. Each start and each clean stop write a record per partition.
+So a clean stop writes a snapshot if the next start would otherwise have to read much; and so does a start that had to
+read much, because the broker had crashed before. metadata.max.retention.bytes and metadata.max.retention.ms limit old
+snapshots and the segments that the oldest snapshot does not need. The newest snapshot is always kept. Files are written
 and removed off the loop, one snapshot at a time.
 """
 
@@ -34,21 +34,21 @@ from storage.log.tasks import FlushTask
 
 log = logging.getLogger(__name__)
 
-#: Some 50,000 records, half a second of a start.
+#: Some 50,000 records, which take a start half a second.
 LONG_START_BYTES = 3 << 20
-#: A tenth of that. While the loop serves nobody, a snapshot costs less than to read what it stands for.
+#: A tenth of that. While no client is served, writing a snapshot costs less than reading the records that it replaces.
 LONG_STOP_BYTES = 300 << 10
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How old snapshots may be, and how many bytes they may take with the log, which has `log_bytes`; -1: no limit."""
+    """The limits of the age of snapshots, and of their size with the log, which has `log_bytes`; -1: no limit."""
 
     retention_ms: int
     retention_bytes: int
     log_bytes: int
 
     def superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
-        """How many of the oldest snapshots go, by their ages and sizes; never the last one."""
+        """Return how many of the oldest snapshots to delete, by their ages and sizes; never the last one."""
         total = sum(sizes) + self.log_bytes
         count = 0
         while count < len(sizes) - 1 and (0 <= self.retention_ms < ages_ms[count] or 0 <= self.retention_bytes < total):
@@ -58,7 +58,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class MetadataRetention:
-    """Belongs to the event loop's thread. Call `check` whenever something was forced to the disk."""
+    """Used on the event loop's thread. Call `check` whenever the log was synced."""
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class MetadataRetention:
         self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
 
     def check(self) -> None:
-        """Write a snapshot if one is due, and all that it would stand for is on the disk.
+        """Write a snapshot if one is due and all records that it covers are on the disk.
 
-        What was appended meanwhile may not be: after a power loss a snapshot beyond the end of the log is not used, and
-        those before it may be gone.
+        Records that were appended meanwhile may not be. After a power failure, a snapshot beyond the end of the log is
+        ignored, and earlier ones may be deleted already.
         """
         now_ms = self._now_ms()
         partition_log = self._log.partition_log
@@ -117,7 +117,7 @@ class MetadataRetention:
             oldest = written.result()
             paths = _begin_log_at(partition_log, oldest, self._now_ms())
         except OSError as error:
-            log.warning("No snapshot of the metadata was written: %s", error)
+            log.warning("Cannot write a snapshot of the metadata: %s", error)
             partition_log.directory.fail(error)
             return
         log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)
@@ -126,11 +126,14 @@ class MetadataRetention:
 
 
 def write_last_snapshot(metadata_log: MetadataLog, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
-    """At a clean stop, if the next start would have to read a lot without. LogOffline, OSError."""
+    """Write a snapshot at a clean stop, if the next start would have to read much without it. Raises LogOffline,
+    OSError.
+    """
     if metadata_log.bytes_since_snapshot < LONG_STOP_BYTES:
         return
     partition_log = metadata_log.partition_log
-    forced = FlushTask(partition_log, now_ms, with_active=True)  # it may not stand for what a power loss takes
+    # it must not cover records that a power failure would lose
+    forced = FlushTask(partition_log, now_ms, with_active=True)
     forced.run()
     forced.apply()
     forced.check()
@@ -150,7 +153,7 @@ def _limits(config: BrokerConfig, partition_log: PartitionLog) -> Limits:
 
 
 def _begin_log_at(partition_log: PartitionLog, oldest: SnapshotId, now_ms: int) -> list[str]:
-    """Take out of the log what the oldest snapshot stands for, as far as segments go: the files to be removed."""
+    """Remove the segments that the oldest snapshot covers from the log, and return their files."""
     partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
     return remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
 
@@ -163,7 +166,7 @@ def _write_and_choose(
     limits: Limits,
     now_ms: int,
 ) -> SnapshotId:
-    """Write a snapshot and remove those that are superfluous then; the oldest that is left."""
+    """Write a snapshot and delete superfluous ones. Return the oldest that is left."""
     write_snapshot(fs, path, snapshot_id, data)
     found = snapshots_in(fs, path)
     sizes = {entry.name: entry.size_bytes for entry in fs.list(path)}
@@ -174,7 +177,7 @@ def _write_and_choose(
 
 
 def _time_of(fs: FileSystem, path: str) -> int:
-    """The time of the last record in a snapshot; one that cannot be read is as old as can be."""
+    """Return the time of the last record in a snapshot; an unreadable one counts as the oldest."""
     try:
         return last_contained_ms(fs, path)
     except CorruptFile:

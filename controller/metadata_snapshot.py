@@ -1,11 +1,10 @@
 """Snapshots of the metadata log: files `<end offset>-<epoch>.checkpoint` beside its segments (KIP-630), and
 bootstrap.checkpoint.
 
-A snapshot stands for all of the log below its end offset. Layout: a control batch with the snapshot's header (and,
-under kraft.version 1, that version and the voters), batches of metadata records, a control batch with the footer.
-Offsets count from 0. A file without a footer is not whole: it is written under another name first.
-bootstrap.checkpoint, which a directory gets when it is formatted, has the same layout and the feature levels to
-start with.
+A snapshot replaces all records of the log below its end offset. Layout: a control batch with the snapshot's header
+(and, under kraft.version 1, that version and the voters), batches of metadata records, a control batch with the footer.
+Offsets count from 0. A file without a footer is incomplete: a snapshot is written under another name first.
+bootstrap.checkpoint, which formatting writes, has the same layout, with the first feature levels.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from storage.errors import CorruptFile
 from storage.fs import FileSystem
 
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
-BATCH_RECORDS = 1000  # a batch, so that none nears the 8 MiB that Kafka's reader allots
-#: No metadata of one node is larger; and so far reaches a snapshot's first batch.
+BATCH_RECORDS = 1000  # records per batch, so that batches stay below the 8 MiB that Kafka's reader allocates
+#: The largest metadata of a node, and the size in which a snapshot's first batch fits.
 _MOST_BYTES, _FRONT_BYTES = 512 << 20, 64 << 10
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotId(msgspec.Struct, frozen=True, order=True):
-    """The offset of the first record that is not in the snapshot, and the leader epoch of the last one that is."""
+    """The offset of the first record after the snapshot, and the leader epoch of its last record."""
 
     end_offset: int
     epoch: int
@@ -53,20 +52,20 @@ class SnapshotId(msgspec.Struct, frozen=True, order=True):
 
 
 class Quorum(msgspec.Struct):
-    """What the log says of the quorum itself: the kraft.version, and under version 1 the voters (a VotersRecord)."""
+    """The quorum as the log describes it: the kraft.version, and under version 1 the voters (a VotersRecord)."""
 
     kraft_version: int = 0
     voters: Struct | None = None
 
     def take(self, kind: ControlType, value: bytes) -> None:
-        """Follow a control record."""
+        """Apply a control record."""
         if kind is ControlType.KRAFT_VERSION:
             self.kraft_version = KRaftVersionRecord.decode(0, value)[0].kraft_version
         elif kind is ControlType.KRAFT_VOTERS:
             self.voters = VotersRecord.decode(0, value)[0]
 
     def control_records(self) -> list[tuple[ControlType, bytes]]:
-        """The control records that say the same."""
+        """Return the control records of this state."""
         if not self.kraft_version or self.voters is None:
             return []
         version = KRaftVersionRecord(kraft_version=self.kraft_version)
@@ -77,21 +76,21 @@ class Quorum(msgspec.Struct):
 
 
 class Snapshot(msgspec.Struct):
-    """A snapshot that was read: its records as they stand in the log, with their checksums right."""
+    """A snapshot that was read: its records as bytes, with valid checksums."""
 
     values: list[bytes] = field(default_factory=list)
     quorum: Quorum = field(default_factory=Quorum)
 
     @property
     def records(self) -> list[AnyRecord]:
-        """Raises ProtocolError."""
+        """Decode the records. Raises ProtocolError."""
         return [decode_record(value) for value in self.values]
 
 
 def metadata_batch(
     records: Iterable[AnyRecord | PartitionChanges], now_ms: int, *, base_offset: int = 0, leader_epoch: int = 0
 ) -> bytes:
-    """A batch of metadata records."""
+    """Return a batch of metadata records."""
     builder = BatchBuilder(base_offset, leader_epoch=leader_epoch)
     builder.extend(now_ms, ((None, value) for value in encode_records(records)))
     return builder.build()
@@ -105,7 +104,7 @@ def build_snapshot(
     last_contained_ms: int = 0,
     quorum: Quorum | None = None,
 ) -> bytes:
-    """The bytes of a snapshot. `last_contained_ms`: the timestamp of the last record of the log that it stands for."""
+    """Return the bytes of a snapshot. `last_contained_ms`: the timestamp of the last record that it covers."""
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
     head = [(ControlType.SNAPSHOT_HEADER, SnapshotHeaderRecord.encode(0, header))]
     head += quorum.control_records() if quorum is not None else []
@@ -121,7 +120,7 @@ def build_snapshot(
 
 
 def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
-    """Raises CorruptFile for a file that is damaged or not whole, OSError where it cannot be read."""
+    """Read a snapshot. Raises CorruptFile if it is damaged or incomplete, OSError if it cannot be read."""
     data = fs.read_file(path, _MOST_BYTES)
     snapshot = Snapshot()
     whole = False
@@ -143,7 +142,7 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
 
 
 def last_contained_ms(fs: FileSystem, path: str) -> int:
-    """The timestamp of the last record that a snapshot stands for. Raises CorruptFile, OSError."""
+    """Return the timestamp of the last record that a snapshot covers. Raises CorruptFile, OSError."""
     data = fs.read_file(path, _FRONT_BYTES)
     for position, header in iter_batches(data):
         for record in iter_batch_records(memoryview(data)[position : position + header.size_bytes], header):
@@ -155,11 +154,11 @@ def last_contained_ms(fs: FileSystem, path: str) -> int:
 
 
 def snapshots_in(fs: FileSystem, directory: str) -> list[SnapshotId]:
-    """The snapshots in a metadata log's directory, oldest first."""
+    """Return the snapshots in a metadata log's directory, oldest first."""
     found = (_NAME.fullmatch(entry.name) for entry in fs.list(directory))
     return sorted(SnapshotId(int(match[1]), int(match[2])) for match in found if match)
 
 
 def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, data: bytes) -> None:
-    """Write the file and force it to the disk; it has its name only once it is whole."""
+    """Write the file and sync it to the disk. It gets its name only once it is complete."""
     fs.replace_file(f"{directory}/{snapshot_id.file_name}", data, sync=True)

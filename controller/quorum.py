@@ -1,7 +1,7 @@
-"""The quorum that keeps the metadata, which is this node alone, and the feature levels that it has agreed on.
+"""The quorum of the metadata log, which is this node alone, and the feature levels that it has agreed on.
 
-kraft.version says whether the log itself names the voters (1, KIP-853) or the configuration does (0). It stands in
-control records of the metadata log; all other levels are part of the image.
+kraft.version says whether the log names the voters (1, KIP-853) or the configuration does (0). It is in control records
+of the metadata log; all other levels are part of the image.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class Features(msgspec.Struct, frozen=True):
-    """The feature levels in force, and the metadata offset that they are of."""
+    """The feature levels in force, and the metadata offset to which they belong."""
 
     epoch: int
     levels: Mapping[str, int]
 
 
 class Voter(msgspec.Struct, frozen=True):
-    """A voter of the quorum. `directory_id` has 16 bytes, zeros where the log does not name voters.
+    """A voter of the quorum. `directory_id` has 16 bytes, zeros if the log does not name voters.
 
-    `listeners` are name, host and port of each.
+    `listeners` are the name, host and port of each.
     """
 
     node_id: int
@@ -46,7 +46,7 @@ class Voter(msgspec.Struct, frozen=True):
 
 
 def features_of(image: MetadataImage, kraft_version: int, last_offset: int) -> Features:
-    """The features in force as of an offset of the metadata log."""
+    """Return the features in force at an offset of the metadata log."""
     levels: Mapping[str, int] = image.features
     if kraft_version:
         levels = {KRAFT_VERSION: kraft_version, **levels}
@@ -61,7 +61,7 @@ class FeatureSource(Protocol):
 
 
 class MetadataQuorum:
-    """Of a single node, its only voter and always its leader. `directory_ids` are ids of log directories by path."""
+    """The quorum of a single node, its only voter and always its leader. `directory_ids`: log directory ids by path."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class MetadataQuorum:
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends, which is as far as it is committed."""
+        """The end of the log, which is also the end of its committed part."""
         return self._log.end_offset
 
     @property
@@ -93,7 +93,7 @@ class MetadataQuorum:
 
     @property
     def voter(self) -> Voter:
-        """This node, as the log names it or, where that names nobody, as the configuration does."""
+        """This node, as the log names it or, if the log names no voters, as the configuration does."""
         named = self._log.quorum.voters
         if named is None:
             found = endpoints(self._config.controller_listeners) or [DEFAULT_CONTROLLER]
@@ -106,11 +106,11 @@ class MetadataQuorum:
     # -- features ----------------------------------------------------------------------------------------------------
 
     def features(self) -> Features:
-        """The features in force."""
+        """Return the features in force."""
         return features_of(self._controller.image, self.kraft_version, self.end_offset - 1)
 
     def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Deferred[None]:
-        """Raise and lower feature levels, all or none. Raises Refused."""
+        """Change feature levels, all or none. Raises Refused."""
         decided = update_features(
             self._controller.image,
             updates,
@@ -126,7 +126,7 @@ class MetadataQuorum:
         return done.then(lambda _: None) if decided.records else self._controller.sync_now()
 
     def _name_voter(self) -> None:
-        """Go to kraft.version 1: the log itself says that this node votes, and who is reached where."""
+        """Change to kraft.version 1: the log names this node as voter, with its endpoints."""
         directory_id = self._directory_ids[self._config.metadata_log_dir.rstrip("/")]
         controllers = endpoints(self._config.controller_listeners)
         self._log.begin_quorum(quorum_of(self._config.node_id, directory_id, controllers), self._now_ms())
@@ -134,7 +134,7 @@ class MetadataQuorum:
     # -- voters ------------------------------------------------------------------------------------------------------
 
     def add_voter(self, cluster_id: str | None, voter: Voter) -> NoReturn:
-        """Raises Refused: no other voter joins, as nothing here could copy the log to it."""
+        """Raise Refused: no other voter can join, because this broker does not replicate the log."""
         self._check_cluster(cluster_id)
         if voter.node_id < 0 or voter.directory_id == ZERO_UUID:
             raise Refused(ErrorCode.INVALID_REQUEST, "Add voter request didn't include a valid voter")
@@ -155,7 +155,7 @@ class MetadataQuorum:
         raise Refused(ErrorCode.REQUEST_TIMED_OUT, f"New voter {_key(voter)} is not ready to receive requests")
 
     def remove_voter(self, cluster_id: str | None, voter: Voter) -> NoReturn:
-        """Raises Refused: the last voter stays, and there are no others."""
+        """Raise Refused: the last voter cannot be removed, and there are no others."""
         self._check_cluster(cluster_id)
         if voter.node_id < 0 or voter.directory_id == ZERO_UUID:
             raise Refused(ErrorCode.INVALID_REQUEST, "Remove voter request didn't include a valid voter")

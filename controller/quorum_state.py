@@ -1,9 +1,10 @@
-"""The file `quorum-state` beside the metadata log: which leader epoch the node has seen, and who led in it (KIP-595).
+"""The file `quorum-state` beside the metadata log: the last leader epoch that the node has seen, and its leader
+(KIP-595).
 
-Two layouts: version 0 with the voters of controller.quorum.voters (kraft.version 0), version 1 without them
-(kraft.version 1, KIP-853, where the voters stand in the log). Both are read; what was found is written again in the
-same version. A JSON object in one line, replaced and synced before the leader's first record, so that an epoch is
-never used twice.
+It has two layouts: version 0 with the voters of controller.quorum.voters (kraft.version 0), and version 1 without them
+(kraft.version 1, KIP-853, where the log has the voters). Both are read, and the version stays when the file is written.
+The file is a JSON object in one line. It is replaced and synced before the leader's first record, so that no epoch is
+used twice.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from storage.fs import FileSystem
 
 FILE_NAME = "quorum-state"
 NOBODY = -1
-#: With the voters of any quorum.
+#: Enough for the voters of any quorum.
 _MOST_BYTES = 1 << 20
 
 
@@ -32,19 +33,19 @@ class QuorumState(msgspec.Struct, frozen=True):
     voters: tuple[int, ...] | None = None
 
     def elected(self, node_id: int) -> QuorumState:
-        """The state in which the node, as the only voter, has elected itself in the next epoch."""
+        """Return the state after the node, as the only voter, has elected itself in the next epoch."""
         voters = None if self.version else (node_id,)
         return replace(self, leader_id=node_id, leader_epoch=self.leader_epoch + 1, voters=voters)
 
 
 def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
-    """The state in a directory, None without the file. Raises CorruptFile for what is no such file."""
+    """Return the state in a directory, or None without the file. Raises CorruptFile for a damaged file."""
     path = f"{directory}/{FILE_NAME}"
     try:
         fields = json.loads(fs.read_file(path, _MOST_BYTES))
         version = int(fields["data_version"])
         if version not in (0, 1):
-            raise CorruptFile(path, f"version {version} is not known")
+            raise CorruptFile(path, f"version {version} is unknown")
         voters = None
         if version == 0:
             voters = tuple(int(voter["voterId"]) for voter in fields["currentVoters"] or ())
@@ -56,7 +57,7 @@ def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
 
 
 def write_quorum_state(fs: FileSystem, directory: str, state: QuorumState) -> None:
-    """Replace the file; on return the state is on the disk. Fields and their order are Kafka's."""
+    """Replace the file and sync it. Fields and their order are Kafka's."""
     fields: dict[str, object] = {} if state.version else {"clusterId": ""}
     fields |= {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": NOBODY}
     if state.version:

@@ -38,7 +38,7 @@ def test_reason_names_the_file() -> None:
     """In one line, as far as the system knows it."""
     assert reason(FileNotFoundError(errno.ENOENT, "No such file", "/a")) == "/a: No such file"
     assert reason(OSError("it is so")) == "it is so"
-    assert reason(UnreadableFile("/a is not a regular file")) == "/a is no file"
+    assert reason(UnreadableFile("/a is not a regular file")) == "/a is not a regular file"
 
 
 def test_names_are_shown_as_long_as_they_are_different() -> None:
