@@ -17,7 +17,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from broker.coordinators.share.fetching import ShareFetchServices
 from broker.coordinators.share.partitions import SharePartitions
+from broker.coordinators.share.requests import ShareRequests
 from broker.external_readers.archives.following import follow_archives
 from broker.external_readers.spark.following import follow_queries
 from broker.maintenance.log_cleaner import Cleaner
@@ -34,14 +36,18 @@ from broker.process.start_errors import CannotStart
 from broker.process.state import BrokerState
 from broker.replicas.append_scheduler import AppendScheduler
 from broker.replicas.cordoned_dirs import mark_cordoned
+from broker.replicas.down_conversion import ConversionServices
+from broker.replicas.fetch_attempt import FetchServices
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
+from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
-from broker.services import Services
+from broker.services import MainServices, Services, WorkerServices, by_name
 from broker.startup.missing_partitions import Missing
+from broker.workers.view import WorkerView
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
 from runtime.clock import Clock
@@ -143,7 +149,6 @@ class Broker(ABC):
         self.timers = Timers(loop, self.clock)
         self.purgatory = Purgatory(self.timers, self.turn)
         self.dispatcher = make_dispatcher(self._served_apis())
-        self.dispatcher.broker = self
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
         self.lazy_imports = LazyImports(self.dispatcher.served, self.offload, self.timers)
@@ -185,7 +190,7 @@ class Broker(ABC):
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
             self._data = await self.loop.run_in_executor(None, self._open_data)
             self._wire()
-            self.dispatcher.services = self._services().by_name()
+            self.dispatcher.services = {**by_name(self._services()), **by_name(self._own_services())}
             await self._open(listeners)
             self.loop_watch.start()
             self.state = BrokerState.RUNNING
@@ -217,9 +222,54 @@ class Broker(ABC):
     def _wire(self) -> None:
         """Make the rooms that stand on the node's data: `_wire_data`, and who decides."""
 
-    @abstractmethod
     def _services(self) -> Services:
-        """What handlers may need of this process, once everything is made."""
+        """What handlers may need of every process."""
+        endpoints = AdvertisedEndpoints(self.config, self.metadata, self.ports)
+        view = WorkerView(self.config, self.metadata, self.partitions)
+        conversion = ConversionServices(self.appends, self.conversions, self.offload, self.workers, self.clock)
+        return Services(
+            config=self.config,
+            clock=self.clock,
+            timers=self.timers,
+            purgatory=self.purgatory,
+            offload=self.offload,
+            served_apis=self.dispatcher.served,
+            endpoints=endpoints,
+            client_view=view,
+            guard=self.guard,
+            metadata=self.metadata,
+            features=self.features,
+            topics=self.topics,
+            logs=self.logs,
+            moves=self.moves,
+            background=self.background,
+            partitions=self.partitions,
+            appends=self.appends,
+            markers=self.markers,
+            verifier=self.verifier,
+            fetch_sessions=self.fetch_sessions,
+            fetch_services=FetchServices(
+                self.config,
+                self.clock,
+                self.purgatory,
+                self.partitions,
+                self.guard,
+                self.offload,
+                endpoints,
+                view,
+                conversion,
+            ),
+            time_look_ups=self.time_look_ups,
+            share_partitions=self.share_partitions,
+            share_requests=ShareRequests(self.guard, self.partitions, self.share_partitions, self.share_states, view),
+            share_fetches=ShareFetchServices(
+                self.clock, self.purgatory, self.time_look_ups, self.partitions, self.share_partitions
+            ),
+        )
+
+    @abstractmethod
+    def _own_services(self) -> MainServices | WorkerServices:
+        """What handlers may need of this kind of process."""
 
     @abstractmethod
     async def _open(self, listeners: list[Listener]) -> None:

@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs have in common: decide each resource, record what may be changed."""
+"""The frame of AlterConfigs and IncrementalAlterConfigs: decide each resource, and record the allowed changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from protocol.schema import Struct, StructType
 from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from config import BrokerConfig
+    from controller.controller import Controller
+    from runtime.thread_pool import ThreadPool
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ Outcomes = Sequence[tuple[Resource, Changes | Refusal]]
 
 
 def _named(resource: Resource) -> str:
-    """A resource in people's words: "topic orders", "all brokers"."""
+    """Return a resource as log lines name it: "topic orders", "all brokers"."""
     kind, name = resource
     if kind == ResourceType.BROKER and not name:
         return "all brokers"
@@ -41,14 +43,19 @@ def _named(resource: Resource) -> str:
 
 
 def alter(
-    broker: Broker, request: Struct, plan: Callable[[Resource, Struct], Changes], response: StructType
+    config: BrokerConfig,
+    controller: Controller,
+    offload: ThreadPool,
+    request: Struct,
+    plan: Callable[[Resource, Struct], Changes],
+    response: StructType,
 ) -> Deferred[list[Struct]]:
-    """The results for the resources of a request, once all changes are on disk and in force.
+    """Return the results for the resources of a request, once all changes are on disk and in force.
 
-    `plan` decides one resource, or raises Refusal. Nothing is changed if `validate_only`. A change that can not be
+    `plan` decides one resource, or raises Refusal. With `validate_only`, nothing is changed. A change that cannot be
     recorded fails the whole request.
     """
-    config, image = broker.config, broker.controller.image
+    image = controller.image
     resources = [(each.resource_type, each.resource_name) for each in request.resources]
     twice = repeated(resources)
 
@@ -70,7 +77,7 @@ def alter(
         ]
         if request.validate_only or not records:
             return Deferred.resolved(results)
-        return broker.controller.submit(records).then(lambda _: results)
+        return controller.submit(records).then(lambda _: results)
 
     outcomes = [
         (resource, decided(resource, asked)) for resource, asked in zip(resources, request.resources, strict=True)
@@ -81,7 +88,7 @@ def alter(
     ]
     if not any(untried):
         return record(outcomes)
-    tried = broker.offload(lambda: [refusal_by(each) for each in untried])  # files are read, keys derived
+    tried = offload(lambda: [refusal_by(each) for each in untried])  # files are read, keys derived
     return after(
         tried,
         lambda: record(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,11 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart
-from broker.replicas.cordoned_dirs import record_cordoned
+from broker.replicas.cordoned_dirs import record_cordoned, record_marks
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
-from broker.services import MainServices, Services
+from broker.services import MainServices
 from broker.startup.node import Node, open_node
 from config import BrokerConfig
 from controller.controller import Controller
@@ -191,17 +192,19 @@ class MainProcess(Broker):
         )
         supervisor.attach(backend)
 
-    def _services(self) -> Services:
+    def _own_services(self) -> MainServices:
         return MainServices(
-            config=self.config,
-            clock=self.clock,
-            timers=self.timers,
-            purgatory=self.purgatory,
-            metadata=self.metadata,
-            partitions=self.partitions,
-            fetch_sessions=self.fetch_sessions,
-            guard=self.guard,
+            controller=self.controller,
+            quorum=self.quorum,
+            record_cordoned=partial(record_marks, self),
+            delegation_tokens=self.delegation_tokens,
+            client_metrics=self.client_metrics,
+            lookups=self.lookups,
             groups=self.groups,
+            transactions=self.transactions,
+            producer_ids=self.producer_ids,
+            share_coordinator=self.share_coordinator,
+            end_offsets=self.end_offsets,
         )
 
     def _check_ids(self, node: Node) -> None:

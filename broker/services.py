@@ -12,15 +12,42 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.access.authentication.delegation_tokens import DelegationTokens
     from broker.access.authorization.guard import Guard
+    from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.fetching import ShareFetchServices
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.coordinators.share.requests import ShareRequests
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.markers import MarkerWriter
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+    from broker.coordinators.transaction.verifier import TransactionVerifier
+    from broker.handlers.update_features import RecordCordoned
+    from broker.maintenance.log_scheduler import Background
+    from broker.maintenance.replica_moves import ReplicaMoves
     from broker.metadata_cache import MetadataCache
+    from broker.network.server import Server
+    from broker.observability.telemetry.subscriptions import ClientMetrics
+    from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.end_offsets import EndOffsets
+    from broker.replicas.fetch_attempt import FetchServices
     from broker.replicas.fetch_session import FetchSessions
     from broker.replicas.partitions import Partitions
+    from broker.replicas.time_look_ups import TimeLookUps
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.client_view import ClientView
+    from broker.requests.served_api import ServedApi
+    from broker.workers.link import Link
     from config import BrokerConfig
+    from controller.controller import Controller
+    from controller.quorum import FeatureSource, MetadataQuorum
     from runtime.clock import Clock
     from runtime.purgatory import Purgatory
+    from runtime.thread_pool import ThreadPool
     from runtime.timers import Timers
+    from storage.log_manager import LogManager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +58,62 @@ class Services:
     clock: Clock
     timers: Timers
     purgatory: Purgatory
-    metadata: MetadataCache
-    partitions: Partitions
-    fetch_sessions: FetchSessions
+    #: Threads for calls that block.
+    offload: ThreadPool
+
+    served_apis: Mapping[int, ServedApi]
+    endpoints: AdvertisedEndpoints
+    client_view: ClientView
     #: None without an authorizer.
     guard: Guard | None
 
-    def by_name(self) -> Mapping[str, object]:
-        """Return the services as the dispatcher takes them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+    metadata: MetadataCache
+    features: FeatureSource
+    topics: AutomaticTopics
+
+    logs: LogManager
+    moves: ReplicaMoves
+    background: Background
+    partitions: Partitions
+    appends: AppendScheduler
+    markers: MarkerWriter
+    verifier: TransactionVerifier
+    fetch_sessions: FetchSessions
+    fetch_services: FetchServices
+    time_look_ups: TimeLookUps
+
+    share_partitions: SharePartitions
+    share_requests: ShareRequests
+    share_fetches: ShareFetchServices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MainServices(Services):
+class MainServices:
     """What the main process offers besides: decisions about the cluster, and coordinators."""
 
+    controller: Controller
+    quorum: MetadataQuorum
+    record_cordoned: RecordCordoned
+    delegation_tokens: DelegationTokens
+    client_metrics: ClientMetrics
+    #: Threads for name servers.
+    lookups: ThreadPool
+
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
+    share_coordinator: ShareCoordinator
+    end_offsets: EndOffsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerServices:
+    """What a worker offers besides: the way to the main process."""
+
+    link: Link
+    server: Server
+
+
+def by_name(services: Services | MainServices | WorkerServices) -> Mapping[str, object]:
+    """Return services as the dispatcher takes them."""
+    return {each.name: getattr(services, each.name) for each in fields(services)}

@@ -5,6 +5,8 @@ Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexib
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
@@ -15,25 +17,29 @@ from protocol.errors import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 
 
 @handles(ADD_OFFSETS_TO_TXN)
-def add_offsets_to_txn(ctx: RequestContext, request: Struct) -> Reply:
-    broker = ctx.broker
-
+def add_offsets_to_txn(
+    ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, transactions: TransactionCoordinator
+) -> Reply:
     def add() -> Reply:
-        index = broker.groups.index_of(request.group_id)
+        index = groups.index_of(request.group_id)
         if index is None:
             return ADD_OFFSETS_TO_TXN.response(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         place = TopicPartition(CONSUMER_OFFSETS, index)
         producer = Producer(request.producer_id, request.producer_epoch)
         # Clients of the newer protocol have TxnOffsetCommit do it.
-        code = broker.transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
+        code = transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
         code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
-        return broker.transactions.after_commit((request.transactional_id,), response(code), response)
+        return transactions.after_commit((request.transactional_id,), response(code), response)
 
-    return broker.groups.with_topic(add)
+    return groups.with_topic(add)
 
 
 def response(code: ErrorCode) -> Struct:

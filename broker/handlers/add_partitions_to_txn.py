@@ -8,6 +8,7 @@ does: where one does not exist, or is the broker's own, the others are OPERATION
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import fenced_in_words_of
@@ -24,16 +25,24 @@ from protocol.messages.add_partitions_to_txn import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.replicas.partitions import Partitions
+
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
 
 
 @handles(ADD_PARTITIONS_TO_TXN)
-def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
+def add_partitions_to_txn(
+    ctx: RequestContext, request: Struct, *, partitions: Partitions, transactions: TransactionCoordinator
+) -> Reply:
     if ctx.api_version >= FIRST_VERSION_OF_BROKERS:
-        return _add_to_each(ctx, request)
+        return _add_to_each(ctx, request, partitions, transactions)
     codes = decide(
-        ctx,
+        ctx.api_version,
+        partitions,
+        transactions,
         request.v3_and_below_transactional_id,
         Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
         request.v3_and_below_topics,
@@ -43,18 +52,22 @@ def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
     def response(codes: Mapping[TopicPartition, ErrorCode]) -> Struct:
         return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
 
-    return ctx.broker.transactions.after_commit(
+    return transactions.after_commit(
         (request.v3_and_below_transactional_id,),
         response(codes),
         lambda code: response(dict.fromkeys(codes, code)),
     )
 
 
-def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
-    """From v4 on: one answer for many transactions."""
+def _add_to_each(
+    ctx: RequestContext, request: Struct, partitions: Partitions, transactions: TransactionCoordinator
+) -> Reply:
+    """Answer v4 and later: one answer for many transactions."""
     decided = [
         decide(
-            ctx,
+            ctx.api_version,
+            partitions,
+            transactions,
             each.transactional_id,
             Producer(each.producer_id, each.producer_epoch),
             each.topics,
@@ -77,34 +90,35 @@ def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
         return response([dict.fromkeys(codes, code) for codes in decided])
 
     transactional_ids = [each.transactional_id for each in request.transactions]
-    return ctx.broker.transactions.after_commit(transactional_ids, response(decided), failed)
+    return transactions.after_commit(transactional_ids, response(decided), failed)
 
 
 def decide(
-    ctx: RequestContext, transactional_id: str, producer: Producer, topics: Sequence[Struct], *, verify_only: bool
+    version: int,
+    partitions: Partitions,
+    transactions: TransactionCoordinator,
+    transactional_id: str,
+    producer: Producer,
+    topics: Sequence[Struct],
+    *,
+    verify_only: bool,
 ) -> Mapping[TopicPartition, ErrorCode]:
-    """What is to be said of each partition."""
-    hosted = ctx.broker.partitions
+    """Return the code of each partition."""
     places = frozenset(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
-    refused = {
-        place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        for place in places
-        if hosted.get(*place) is None and not hosted.is_elsewhere(*place)
-    }
-    if ctx.api_version < FIRST_VERSION_OF_BROKERS:  # producers have no business there: AddOffsetsToTxn adds the groups'
+    refused = {place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for place in places if not partitions.is_known(*place)}
+    if version < FIRST_VERSION_OF_BROKERS:  # a producer may not write there: AddOffsetsToTxn adds the groups' topic
         refused |= {place: ErrorCode.TOPIC_AUTHORIZATION_FAILED for place in places if place.topic in INTERNAL_TOPICS}
     if refused:
         return {place: refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in places}
-    transactions = ctx.broker.transactions
     if verify_only:
         return transactions.verify(transactional_id, producer, places)
-    client_version = NEWER if ctx.api_version >= FIRST_VERSION_OF_BROKERS else OLDER
+    client_version = NEWER if version >= FIRST_VERSION_OF_BROKERS else OLDER
     code = transactions.join(transactional_id, producer, places, client_version)
-    return dict.fromkeys(places, fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
+    return dict.fromkeys(places, fenced_in_words_of(version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
 
 
 def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:
-    """The codes in the order of the request; a topic or partition that stands in it twice is answered once."""
+    """Return the codes in the order of the request; one for a topic or partition that is named twice."""
     indexes: dict[str, dict[int, None]] = {}
     for topic in topics:
         indexes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))

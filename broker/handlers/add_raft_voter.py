@@ -6,6 +6,8 @@ replication yet; the answer is that of a Kafka which cannot reach the new one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from controller.quorum import Voter
@@ -13,12 +15,15 @@ from metadata.decision import Refused
 from protocol.messages.add_raft_voter import ADD_RAFT_VOTER
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.quorum import MetadataQuorum
+
 
 @handles(ADD_RAFT_VOTER)
-def add_raft_voter(ctx: RequestContext, request: Struct) -> Reply:
+def add_raft_voter(ctx: RequestContext, request: Struct, *, quorum: MetadataQuorum) -> Reply:
     listeners = tuple((each.name, each.host, each.port) for each in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, listeners)
     try:
-        ctx.broker.quorum.add_voter(request.cluster_id, voter)
+        quorum.add_voter(request.cluster_id, voter)
     except Refused as refused:
         return ADD_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

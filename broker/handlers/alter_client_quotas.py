@@ -7,37 +7,43 @@ wrong with its entity; a request may name so many of them.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from broker.access.quotas.addresses import numeric, resolved
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.client_quotas import Alteration, Altered, alter_quotas
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after
 
-#: Names that one request may have looked up: each may take a name server's whole patience.
+if TYPE_CHECKING:
+    from controller.controller import Controller
+    from runtime.thread_pool import ThreadPool
+
+#: The names that one request may look up: each may take as long as the time-out of a name server.
 _MOST_HOSTS = 20
 
 
 @handles(ALTER_CLIENT_QUOTAS)
-def alter_client_quotas(ctx: RequestContext, request: Struct) -> Reply:
+def alter_client_quotas(ctx: RequestContext, request: Struct, *, controller: Controller, lookups: ThreadPool) -> Reply:
     alterations = [_alteration(entry) for entry in request.entries]
-    hosts = _hosts(ctx, alterations)
+    hosts = _hosts(controller.image, alterations)
     if not hosts:
-        return _alter(ctx, alterations, frozenset(), request.validate_only)
+        return _alter(controller, alterations, frozenset(), request.validate_only)
     if len(hosts) > _MOST_HOSTS:
         message = f"More than {_MOST_HOSTS} hosts are not looked up for one request."
         return _reply([Altered(each.entity, ErrorCode.INVALID_REQUEST, message) for each in alterations])
     return after(
-        looked_up := ctx.broker.lookups(resolved, hosts),
-        lambda: _alter(ctx, alterations, looked_up.result().keys(), request.validate_only),
+        looked_up := lookups(resolved, hosts),
+        lambda: _alter(controller, alterations, looked_up.result().keys(), request.validate_only),
     )
 
 
-def _hosts(ctx: RequestContext, alterations: list[Alteration]) -> frozenset[str]:
-    """Names that have to be those of hosts for the request to do what it wants."""
+def _hosts(image: MetadataImage, alterations: list[Alteration]) -> frozenset[str]:
+    """Return the names that must be names of hosts for the request to succeed."""
     asked: set[str] = set()
 
     def is_address(name: str) -> bool:
@@ -45,7 +51,7 @@ def _hosts(ctx: RequestContext, alterations: list[Alteration]) -> frozenset[str]
             asked.add(name)
         return True
 
-    alter_quotas(ctx.broker.controller.image, alterations, is_address)
+    alter_quotas(image, alterations, is_address)
     return frozenset(asked)
 
 
@@ -57,9 +63,8 @@ def _alteration(entry: Struct) -> Alteration:
 
 
 def _alter(
-    ctx: RequestContext, alterations: list[Alteration], hosts: Collection[str], validate_only: bool
+    controller: Controller, alterations: list[Alteration], hosts: Collection[str], validate_only: bool
 ) -> Deferred[Struct]:
-    controller = ctx.broker.controller
     decision = alter_quotas(controller.image, alterations, lambda name: name in hosts or numeric(name) is not None)
     records = [] if validate_only else decision.records
     return controller.submit(records).then(lambda _: _reply(decision.results))

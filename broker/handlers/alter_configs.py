@@ -6,6 +6,8 @@ are not changed in this way (KIP-412). Each resource is changed as a whole or no
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.config_changes import Resource, alter
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -18,16 +20,22 @@ from config.alter import (
 from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from config import BrokerConfig
+    from controller.controller import Controller
+    from runtime.thread_pool import ThreadPool
+
 
 @handles(ALTER_CONFIGS)
-def alter_configs(ctx: RequestContext, request: Struct) -> Reply:
-    """One result for each resource, in the order of the request."""
-    broker = ctx.broker
+def alter_configs(
+    ctx: RequestContext, request: Struct, *, config: BrokerConfig, controller: Controller, offload: ThreadPool
+) -> Reply:
+    """Return one result for each resource, in the order of the request."""
 
     def plan(resource: Resource, asked: Struct) -> Changes:
         values = [Alteration(each.name, Operation.SET, each.value) for each in asked.configs]
-        return plan_replacement(broker.config, broker.controller.image, resource, values)
+        return plan_replacement(config, controller.image, resource, values)
 
-    return alter(broker, request, plan, AlterConfigsResourceResponse).then(
+    return alter(config, controller, offload, request, plan, AlterConfigsResourceResponse).then(
         lambda responses: ALTER_CONFIGS.response(throttle_time_ms=0, responses=responses)
     )

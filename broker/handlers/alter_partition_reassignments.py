@@ -7,9 +7,10 @@ that.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from broker.workers.view import ids_meant
 from metadata.elections import PartitionResult
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
@@ -19,19 +20,24 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.requests.client_view import ClientView
+    from controller.controller import Controller
+
 
 @handles(ALTER_PARTITION_REASSIGNMENTS)
-def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply:
+def alter_partition_reassignments(
+    ctx: RequestContext, request: Struct, *, controller: Controller, client_view: ClientView
+) -> Reply:
     if not request.topics:
         return ALTER_PARTITION_REASSIGNMENTS.response(error_message="")
-    config = ctx.broker.config
     targets = [
         (
             topic.name,
             partition.partition_index,
             None
             if partition.replicas is None
-            else ids_meant(config, topic.name, partition.partition_index, partition.replicas),
+            else client_view.ids_meant(topic.name, partition.partition_index, partition.replicas),
         )
         for topic in request.topics
         for partition in topic.partitions
@@ -39,7 +45,7 @@ def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply
     if request.timeout_ms <= 0:
         late = [PartitionResult(name, index, ErrorCode.REQUEST_TIMED_OUT, None) for name, index, _ in targets]
         return _reply(request, late, ErrorCode.REQUEST_TIMED_OUT)
-    altered = ctx.broker.controller.alter_reassignments(targets)
+    altered = controller.alter_reassignments(targets)
     return altered.then(lambda results: _reply(request, results))
 
 

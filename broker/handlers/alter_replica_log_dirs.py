@@ -7,6 +7,8 @@ answered.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from protocol.messages.alter_replica_log_dirs import (
@@ -16,9 +18,12 @@ from protocol.messages.alter_replica_log_dirs import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.maintenance.replica_moves import ReplicaMoves
+
 
 @handles(ALTER_REPLICA_LOG_DIRS)
-def alter_replica_log_dirs(ctx: RequestContext, request: Struct) -> Reply:
+def alter_replica_log_dirs(ctx: RequestContext, request: Struct, *, moves: ReplicaMoves) -> Reply:
     wanted = {
         (topic.name, index): directory.path
         for directory in request.dirs
@@ -27,7 +32,7 @@ def alter_replica_log_dirs(ctx: RequestContext, request: Struct) -> Reply:
     }
     results: dict[str, list[Struct]] = {}
     for (name, index), path in wanted.items():
-        code = ctx.broker.moves.alter(name, index, path)
+        code = moves.alter(name, index, path)
         results.setdefault(name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
     return ALTER_REPLICA_LOG_DIRS.response(
         results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items()]

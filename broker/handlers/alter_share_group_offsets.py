@@ -5,13 +5,16 @@ A group that is not there is made.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.share import group_states
-from broker.coordinators.share.requests import is_served
+from broker.coordinators.share.requests import serves_share_groups
 from broker.handlers.describe_share_group_offsets import topic_id_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
@@ -21,45 +24,61 @@ from protocol.messages.alter_share_group_offsets import (
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.metadata_cache import MetadataCache
+    from config import BrokerConfig
+
 
 @handles(ALTER_SHARE_GROUP_OFFSETS)
-def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
-    if not is_served(ctx):
+def alter_share_group_offsets(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    metadata: MetadataCache,
+    config: BrokerConfig,
+    groups: GroupCoordinator,
+    share_coordinator: ShareCoordinator,
+    share_partitions: SharePartitions,
+) -> Reply:
+    if not serves_share_groups(metadata, config):
         return refused(ErrorCode.UNSUPPORTED_VERSION)
     if not request.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
-    broker = ctx.broker
+    image = metadata.image
 
     def serve() -> Reply:
-        shard = broker.groups.at(request.group_id)
+        shard = groups.at(request.group_id)
         if isinstance(shard, ErrorCode):
             return refused(shard)
-        offsets = known_offsets(ctx, request)
+        offsets = known_offsets(image, request)
         try:
-            failed = broker.groups.share_states.alter_offsets(shard, request.group_id, offsets)
+            failed = groups.share_states.alter_offsets(shard, request.group_id, offsets)
         except Refused as refusal:
             return refused(refusal.code, refusal.message)
         for topic_id, (_, wanted) in offsets.items():
-            broker.share_partitions.forget(request.group_id, topic_id, wanted)
+            share_partitions.forget(request.group_id, topic_id, wanted)
         keys = (
             ShareKey(request.group_id, topic_id, partition).text
             for topic_id, (_, wanted) in offsets.items()
             for partition in wanted
         )
-        return broker.share_coordinator.after_commit(keys, answer(ctx, request, offsets, failed), refused)
+        return share_coordinator.after_commit(keys, answer(image, request, offsets, failed), refused)
 
-    return broker.groups.with_topic(lambda: broker.share_coordinator.with_topic(serve))
+    return groups.with_topic(lambda: share_coordinator.with_topic(serve))
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:
     return ALTER_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or group_states.words(code))
 
 
-def known_offsets(ctx: RequestContext, request: Struct) -> dict[bytes, tuple[str, dict[int, int]]]:
-    """What is asked for partitions that exist; of one that is named twice the last counts."""
+def known_offsets(image: MetadataImage, request: Struct) -> dict[bytes, tuple[str, dict[int, int]]]:
+    """Return the offsets for partitions that exist; the last one of a partition that is named twice."""
     offsets: dict[bytes, tuple[str, dict[int, int]]] = {}
     for topic in request.topics:
-        found = ctx.broker.controller.image.topic(topic.topic_name)
+        found = image.topic(topic.topic_name)
         if found is None:
             continue
         for each in topic.partitions:
@@ -69,15 +88,15 @@ def known_offsets(ctx: RequestContext, request: Struct) -> dict[bytes, tuple[str
 
 
 def answer(
-    ctx: RequestContext,
+    image: MetadataImage,
     request: Struct,
     offsets: dict[bytes, tuple[str, dict[int, int]]],
     failed: dict[tuple[bytes, int], Refused],
 ) -> Struct:
-    """What became of each; topics that do not exist come first, as in Kafka."""
+    """Return the result of each partition. Topics that do not exist come first, as in Kafka."""
     by_topic: dict[str, list[Struct]] = {}
-    for topic in sorted(request.topics, key=lambda topic: topic_id_of(ctx, topic.topic_name) != ZERO_UUID):
-        topic_id = topic_id_of(ctx, topic.topic_name)
+    for topic in sorted(request.topics, key=lambda topic: topic_id_of(image, topic.topic_name) != ZERO_UUID):
+        topic_id = topic_id_of(image, topic.topic_name)
         results = by_topic.setdefault(topic.topic_name, [])
         for each in topic.partitions:
             result = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
@@ -91,8 +110,10 @@ def answer(
             results.append(result)
     return ALTER_SHARE_GROUP_OFFSETS.response(
         responses=[
-            AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id_of(ctx, name), partitions=partitions)
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=name, topic_id=topic_id_of(image, name), partitions=partitions
+            )
             for name, partitions in by_topic.items()
-            if partitions or topic_id_of(ctx, name) != ZERO_UUID
+            if partitions or topic_id_of(image, name) != ZERO_UUID
         ]
     )

@@ -5,6 +5,8 @@ A client sends salted passwords; what is stored of them proves a password and do
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.scram import Altered, Deletion, Upsertion, alter_credentials
@@ -14,10 +16,12 @@ from protocol.messages.alter_user_scram_credentials import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.controller import Controller
+
 
 @handles(ALTER_USER_SCRAM_CREDENTIALS)
-def alter_user_scram_credentials(ctx: RequestContext, request: Struct) -> Reply:
-    controller = ctx.broker.controller
+def alter_user_scram_credentials(ctx: RequestContext, request: Struct, *, controller: Controller) -> Reply:
     decision = alter_credentials(
         controller.image,
         [Deletion(each.name, each.mechanism) for each in request.deletions],

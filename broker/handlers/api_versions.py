@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 
 from broker.requests.dispatcher import RequestContext, advertised_apis
-from broker.requests.served_api import Reply, handles
+from broker.requests.served_api import Reply, ServedApi, handles
+from controller.quorum import FeatureSource
 from metadata.features import SUPPORTED_FEATURES
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS, FinalizedFeatureKey, SupportedFeatureKey
@@ -20,30 +22,32 @@ log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Clients already named in the log; bounded, as anyone can make up names.
+# The clients that are in the log already; bounded, since a client can send any name.
 _seen: dict[tuple[str, str, str], None] = {}
 _SEEN_LIMIT = 1000
 
 
 @handles(API_VERSIONS)
-def api_versions(ctx: RequestContext, request: Struct) -> Reply:
+def api_versions(
+    ctx: RequestContext, request: Struct, *, features: FeatureSource, served_apis: Mapping[int, ServedApi]
+) -> Reply:
     if ctx.api_version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _NAME.fullmatch(name) or not _NAME.fullmatch(version):
             return API_VERSIONS.response(error_code=ErrorCode.INVALID_REQUEST)
         _keep_client(ctx, name, version)
-    features = ctx.broker.quorum.features()
+    finalized = features.features()
     return API_VERSIONS.response(
-        api_keys=advertised_apis(ctx.broker.dispatcher.served.values()),
+        api_keys=advertised_apis(served_apis.values()),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in SUPPORTED_FEATURES.items()
             if lowest > 0 or ctx.api_version >= 4
         ],
-        finalized_features_epoch=features.epoch,
+        finalized_features_epoch=finalized.epoch,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.levels.items()
+            for name, level in finalized.levels.items()
         ],
     )
 

@@ -6,6 +6,7 @@ Versions: v1 regular expressions, and member ids that clients make themselves (K
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from broker.access.authorization.operations import describer
@@ -24,12 +25,18 @@ from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(CONSUMER_GROUP_HEARTBEAT, shortcut=steady_heartbeat)
-def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
-    if not has_consumer_groups(ctx.broker.groups, ctx.broker.metadata):
+def consumer_group_heartbeat(
+    ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache, guard: Guard | None
+) -> Reply:
+    if not has_consumer_groups(groups, metadata):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    groups = ctx.broker.groups
     shard = groups.at(request.group_id)
     caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
     if not isinstance(shard, ErrorCode):
@@ -37,18 +44,17 @@ def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
         if unchanged is not None:
             groups.arm()
             return unchanged
-    return groups.with_topic(lambda: serve(ctx, request, caller))
+    return groups.with_topic(lambda: serve(ctx, request, caller, groups, guard))
 
 
-def serve(ctx: RequestContext, request: Struct, caller: Caller) -> Reply:
-    """The answer, once what the heartbeat has changed is in the log."""
-    groups = ctx.broker.groups
+def serve(ctx: RequestContext, request: Struct, caller: Caller, groups: GroupCoordinator, guard: Guard | None) -> Reply:
+    """Answer once the changes of the heartbeat are in the log."""
     shard = groups.at(request.group_id)
     if isinstance(shard, ErrorCode):
         return new_response(error_code=shard)
     if not request.member_id:
         caller = caller._replace(fresh_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="))
-    caller = caller._replace(may_describe=describer(ctx))
+    caller = caller._replace(may_describe=describer(guard, ctx))
     effects: GroupEffects = Effects()
     try:
         response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)

@@ -5,6 +5,8 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.handlers.describe_acls import NO_AUTHORIZER, refuse_unknown
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -16,14 +18,17 @@ from protocol.schema import Struct
 from runtime.ids import random_id
 from security.acl import Acl
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from controller.controller import Controller
+
 
 @handles(CREATE_ACLS)
-def create_acls(ctx: RequestContext, request: Struct) -> Reply:
+def create_acls(ctx: RequestContext, request: Struct, *, controller: Controller, guard: Guard | None) -> Reply:
     for each in request.creations:
         refuse_unknown(each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
-    if ctx.broker.guard is None:
+    if guard is None:
         return _reply([Created(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(request.creations))
-    controller = ctx.broker.controller
     acls = [
         Acl(
             each.resource_type,

@@ -5,6 +5,8 @@ Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor b
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.access.authentication.delegation_tokens import may_ask, people_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -16,18 +18,32 @@ from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from security.delegation_token import token_hmac
 
+if TYPE_CHECKING:
+    from broker.access.authentication.delegation_tokens import DelegationTokens
+    from broker.access.authorization.guard import Guard
+    from controller.controller import Controller
+    from runtime.clock import Clock
+
 USER_TYPE = "User"
 _NO_TIME = -1
 
 
 @handles(CREATE_DELEGATION_TOKEN)
-def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
+def create_delegation_token(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    controller: Controller,
+    delegation_tokens: DelegationTokens,
+    clock: Clock,
+    guard: Guard | None,
+) -> Reply:
     requester = ctx.connection.principal
     owner = requester
     if request.owner_principal_name:
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
     people = people_of(ctx.api_version, owner, requester)
-    refusal = _refusal(ctx, request, owner, requester)
+    refusal = _refusal(guard, ctx, request, owner, requester)
     if refusal is not None:
         return CREATE_DELEGATION_TOKEN.response(
             error_code=refusal,
@@ -36,14 +52,13 @@ def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
             max_timestamp_ms=_NO_TIME,
             **people,
         )
-    tokens, controller = ctx.broker.delegation_tokens, ctx.broker.controller
-    secret = tokens.secret
+    secret = delegation_tokens.secret
     if secret is None:
         return CREATE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, **people)
     renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
-    wanted = NewToken(tokens.new_id(), owner, requester, renewers, request.max_lifetime_ms)
+    wanted = NewToken(delegation_tokens.new_id(), owner, requester, renewers, request.max_lifetime_ms)
     try:
-        decision = create_token(controller.image, wanted, tokens.lifetimes, ctx.broker.clock.now_ms())
+        decision = create_token(controller.image, wanted, delegation_tokens.lifetimes, clock.now_ms())
     except Refused as refused:
         return CREATE_DELEGATION_TOKEN.response(error_code=refused.error_code, **people)
     (token,) = decision.results
@@ -58,8 +73,7 @@ def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
     return controller.submit(decision.records).then(lambda _: answer)
 
 
-def _refusal(ctx: RequestContext, request: Struct, owner: str, requester: str) -> ErrorCode | None:
-    guard = ctx.broker.guard
+def _refusal(guard: Guard | None, ctx: RequestContext, request: Struct, owner: str, requester: str) -> ErrorCode | None:
     if not may_ask(ctx):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     for_another = owner != requester

@@ -6,6 +6,7 @@ Versions: v2 flexible; v3 quota errors (KIP-599).
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
@@ -15,15 +16,16 @@ from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.controller import Controller
+
 
 @handles(CREATE_PARTITIONS)
-def create_partitions(ctx: RequestContext, request: Struct) -> Reply:
+def create_partitions(ctx: RequestContext, request: Struct, *, controller: Controller) -> Reply:
     if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
-        raise RequestTimedOut  # what is named twice is refused before
+        raise RequestTimedOut  # topics that are named twice are refused anyway
     wanted = [_wanted(topic) for topic in request.topics]
-    created = ctx.broker.controller.create_partitions(
-        wanted, validate_only=request.validate_only, admit=admit(ctx, strict_from=3)
-    )
+    created = controller.create_partitions(wanted, validate_only=request.validate_only, admit=admit(ctx, strict_from=3))
     return created.then(_reply)
 
 

@@ -9,6 +9,7 @@ takes less than any timeout_ms, but for one that leaves no time at all.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
@@ -20,17 +21,21 @@ from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from config import BrokerConfig
+    from controller.controller import Controller
+
 
 @handles(CREATE_TOPICS)
-def create_topics(ctx: RequestContext, request: Struct) -> Reply:
+def create_topics(ctx: RequestContext, request: Struct, *, config: BrokerConfig, controller: Controller) -> Reply:
     if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
-        raise RequestTimedOut  # what is named twice is refused before
-    created = ctx.broker.controller.create_topics(
+        raise RequestTimedOut  # topics that are named twice are refused anyway
+    created = controller.create_topics(
         [_wanted(topic) for topic in request.topics],
         validate_only=request.validate_only,
         admit=admit(ctx, strict_from=6),
     )
-    return created.then(lambda results: CREATE_TOPICS.response(topics=[_result(ctx, result) for result in results]))
+    return created.then(lambda results: CREATE_TOPICS.response(topics=[_result(config, result) for result in results]))
 
 
 def _wanted(topic: Struct) -> NewTopic:
@@ -43,7 +48,7 @@ def _wanted(topic: Struct) -> NewTopic:
     )
 
 
-def _result(ctx: RequestContext, result: NewTopicResult) -> Struct:
+def _result(config: BrokerConfig, result: NewTopicResult) -> Struct:
     if result.error_code is not ErrorCode.NONE:
         return CreatableTopicResult(
             name=result.name, error_code=result.error_code, error_message=result.error_message, configs=[]
@@ -62,6 +67,6 @@ def _result(ctx: RequestContext, result: NewTopicResult) -> Struct:
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in sorted(topic_entries(ctx.broker.config, result.configs), key=lambda entry: entry.name)
+            for entry in sorted(topic_entries(config, result.configs), key=lambda entry: entry.name)
         ],
     )

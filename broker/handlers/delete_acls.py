@@ -5,6 +5,8 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.handlers.describe_acls import NO_AUTHORIZER, filter_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -14,13 +16,16 @@ from protocol.errors import ErrorCode
 from protocol.messages.delete_acls import DELETE_ACLS, DeleteAclsFilterResult, DeleteAclsMatchingAcl
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from controller.controller import Controller
+
 
 @handles(DELETE_ACLS)
-def delete_acls(ctx: RequestContext, request: Struct) -> Reply:
+def delete_acls(ctx: RequestContext, request: Struct, *, controller: Controller, guard: Guard | None) -> Reply:
     filters = [filter_of(each) for each in request.filters]
-    if ctx.broker.guard is None:
+    if guard is None:
         return _reply([Deleted((), ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(filters))
-    controller = ctx.broker.controller
     decision = decide(controller.image, filters)
     return controller.submit(decision.records).then(lambda _: _reply(decision.results))
 

@@ -6,6 +6,7 @@ The states of a share group go first, from the share coordinator (KIP-932).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -18,37 +19,40 @@ from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS, DeletableGroupResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.partitions import SharePartitions
+
 
 @handles(DELETE_GROUPS)
-def delete_groups(ctx: RequestContext, request: Struct) -> Reply:
-    codes = {group_id: delete(ctx, group_id) for group_id in dict.fromkeys(request.groups_names)}
+def delete_groups(
+    ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, share_partitions: SharePartitions
+) -> Reply:
+    codes = {group_id: delete(groups, share_partitions, group_id) for group_id in dict.fromkeys(request.groups_names)}
     unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
-    return ctx.broker.groups.after_commit(
-        unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code))
-    )
+    return groups.after_commit(unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
 
 
 def answer(codes: Mapping[str, ErrorCode]) -> Struct:
-    """What became of each group."""
+    """Return the result of each group."""
     return DELETE_GROUPS.response(
         results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id, code in codes.items()]
     )
 
 
-def delete(ctx: RequestContext, group_id: str) -> ErrorCode:
+def delete(groups: GroupCoordinator, share_partitions: SharePartitions, group_id: str) -> ErrorCode:
     """Remove one group."""
-    groups = ctx.broker.groups
     shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return shard
     sharing = shard.share(group_id)
     if sharing is not None and sharing.is_empty and (topics := topics_of(sharing)):
         try:
-            failed = ctx.broker.groups.share_states.delete_offsets(shard, group_id, topics, keep_noted=True)
+            failed = groups.share_states.delete_offsets(shard, group_id, topics, keep_noted=True)
         except Refused as refusal:
             return refusal.code
         for topic_id in topics:
-            ctx.broker.share_partitions.forget(group_id, topic_id)
+            share_partitions.forget(group_id, topic_id)
         if failed:
             return next(iter(failed.values())).code
     effects: GroupEffects = Effects()

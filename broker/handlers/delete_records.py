@@ -6,6 +6,8 @@ Versions: v1 is v0; v2 flexible.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
@@ -18,12 +20,16 @@ from protocol.messages.delete_records import (
 from protocol.schema import Struct
 from runtime.deferred import Deferred, settled
 
+if TYPE_CHECKING:
+    from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.partitions import Partitions
+
 HIGH_WATERMARK = -1
 
 
 @handles(DELETE_RECORDS)
-def delete_records(ctx: RequestContext, request: Struct) -> Reply:
-    """One answer for each partition: of those that are named again the last offset counts."""
+def delete_records(ctx: RequestContext, request: Struct, *, partitions: Partitions, appends: AppendScheduler) -> Reply:
+    """Return one answer for each partition. If one is named twice, the last offset counts."""
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((each.partition_index, each.offset) for each in topic.partitions)
@@ -31,7 +37,10 @@ def delete_records(ctx: RequestContext, request: Struct) -> Reply:
     response = DELETE_RECORDS.response(
         topics=[
             DeleteRecordsTopicResult(
-                name=name, partitions=[_delete(ctx, name, index, offset, waiting) for index, offset in offsets.items()]
+                name=name,
+                partitions=[
+                    _delete(partitions, appends, name, index, offset, waiting) for index, offset in offsets.items()
+                ],
             )
             for name, offsets in wanted.items()
         ]
@@ -39,12 +48,19 @@ def delete_records(ctx: RequestContext, request: Struct) -> Reply:
     return settled(waiting).then(lambda _: response) if waiting else response
 
 
-def _delete(ctx: RequestContext, name: str, index: int, before_offset: int, waiting: list[Deferred[None]]) -> Struct:
-    """The answer for one partition; of those in `waiting` it is complete once they are done."""
+def _delete(
+    partitions: Partitions,
+    appends: AppendScheduler,
+    name: str,
+    index: int,
+    before_offset: int,
+    waiting: list[Deferred[None]],
+) -> Struct:
+    """Return the answer for one partition, which is complete once what it adds to `waiting` is done."""
     answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
-    partition = ctx.broker.partitions.get(name, index)
+    partition = partitions.get(name, index)
     if partition is None:
-        answer.error_code = ctx.broker.partitions.absence(name, index)
+        answer.error_code = partitions.absence(name, index)
     elif partition.internal:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif not partition.log.config.deletes:
@@ -59,7 +75,7 @@ def _delete(ctx: RequestContext, name: str, index: int, before_offset: int, wait
             except Exception as error:
                 answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-        deletion = ctx.broker.appends.in_order(partition, delete)
+        deletion = appends.in_order(partition, delete)
         if deletion is not None:
             waiting.append(deletion)
     return answer

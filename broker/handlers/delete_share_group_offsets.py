@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.share import group_states
-from broker.coordinators.share.requests import is_served
+from broker.coordinators.share.requests import serves_share_groups
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
@@ -17,16 +19,32 @@ from protocol.messages.delete_share_group_offsets import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.metadata_cache import MetadataCache
+    from config import BrokerConfig
+
 
 @handles(DELETE_SHARE_GROUP_OFFSETS)
-def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
-    if not is_served(ctx):
+def delete_share_group_offsets(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    metadata: MetadataCache,
+    config: BrokerConfig,
+    groups: GroupCoordinator,
+    share_coordinator: ShareCoordinator,
+    share_partitions: SharePartitions,
+) -> Reply:
+    if not serves_share_groups(metadata, config):
         return refused(ErrorCode.UNSUPPORTED_VERSION)
     group_id = request.group_id
     if not group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
-    broker = ctx.broker
-    shard = broker.groups.at(group_id)
+    image = metadata.image
+    shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return refused(shard)
     results: dict[str, Struct] = {}
@@ -37,7 +55,7 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
         check_empty(group)
         names = topics_of(group)
         for name in dict.fromkeys(topic.topic_name for topic in request.topics):
-            topic = broker.controller.image.topic(name)
+            topic = image.topic(name)
             if topic is None:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 errors.append(result_of(name, code, group_states.words(code)))
@@ -46,21 +64,21 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
                 errors.append(result_of(name, code, "There is no offset information to delete."))
             else:
                 known[topic.topic_id] = name
-        failed = broker.groups.share_states.delete_offsets(shard, group_id, known) if known else {}
+        failed = groups.share_states.delete_offsets(shard, group_id, known) if known else {}
     except Refused as refusal:
         return refused(refusal.code, refusal.message)
     for topic_id, name in known.items():
         results[name] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
         if topic_id in failed:
             results[name].error_code, results[name].error_message = failed[topic_id].code, failed[topic_id].message
-        broker.share_partitions.forget(group_id, topic_id)
+        share_partitions.forget(group_id, topic_id)
     response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results.values(), *errors])
     keys = (
         ShareKey(group_id, topic_id, partition).text
         for topic_id, name in known.items()
-        for partition in broker.controller.image.topics_by_name[name].partitions
+        for partition in image.topics_by_name[name].partitions
     )
-    return broker.share_coordinator.after_commit(keys, response, refused)
+    return share_coordinator.after_commit(keys, response, refused)
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

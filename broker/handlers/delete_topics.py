@@ -8,6 +8,7 @@ disk that they are gone; the files themselves go file.delete.delay.ms later.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
@@ -19,27 +20,31 @@ from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from config import BrokerConfig
+    from controller.controller import Controller
+
 TOPIC_IDS_VERSION = 6
 
 
 @handles(DELETE_TOPICS)
-def delete_topics(ctx: RequestContext, request: Struct) -> Reply:
+def delete_topics(ctx: RequestContext, request: Struct, *, config: BrokerConfig, controller: Controller) -> Reply:
     if ctx.api_version >= TOPIC_IDS_VERSION:
         references = [TopicReference(topic.name, topic.topic_id) for topic in request.topics]
     else:
         references = [TopicReference(name) for name in request.topic_names]
-    if not ctx.broker.config.get_bool("delete.topic.enable"):
+    if not config.get_bool("delete.topic.enable"):
         disabled = ErrorCode.TOPIC_DELETION_DISABLED if ctx.api_version >= 3 else ErrorCode.INVALID_REQUEST
         return _reply(
             [DeletedTopic(each.name, each.topic_id, disabled, "Topic deletion is disabled.") for each in references]
         )
     if request.timeout_ms <= 0 and _any_sound(references):
         raise RequestTimedOut
-    return ctx.broker.controller.delete_topics(references, admit(ctx, strict_from=5)).then(_reply)
+    return controller.delete_topics(references, admit(ctx, strict_from=5)).then(_reply)
 
 
 def _any_sound(references: list[TopicReference]) -> bool:
-    """Whether there is anything to be done: a topic that is named once, by its name or by its id."""
+    """Whether there is a valid reference: a topic that is named once, by its name or by its id."""
     named = Counter(each for each in references if (each.name is None) != (each.topic_id == ZERO_UUID))
     return 1 in named.values()
 

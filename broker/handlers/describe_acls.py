@@ -6,6 +6,7 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 from __future__ import annotations
 
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.served_api import Reply, handles
@@ -16,19 +17,23 @@ from protocol.messages.describe_acls import DESCRIBE_ACLS, AclDescription, Descr
 from protocol.schema import Struct
 from security.acl import AclFilter
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
+
 NO_AUTHORIZER = "No Authorizer is configured."
 UNKNOWN = 0
-"""A type, pattern, operation or permission that is none: Kafka takes a request with it for one that cannot be read."""
+"""The code of no type, pattern, operation or permission. Kafka cannot read a request with it."""
 
 
 @handles(DESCRIBE_ACLS)
-def describe_acls(ctx: RequestContext, request: Struct) -> Reply:
+def describe_acls(ctx: RequestContext, request: Struct, *, metadata: MetadataCache, guard: Guard | None) -> Reply:
     asked = filter_of(request)
-    if ctx.broker.guard is None:
+    if guard is None:
         message = "No Authorizer is configured on the broker"
         return DESCRIBE_ACLS.response(error_code=ErrorCode.SECURITY_DISABLED, error_message=message)
     try:
-        found = find(ctx.broker.controller.image, asked)
+        found = find(metadata.image, asked)
     except Refused as refused:
         return DESCRIBE_ACLS.response(error_code=refused.error_code, error_message=refused.message)
     return DESCRIBE_ACLS.response(
@@ -51,7 +56,7 @@ def describe_acls(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def filter_of(request: Struct) -> AclFilter:
-    """The filter in a request, or in an item of DeleteAcls; raises CloseConnection where it says nothing."""
+    """Return the filter of a request, or of an item of DeleteAcls. Raises CloseConnection if a field is UNKNOWN."""
     refuse_unknown(
         request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type
     )
@@ -69,4 +74,4 @@ def filter_of(request: Struct) -> AclFilter:
 def refuse_unknown(*codes: int) -> None:
     """Raise CloseConnection if one of them is UNKNOWN."""
     if UNKNOWN in codes:
-        raise CloseConnection("access control entries of an unknown kind were asked about")
+        raise CloseConnection("the request names access control entries of an unknown kind")

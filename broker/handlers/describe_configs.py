@@ -7,6 +7,8 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from config import BrokerConfig
@@ -20,7 +22,7 @@ from config.describe import (
     logger_entries,
     topic_entries,
 )
-from metadata.image import ResourceType
+from metadata.image import MetadataImage, ResourceType
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
@@ -31,6 +33,9 @@ from protocol.messages.describe_configs import (
 )
 from protocol.schema import Struct
 from runtime import logs
+
+if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
 
 _TYPES = (
     ResourceType.TOPIC,
@@ -48,12 +53,12 @@ class _Refusal(Exception):
 
 
 @handles(DESCRIBE_CONFIGS)
-def describe_configs(ctx: RequestContext, request: Struct) -> Reply:
-    """One result for each resource, in the order of the request; a type that is none refuses them all."""
+def describe_configs(ctx: RequestContext, request: Struct, *, config: BrokerConfig, metadata: MetadataCache) -> Reply:
+    """Return one result for each resource, in the order of the request. An unknown type refuses all of them."""
     if any(each.resource_type not in _TYPES for each in request.resources):
         return DESCRIBE_CONFIGS.response(results=[_refused(each) for each in request.resources])
     return DESCRIBE_CONFIGS.response(
-        throttle_time_ms=0, results=[_result(ctx, request, each) for each in request.resources]
+        throttle_time_ms=0, results=[_result(ctx, config, metadata.image, request, each) for each in request.resources]
     )
 
 
@@ -66,11 +71,11 @@ def _refused(asked: Struct) -> Struct:
     )
 
 
-def _result(ctx: RequestContext, request: Struct, asked: Struct) -> Struct:
+def _result(ctx: RequestContext, config: BrokerConfig, image: MetadataImage, request: Struct, asked: Struct) -> Struct:
     code, message = ErrorCode.NONE, ""
     entries: list[Entry] = []
     try:
-        entries = _entries(ctx, asked.resource_type, asked.resource_name)
+        entries = _entries(config, image, asked.resource_type, asked.resource_name)
     except _Refusal as refusal:
         code, message = refusal.code, str(refusal)
     wanted = asked.configuration_keys
@@ -83,8 +88,7 @@ def _result(ctx: RequestContext, request: Struct, asked: Struct) -> Struct:
     )
 
 
-def _entries(ctx: RequestContext, kind: int, name: str) -> list[Entry]:
-    config, image = ctx.broker.config, ctx.broker.controller.image
+def _entries(config: BrokerConfig, image: MetadataImage, kind: int, name: str) -> list[Entry]:
     if kind == ResourceType.TOPIC:
         problem = name_problem(name)
         if problem is not None:

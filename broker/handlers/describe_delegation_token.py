@@ -6,6 +6,7 @@ Versions: v2 flexible; v3 who asked for them (KIP-373).
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import may_ask, people_of
 from broker.requests.dispatcher import RequestContext
@@ -21,15 +22,26 @@ from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from security.delegation_token import token_hmac
 
+if TYPE_CHECKING:
+    from broker.access.authentication.delegation_tokens import DelegationTokens
+    from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(DESCRIBE_DELEGATION_TOKEN)
-def describe_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
+def describe_delegation_token(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    delegation_tokens: DelegationTokens,
+    metadata: MetadataCache,
+    guard: Guard | None,
+) -> Reply:
     if not may_ask(ctx):
         return DESCRIBE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    secret = ctx.broker.delegation_tokens.secret
+    secret = delegation_tokens.secret
     if secret is None:
         return DESCRIBE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    guard = ctx.broker.guard
 
     def may(operation: Operation, kind: ResourceType, name: str) -> bool:
         return guard is None or guard.may(ctx, operation, kind, name)
@@ -38,7 +50,7 @@ def describe_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
     if request.owners is not None:
         owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
     found = describe_tokens(
-        ctx.broker.controller.image,
+        metadata.image,
         owners,
         ctx.connection.principal,
         partial(may, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),

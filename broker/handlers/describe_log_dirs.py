@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from metadata.features import CORDONED_DIRECTORIES_LEVEL
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DESCRIBE_LOG_DIRS,
@@ -28,24 +30,39 @@ from storage.log.directory import LogDirectory
 from storage.log.stored_log import UnopenedLog
 from storage.recovery.job import size_of_segments
 
+if TYPE_CHECKING:
+    from broker.maintenance.replica_moves import ReplicaMoves
+    from broker.metadata_cache import MetadataCache
+    from runtime.thread_pool import ThreadPool
+    from storage.log_manager import LogManager
+
 Wanted = set[TopicPartition] | None
 Sizes = dict[TopicPartition, int | OSError]
 
 
 @handles(DESCRIBE_LOG_DIRS)
-def describe_log_dirs(ctx: RequestContext, request: Struct) -> Deferred[Struct]:
+def describe_log_dirs(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    logs: LogManager,
+    moves: ReplicaMoves,
+    metadata: MetadataCache,
+    offload: ThreadPool,
+) -> Deferred[Struct]:
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    logs = ctx.broker.logs
     waiting = [each for key, each in logs.unopened.items() if _is_asked_for(key, wanted) and each.problem is None]
 
     def answer(sizes: Sizes) -> Struct:
-        return DESCRIBE_LOG_DIRS.response(results=[_describe(ctx, each, wanted, sizes) for each in logs.directories])
+        return DESCRIBE_LOG_DIRS.response(
+            results=[_describe(logs, moves, metadata.image, each, wanted, sizes) for each in logs.directories]
+        )
 
     if not waiting:
         return Deferred.resolved(answer({}))
-    return ctx.broker.offload(_sizes, waiting).then(answer)
+    return offload(_sizes, waiting).then(answer)
 
 
 def _is_asked_for(key: TopicPartition, wanted: Wanted) -> bool:
@@ -53,7 +70,7 @@ def _is_asked_for(key: TopicPartition, wanted: Wanted) -> bool:
 
 
 def _sizes(waiting: list[UnopenedLog]) -> Sizes:
-    """Of logs that wait to be opened, or what kept their files from being listed; not for the loop."""
+    """Return the sizes of unopened logs, or the errors that kept their files from being listed. Runs in a thread."""
     sizes: Sizes = {}
     for directory, stored, _ in waiting:
         try:
@@ -64,10 +81,9 @@ def _sizes(waiting: list[UnopenedLog]) -> Sizes:
 
 
 def _sizes_in(
-    ctx: RequestContext, directory: LogDirectory, wanted: Wanted, sizes: Sizes
+    logs: LogManager, directory: LogDirectory, wanted: Wanted, sizes: Sizes
 ) -> Iterator[tuple[TopicPartition, int]]:
-    """The sizes of a directory's logs; those of logs that wait are looked up in `sizes`."""
-    logs = ctx.broker.logs
+    """Yield the sizes of a directory's logs; `sizes` has those of unopened logs."""
     for key, log in logs.logs.items():
         if log.directory is directory and _is_asked_for(key, wanted):
             yield key, log.size_bytes
@@ -81,8 +97,10 @@ def _sizes_in(
             directory.fail(size)
 
 
-def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, sizes: Sizes) -> Struct:
-    """One directory; `wanted` None for all partitions."""
+def _describe(
+    logs: LogManager, moves: ReplicaMoves, image: MetadataImage, directory: LogDirectory, wanted: Wanted, sizes: Sizes
+) -> Struct:
+    """Describe one directory; `wanted` is None for all partitions."""
     path = os.path.abspath(directory.path)
     result = DescribeLogDirsResult(log_dir=path)
     try:
@@ -90,12 +108,12 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, size
     except OSError:
         volume = None
     topics: dict[str, list[Struct]] = {}
-    for (topic, index), size_bytes in _sizes_in(ctx, directory, wanted, sizes):
+    for (topic, index), size_bytes in _sizes_in(logs, directory, wanted, sizes):
         topics.setdefault(topic, []).append(DescribeLogDirsPartition(partition_index=index, partition_size=size_bytes))
     if volume is None or not directory.is_online:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
-    for move in ctx.broker.moves.futures():
+    for move in moves.futures():
         if move.directory is directory and _is_asked_for((move.topic, move.partition), wanted):
             topics.setdefault(move.topic, []).append(
                 DescribeLogDirsPartition(
@@ -108,6 +126,6 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, size
     result.topics = [DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
     result.total_bytes = volume.total
     result.usable_bytes = volume.free
-    has_cordons = ctx.broker.controller.image.metadata_version >= CORDONED_DIRECTORIES_LEVEL
+    has_cordons = image.metadata_version >= CORDONED_DIRECTORIES_LEVEL
     result.is_cordoned = has_cordons and directory.is_cordoned
     return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import handles
@@ -10,22 +12,24 @@ from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, PartitionResponse, ProducerState, TopicResponse
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.replicas.partitions import Partitions
+
 
 @handles(DESCRIBE_PRODUCERS)
-def describe_producers(ctx: RequestContext, request: Struct) -> Struct:
+def describe_producers(ctx: RequestContext, request: Struct, *, partitions: Partitions) -> Struct:
     return DESCRIBE_PRODUCERS.response(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes],
+                partitions=[_describe(partitions, topic.name, index) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(ctx: RequestContext, name: str, index: int) -> Struct:
-    partitions = ctx.broker.partitions
+def _describe(partitions: Partitions, name: str, index: int) -> Struct:
     partition = partitions.get(name, index)
     answer = PartitionResponse(partition_index=index)
     if partition is None and (problem := name_problem(name)) is not None:

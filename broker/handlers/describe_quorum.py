@@ -6,6 +6,8 @@ There is one voter, this node. Nobody listens at the address that is told of it:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from controller.metadata_log import TOPIC
@@ -21,17 +23,20 @@ from protocol.messages.describe_quorum import (
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.quorum import MetadataQuorum
+    from runtime.clock import Clock
+
 _NOT_HOSTED = "This server does not host this topic-partition."
 
 
 @handles(DESCRIBE_QUORUM)
-def describe_quorum(ctx: RequestContext, request: Struct) -> Reply:
+def describe_quorum(ctx: RequestContext, request: Struct, *, quorum: MetadataQuorum, clock: Clock) -> Reply:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(TOPIC, [0])]:
         return DESCRIBE_QUORUM.response(error_message="", topics=[_refused(*each) for each in asked])
-    quorum = ctx.broker.quorum
     voter = quorum.voter
-    now_ms = ctx.broker.clock.now_ms()
+    now_ms = clock.now_ms()
     replica = ReplicaState(
         replica_id=voter.node_id,
         replica_directory_id=voter.directory_id if ctx.api_version >= 2 else ZERO_UUID,

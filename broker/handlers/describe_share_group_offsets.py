@@ -7,8 +7,10 @@ start offset -1, whether there is such a partition or not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from broker.coordinators.share.requests import is_served
+from broker.coordinators.share.requests import serves_share_groups
+from broker.replicas.end_offsets import EndOffsets
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
@@ -16,6 +18,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of
 from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT, ShareKey, ShareState
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
@@ -27,29 +30,55 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from runtime.deferred import Deferred, settled
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.metadata_cache import MetadataCache
+    from config import BrokerConfig
+
+
+class Needs(NamedTuple):
+    """What describing a group needs."""
+
+    image: MetadataImage
+    is_served: bool
+    groups: GroupCoordinator
+    share_coordinator: ShareCoordinator
+    end_offsets: EndOffsets
+
 
 @handles(DESCRIBE_SHARE_GROUP_OFFSETS)
-def describe_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
+def describe_share_group_offsets(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    metadata: MetadataCache,
+    config: BrokerConfig,
+    groups: GroupCoordinator,
+    share_coordinator: ShareCoordinator,
+    end_offsets: EndOffsets,
+) -> Reply:
+    needs = Needs(metadata.image, serves_share_groups(metadata, config), groups, share_coordinator, end_offsets)
     pending: list[Deferred[int]] = []
-    groups = [describe_group(ctx, asked, pending) for asked in request.groups]
-    response = DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=groups)
+    found = [describe_group(ctx, needs, asked, pending) for asked in request.groups]
+    response = DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=found)
     return settled(pending).then(lambda _: response) if pending else response
 
 
-def describe_group(ctx: RequestContext, asked: Struct, pending: list[Deferred[int]]) -> Struct:
-    """The topics asked for, or all that the group has. `pending` gets what other workers are asked for."""
+def describe_group(ctx: RequestContext, needs: Needs, asked: Struct, pending: list[Deferred[int]]) -> Struct:
+    """Describe the requested topics, or all of the group. Adds offsets that other processes have to `pending`."""
     group_id = asked.group_id
-    if not is_served(ctx):
+    if not needs.is_served:
         return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    shard = ctx.broker.groups.at(group_id)
+    shard = needs.groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return refused(group_id, shard)
     wanted = all_of(shard, group_id) if asked.topics is None else named_in(asked.topics)
     topics = [
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=name,
-            topic_id=topic_id_of(ctx, name),
-            partitions=[describe_partition(ctx, group_id, name, index, pending) for index in partitions],
+            topic_id=topic_id_of(needs.image, name),
+            partitions=[describe_partition(ctx, needs, group_id, name, index, pending) for index in partitions],
         )
         for name, partitions in wanted.items()
     ]
@@ -61,7 +90,7 @@ def refused(group_id: str, code: ErrorCode) -> Struct:
 
 
 def all_of(shard: GroupShard, group_id: str) -> dict[str, list[int]]:
-    """The partitions that the group has a state of; none for another kind of group."""
+    """Return the partitions of which the group has a state; none for another kind of group."""
     group = shard.share(group_id)
     if group is None:
         return {}
@@ -72,44 +101,44 @@ def all_of(shard: GroupShard, group_id: str) -> dict[str, list[int]]:
 
 
 def named_in(topics: Sequence[Struct]) -> dict[str, list[int]]:
-    """The partitions that are asked for by name, each once."""
+    """Return the partitions that a request names, each once."""
     named: dict[str, dict[int, None]] = {}
     for topic in topics:
         named.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
     return {name: list(partitions) for name, partitions in named.items()}
 
 
-def topic_id_of(ctx: RequestContext, name: str) -> bytes:
-    topic = ctx.broker.controller.image.topic(name)
+def topic_id_of(image: MetadataImage, name: str) -> bytes:
+    topic = image.topic(name)
     return ZERO_UUID if topic is None else topic.topic_id
 
 
 def describe_partition(
-    ctx: RequestContext, group_id: str, name: str, index: int, pending: list[Deferred[int]]
+    ctx: RequestContext, needs: Needs, group_id: str, name: str, index: int, pending: list[Deferred[int]]
 ) -> Struct:
-    """One partition's start offset and lag."""
+    """Describe the start offset and the lag of one partition."""
     answer = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNINITIALIZED)
-    topic = ctx.broker.controller.image.topic(name)
+    topic = needs.image.topic(name)
     if topic is None or index not in topic.partitions:
         return answer
     try:
-        state = ctx.broker.share_coordinator.summarize(ShareKey(group_id, topic.topic_id, index))
+        state = needs.share_coordinator.summarize(ShareKey(group_id, topic.topic_id, index))
     except Refused as refusal:
-        if refusal.code is not ErrorCode.NOT_COORDINATOR:  # then there is no state of anything yet
+        if refusal.code is not ErrorCode.NOT_COORDINATOR:  # in that case no group has any state yet
             answer.error_code, answer.error_message = refusal.code, refusal.message
         return answer
     answer.start_offset = state.start_offset
     answer.leader_epoch = state.leader_epoch
     is_counted = state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT
     if ctx.api_version >= 1 and is_counted:
-        end = ctx.broker.end_offsets.end_offset(name, index)
+        end = needs.end_offsets.end_offset(name, index)
         pending += [] if end.done else [end]
         end.add_done_callback(lambda done: tell_lag(answer, state, done))
     return answer
 
 
 def tell_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
-    """How many records of a partition nobody is done with."""
+    """Set the lag: the number of records that are not acknowledged for good."""
     try:
         answer.lag = end.result() - state.start_offset - state.delivery_complete_count
     except Exception as error:

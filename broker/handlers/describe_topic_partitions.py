@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from broker.access.authorization.operations import topic_operations
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from broker.workers.view import show_workers
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER
 from metadata.topic_names import is_internal, name_problem
@@ -26,47 +26,61 @@ from protocol.messages.describe_topic_partitions import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.client_view import ClientView
+    from config import BrokerConfig
+
 _new_partition = DescribeTopicPartitionsResponsePartition.new
 
 
 @handles(DESCRIBE_TOPIC_PARTITIONS)
-def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
-    image = ctx.broker.controller.image
+def describe_topic_partitions(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    config: BrokerConfig,
+    metadata: MetadataCache,
+    client_view: ClientView,
+    guard: Guard | None,
+) -> Reply:
+    image = metadata.image
     cursor = request.cursor
     everything = not request.topics
-    if any(not topic.name for topic in request.topics):  # Kafka's authorizer knows no resource without a name
+    if any(not topic.name for topic in request.topics):  # as in Kafka, whose authorizer has no resource without a name
         return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     names = sorted(image.topics_by_name if everything else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         if cursor.partition_index < 0 or not (everything or names[:1] == [cursor.topic_name]):
             return _refused(request, ErrorCode.INVALID_REQUEST)
-    names, hidden = _visible(ctx, names, tell=not everything)
+    names, hidden = _visible(guard, ctx, names, tell=not everything)
     refused = [] if everything else [_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
-    limit = ctx.broker.config.get_int("max.request.partition.size.limit")
+    limit = config.get_int("max.request.partition.size.limit")
     left = max(min(limit, request.response_partition_limit), 1)
     topics: list[Struct] = []
     for name in names:
         if left == 0:
-            return _page(ctx, topics, refused, Cursor(topic_name=name, partition_index=0))
+            return _page(guard, ctx, topics, refused, Cursor(topic_name=name, partition_index=0))
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         topic = image.topic(name)
         if topic is None:
             topics.append(_unknown(name))
             continue
         found = list(islice(_partitions(image, topic, start), left + 1))
-        if ctx.broker.config.num_workers > 1:
-            show_workers(ctx.broker.config, name, found)
+        client_view.show(name, found)
         topics.append(_described(topic, found[:left]))
         if len(found) > left:
-            return _page(ctx, topics, refused, Cursor(topic_name=name, partition_index=found[left].partition_index))
+            return _page(
+                guard, ctx, topics, refused, Cursor(topic_name=name, partition_index=found[left].partition_index)
+            )
         left -= len(found)
-    return _page(ctx, topics, refused, None)
+    return _page(guard, ctx, topics, refused, None)
 
 
-def _visible(ctx: RequestContext, names: list[str], *, tell: bool) -> tuple[list[str], list[str]]:
-    """Topics that the client may know of, and the others: pages and cursors are made without them."""
-    guard = ctx.broker.guard
+def _visible(guard: Guard | None, ctx: RequestContext, names: list[str], *, tell: bool) -> tuple[list[str], list[str]]:
+    """Return the topics that the client may describe, and the others, which pages and cursors leave out."""
     if guard is None:
         return names, []
     may_describe = guard.describer(ctx, tell=tell)
@@ -74,15 +88,17 @@ def _visible(ctx: RequestContext, names: list[str], *, tell: bool) -> tuple[list
     return visible, sorted({*names}.difference(visible))
 
 
-def _page(ctx: RequestContext, topics: list[Struct], refused: list[Struct], following: Struct | None) -> Struct:
-    """A page. Topics that were named and may not be known come behind, on each of them."""
+def _page(
+    guard: Guard | None, ctx: RequestContext, topics: list[Struct], refused: list[Struct], following: Struct | None
+) -> Struct:
+    """Return a page. Each page ends with the named topics that the client may not describe."""
     for topic in topics:
-        topic.topic_authorized_operations = topic_operations(ctx, topic.name)
+        topic.topic_authorized_operations = topic_operations(guard, ctx, topic.name)
     return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics + refused, next_cursor=following)
 
 
 def _refused(request: Struct, code: ErrorCode) -> Struct:
-    """The same for all: as for a cursor that no page of this request can have ended with."""
+    """Return the same error for all topics."""
     return DESCRIBE_TOPIC_PARTITIONS.response(topics=[_refusal(topic.name, code) for topic in request.topics])
 
 

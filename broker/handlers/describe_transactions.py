@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from coordinator.transaction.admin import describe_transaction
@@ -9,17 +11,20 @@ from protocol.errors import ErrorCode
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TransactionState
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+
 
 @handles(DESCRIBE_TRANSACTIONS)
-def describe_transactions(ctx: RequestContext, request: Struct) -> Struct:
-    """One answer for each id, also where it is asked for twice."""
+def describe_transactions(ctx: RequestContext, request: Struct, *, transactions: TransactionCoordinator) -> Struct:
+    """Return one answer for each id, also if it is named twice."""
     return DESCRIBE_TRANSACTIONS.response(
-        transaction_states=[_describe(ctx, each) for each in request.transactional_ids]
+        transaction_states=[_describe(transactions, each) for each in request.transactional_ids]
     )
 
 
-def _describe(ctx: RequestContext, transactional_id: str) -> Struct:
-    shard = ctx.broker.transactions.at(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
+def _describe(transactions: TransactionCoordinator, transactional_id: str) -> Struct:
+    shard = transactions.at(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
     if isinstance(shard, ErrorCode):
         return TransactionState(transactional_id=transactional_id, error_code=shard)
     return describe_transaction(shard, transactional_id)

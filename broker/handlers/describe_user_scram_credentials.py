@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.scram import Described, describe_credentials
@@ -12,13 +14,16 @@ from protocol.messages.describe_user_scram_credentials import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(DESCRIBE_USER_SCRAM_CREDENTIALS)
-def describe_user_scram_credentials(ctx: RequestContext, request: Struct) -> Reply:
+def describe_user_scram_credentials(ctx: RequestContext, request: Struct, *, metadata: MetadataCache) -> Reply:
     users = None if request.users is None else [user.name for user in request.users]
     return DESCRIBE_USER_SCRAM_CREDENTIALS.response(
         error_message="",
-        results=[_result(each) for each in describe_credentials(ctx.broker.controller.image, users)],
+        results=[_result(each) for each in describe_credentials(metadata.image, users)],
     )
 
 

@@ -7,6 +7,7 @@ A null list of topics means all; partitions that need no election are then left 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -16,10 +17,12 @@ from protocol.errors import ErrorCode
 from protocol.messages.elect_leaders import ELECT_LEADERS, PartitionResult, ReplicaElectionResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.controller import Controller
+
 
 @handles(ELECT_LEADERS)
-def elect_leaders(ctx: RequestContext, request: Struct) -> Reply:
-    controller = ctx.broker.controller
+def elect_leaders(ctx: RequestContext, request: Struct, *, controller: Controller) -> Reply:
     asked = request.topic_partitions
     partitions = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
     if asked == []:

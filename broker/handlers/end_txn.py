@@ -7,6 +7,8 @@ are told after it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
@@ -19,28 +21,35 @@ from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 
 @handles(END_TXN)
-def end_txn(ctx: RequestContext, request: Struct) -> Reply:
-    if _needs_producer_id(ctx, request):
-        return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
-    return _end(ctx, request)
+def end_txn(
+    ctx: RequestContext, request: Struct, *, transactions: TransactionCoordinator, producer_ids: ProducerIds
+) -> Reply:
+    if _needs_producer_id(ctx, request, transactions):
+        return producer_ids.with_ids(lambda: _end(ctx, request, transactions, producer_ids))
+    return _end(ctx, request, transactions, producer_ids)
 
 
-def _needs_producer_id(ctx: RequestContext, request: Struct) -> bool:
-    """Whether there has to be an id to give, since epochs are used up: a decision does not wait for one."""
+def _needs_producer_id(ctx: RequestContext, request: Struct, transactions: TransactionCoordinator) -> bool:
+    """Whether the epochs of the producer are used up: then a new id must be at hand before the decision."""
     if ctx.api_version < FIRST_VERSION_WITH_EPOCH_BUMP:
         return False
-    shard = ctx.broker.transactions.at(request.transactional_id)
+    shard = transactions.at(request.transactional_id)
     found = None if isinstance(shard, ErrorCode) else shard.transactions.get(request.transactional_id)
     return found is not None and found.is_exhausted
 
 
-def _end(ctx: RequestContext, request: Struct) -> Reply:
-    transactions = ctx.broker.transactions
+def _end(
+    ctx: RequestContext, request: Struct, transactions: TransactionCoordinator, producer_ids: ProducerIds
+) -> Reply:
     if not request.transactional_id:
         return _response(ctx, Ended(ErrorCode.INVALID_REQUEST))
     shard = transactions.at(request.transactional_id)
@@ -53,7 +62,7 @@ def _end(ctx: RequestContext, request: Struct) -> Reply:
         Producer(request.producer_id, request.producer_epoch),
         request.committed,
         NEWER if ctx.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLDER,
-        ctx.broker.producer_ids.next,
+        producer_ids.next,
         transactions.now(),
         effects,
     )

@@ -13,6 +13,8 @@ What it reads and how it waits: broker/replicas/fetch_attempt.py.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
 from broker.replicas.single_fetch import fetch_single
 from broker.requests.dispatcher import RequestContext
@@ -23,18 +25,23 @@ from protocol.messages.fetch import FETCH
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 
+if TYPE_CHECKING:
+    from broker.replicas.fetch_attempt import FetchServices
+    from broker.replicas.fetch_session import FetchSessions
+
 _ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 
 @handles(FETCH, shortcut=fetch_single, encoder=fetch_encoder)
-def fetch(ctx: RequestContext, request: Struct) -> FetchAnswer | Deferred[FetchAnswer]:
-    broker = ctx.broker
+def fetch(
+    ctx: RequestContext, request: Struct, *, fetch_sessions: FetchSessions, fetch_services: FetchServices
+) -> FetchAnswer | Deferred[FetchAnswer]:
     version = ctx.api_version
     replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
-    context = broker.fetch_sessions.open(version, request, replica_id >= 0)
+    context = fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
         return FetchAnswer(context.error_code, 0, [])
-    attempt = FetchAttempt(ctx, request, context, replica_id)
+    attempt = FetchAttempt(fetch_services, ctx, request, context, replica_id)
     if request.isolation_level not in _ISOLATION_LEVELS and attempt.finds_any():
         return _refused(request, version)
     if attempt.read() or request.max_wait_ms <= 0:

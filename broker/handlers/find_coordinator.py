@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import base64
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.requests.advertised_endpoints import nodes
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.partition_for_key import partition_for
+from metadata.image import MetadataImage
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
 from protocol.schema import Struct
 from runtime.deferred import after, settled
+
+if TYPE_CHECKING:
+    from broker.automatic_topics import AutomaticTopics
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
 
 GROUP, TRANSACTION, SHARE = range(3)
 TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
@@ -33,7 +39,7 @@ _SHARE_KEY = re.compile(r"(.*[^\s:].*):([A-Za-z0-9_-]{22}(?:==)?):([+-]?[0-9]{1,
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Who coordinates a key; the address is there where the code is NONE."""
+    """The coordinator of a key. It has an address if the code is NONE."""
 
     code: ErrorCode
     node_id: int = -1
@@ -42,21 +48,28 @@ class Found(msgspec.Struct, frozen=True):
 
 
 @handles(FIND_COORDINATOR)
-def find_coordinator(ctx: RequestContext, request: Struct) -> Reply:
+def find_coordinator(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    metadata: MetadataCache,
+    topics: AutomaticTopics,
+    endpoints: AdvertisedEndpoints,
+) -> Reply:
     kind = request.key_type
     if kind not in TOPICS:
         refused = Found(ErrorCode.INVALID_REQUEST)
         return answer(ctx, request, dict.fromkeys(keys_of(ctx, request), refused), tells_why=True)
     topic = TOPICS[kind]
-    controller = ctx.broker.controller
-    if controller.image.topic(topic) is None and any(is_valid(ctx, kind, key) for key in keys_of(ctx, request)):
-        made = settled([ctx.broker.topics.ensure(topic)])  # what went wrong is told by whom is found then
-        return after(made, lambda: find_all(ctx, request, kind))
-    return find_all(ctx, request, kind)
+    image = metadata.image
+    if image.topic(topic) is None and any(is_valid(ctx, kind, key) for key in keys_of(ctx, request)):
+        made = settled([topics.ensure(topic)])  # a failure shows as a missing coordinator
+        return after(made, lambda: find_all(ctx, image, endpoints, request, kind))
+    return find_all(ctx, image, endpoints, request, kind)
 
 
 def keys_of(ctx: RequestContext, request: Struct) -> list[str]:
-    """The keys asked for; up to v3 it is one."""
+    """Return the requested keys; up to v3 there is one."""
     if ctx.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         keys: list[str] = request.coordinator_keys
         return keys
@@ -64,7 +77,7 @@ def keys_of(ctx: RequestContext, request: Struct) -> list[str]:
 
 
 def is_valid(ctx: RequestContext, kind: int, key: str) -> bool:
-    """Whether a key is one of its kind: any text, but for share keys."""
+    """Whether a key is valid. Only share keys have a form."""
     if kind != SHARE:
         return True
     parts = _SHARE_KEY.fullmatch(key)
@@ -73,26 +86,33 @@ def is_valid(ctx: RequestContext, kind: int, key: str) -> bool:
     return len(base64.urlsafe_b64decode(parts[2].rstrip("=") + "==")) == 16 and abs(int(parts[3])) < 2**31
 
 
-def find_all(ctx: RequestContext, request: Struct, kind: int) -> Struct:
-    """The answer for keys of a kind whose topic is there, if it can be."""
-    return answer(ctx, request, {key: find(ctx, kind, key) for key in keys_of(ctx, request)}, tells_why=False)
+def find_all(
+    ctx: RequestContext, image: MetadataImage, endpoints: AdvertisedEndpoints, request: Struct, kind: int
+) -> Struct:
+    """Return the answer for keys of a kind whose topic exists, unless it could not be created."""
+    return answer(
+        ctx, request, {key: find(ctx, image, endpoints, kind, key) for key in keys_of(ctx, request)}, tells_why=False
+    )
 
 
-def find(ctx: RequestContext, kind: int, key: str) -> Found:
-    """Who coordinates a key: INVALID_REQUEST for what is no key, COORDINATOR_NOT_AVAILABLE without a leader."""
+def find(ctx: RequestContext, image: MetadataImage, endpoints: AdvertisedEndpoints, kind: int, key: str) -> Found:
+    """Return the coordinator of a key.
+
+    The code is INVALID_REQUEST for an invalid key, COORDINATOR_NOT_AVAILABLE if the partition of the key has no leader.
+    """
     if not is_valid(ctx, kind, key):
         return Found(ErrorCode.INVALID_REQUEST)
-    topic = ctx.broker.controller.image.topic(TOPICS[kind])
+    topic = image.topic(TOPICS[kind])
     partition = None if topic is None else topic.partitions.get(partition_for(key, len(topic.partitions)))
     if partition is not None:
-        for node in nodes(ctx):
+        for node in endpoints.nodes(ctx.connection):
             if node.node_id == partition.leader:
                 return Found(ErrorCode.NONE, node.node_id, node.host, node.port)
     return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def answer(ctx: RequestContext, request: Struct, found: dict[str, Found], *, tells_why: bool) -> Struct:
-    """The answer in the form of its version. Up to v3 it always has a text, later only with `tells_why`."""
+    """Return the answer in the form of its version. Up to v3 it always has a text, later only with `tells_why`."""
     if ctx.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         return FIND_COORDINATOR.response(
             coordinators=[

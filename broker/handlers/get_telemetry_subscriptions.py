@@ -5,6 +5,8 @@ ApiVersions tells it where there is an endpoint for metrics; whoever asks all th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
@@ -13,13 +15,15 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from runtime.ids import random_id
 
+if TYPE_CHECKING:
+    from broker.observability.telemetry.subscriptions import ClientMetrics
+
 # zstd, lz4, gzip, snappy: in the order in which they are preferred
 _COMPRESSION_TYPES = (4, 3, 1, 2)
 
 
 @handles(GET_TELEMETRY_SUBSCRIPTIONS)
-def get_telemetry_subscriptions(ctx: RequestContext, request: Struct) -> Reply:
-    client_metrics = ctx.broker.client_metrics
+def get_telemetry_subscriptions(ctx: RequestContext, request: Struct, *, client_metrics: ClientMetrics) -> Reply:
     instance_id = request.client_instance_id
     while instance_id == ZERO_UUID or (
         instance_id != request.client_instance_id and client_metrics.is_known(instance_id)

@@ -6,6 +6,8 @@ knows better yet, and it comes again.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.classic.heartbeat import heartbeat as decide
@@ -13,15 +15,17 @@ from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+
 new_response = HEARTBEAT.response.new
 
 
 @handles(HEARTBEAT)
-def heartbeat(ctx: RequestContext, request: Struct) -> Reply:
+def heartbeat(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator) -> Reply:
     group_id = request.group_id
     if not group_id:
         return new_response(error_code=ErrorCode.INVALID_GROUP_ID)
-    groups = ctx.broker.groups
     shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return new_response(error_code=ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard)

@@ -6,6 +6,8 @@ of loggers (KIP-412). Each resource is changed as a whole or not at all, indepen
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.config_changes import Resource, alter
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -20,21 +22,27 @@ from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIG
 from protocol.schema import Struct
 from runtime import logs
 
+if TYPE_CHECKING:
+    from config import BrokerConfig
+    from controller.controller import Controller
+    from runtime.thread_pool import ThreadPool
+
 
 @handles(INCREMENTAL_ALTER_CONFIGS)
-def incremental_alter_configs(ctx: RequestContext, request: Struct) -> Reply:
-    """One result for each resource, in the order of the request."""
-    broker = ctx.broker
+def incremental_alter_configs(
+    ctx: RequestContext, request: Struct, *, config: BrokerConfig, controller: Controller, offload: ThreadPool
+) -> Reply:
+    """Return one result for each resource, in the order of the request."""
 
     def plan(resource: Resource, asked: Struct) -> Changes:
         alterations = [Alteration(each.name, each.config_operation, each.value) for each in asked.configs]
         if resource[0] != ResourceType.BROKER_LOGGER:
-            return plan_incremental(broker.config, broker.controller.image, resource, alterations)
-        for logger, level in plan_levels(broker.config, resource[1], alterations).items():
+            return plan_incremental(config, controller.image, resource, alterations)
+        for logger, level in plan_levels(config, resource[1], alterations).items():
             if not request.validate_only:
                 logs.set_level(logger, level)
         return {}
 
-    return alter(broker, request, plan, AlterConfigsResourceResponse).then(
+    return alter(config, controller, offload, request, plan, AlterConfigsResourceResponse).then(
         lambda responses: INCREMENTAL_ALTER_CONFIGS.response(throttle_time_ms=0, responses=responses)
     )

@@ -8,6 +8,8 @@ commit (KIP-939), is served where versions that are not final are asked for; pre
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
@@ -20,27 +22,41 @@ from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.coordinators.transaction.producer_ids import ProducerIds
+    from config import BrokerConfig
+
 NONE = -1
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 4
 
 
 @handles(INIT_PRODUCER_ID)
-def init_producer_id(ctx: RequestContext, request: Struct) -> Reply:
+def init_producer_id(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    config: BrokerConfig,
+    transactions: TransactionCoordinator,
+    producer_ids: ProducerIds,
+) -> Reply:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
         return _refused(ctx, ErrorCode.INVALID_REQUEST)
-    broker = ctx.broker
     if request.transactional_id is None:
-        return broker.producer_ids.with_ids(lambda: _given(broker.producer_ids.next(), 0))
-    if request.enable2_pc and not broker.config.get_bool("transaction.two.phase.commit.enable"):
+        return producer_ids.with_ids(lambda: _given(producer_ids.next(), 0))
+    if request.enable2_pc and not config.get_bool("transaction.two.phase.commit.enable"):
         return _refused(ctx, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.keep_prepared_txn:
         return _refused(ctx, ErrorCode.UNSUPPORTED_VERSION)
-    # There has to be an id to give, whether it is needed or not: a decision does not wait.
-    return broker.transactions.with_topic(lambda: broker.producer_ids.with_ids(lambda: _take_over(ctx, request)))
+    # An id must be at hand before the decision, which does not wait, whether or not it needs one.
+    return transactions.with_topic(
+        lambda: producer_ids.with_ids(lambda: _take_over(ctx, request, transactions, producer_ids))
+    )
 
 
-def _take_over(ctx: RequestContext, request: Struct) -> Reply:
-    transactions = ctx.broker.transactions
+def _take_over(
+    ctx: RequestContext, request: Struct, transactions: TransactionCoordinator, producer_ids: ProducerIds
+) -> Reply:
     shard = transactions.at(request.transactional_id)
     if isinstance(shard, ErrorCode):
         return _refused(ctx, shard)
@@ -54,7 +70,7 @@ def _take_over(ctx: RequestContext, request: Struct) -> Reply:
         request.transactional_id,
         timeout_ms,
         None if request.producer_id == NONE else Producer(request.producer_id, request.producer_epoch),
-        ctx.broker.producer_ids.next,
+        producer_ids.next,
         transactions.now(),
         effects,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.share.state_requests import answer_states, check_exists
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -13,17 +15,21 @@ from protocol.messages.initialize_share_group_state import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.share.coordinator import ShareCoordinator
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(INITIALIZE_SHARE_GROUP_STATE)
-def initialize_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_coordinator
-
+def initialize_share_group_state(
+    ctx: RequestContext, request: Struct, *, share_coordinator: ShareCoordinator, metadata: MetadataCache
+) -> Reply:
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
-        check_exists(ctx, share)
-        states.initialize(share, asked.state_epoch, asked.start_offset)
+        check_exists(metadata, share)
+        share_coordinator.initialize(share, asked.state_epoch, asked.start_offset)
 
     return answer_states(
-        ctx,
+        share_coordinator,
         INITIALIZE_SHARE_GROUP_STATE,
         request,
         "initialize share group state",

@@ -8,6 +8,7 @@ generation begins.
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 from broker.access.authorization.operations import describer
 from broker.coordinators.group.parked import ParkedJoin
@@ -22,13 +23,16 @@ from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+
 
 @handles(JOIN_GROUP)
-def join(ctx: RequestContext, request: Struct) -> Reply:
+def join(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, guard: Guard | None) -> Reply:
     parked = ParkedJoin(ctx.api_version)
     client_host = java_address(ctx.connection.client_host)
-    wanted = read_join(request, parked, ctx.client_id, client_host, str(uuid.uuid4()), describer(ctx))
-    groups = ctx.broker.groups
+    wanted = read_join(request, parked, ctx.client_id, client_host, str(uuid.uuid4()), describer(guard, ctx))
     code = check_join(groups.settings, wanted)
     if code is not ErrorCode.NONE:
         parked.answer(join_error(code, wanted.member_id))

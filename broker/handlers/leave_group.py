@@ -5,6 +5,8 @@ Versions: v3 many members at once, static ones by instance id (KIP-345); v5 reas
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
@@ -14,12 +16,14 @@ from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+
 
 @handles(LEAVE_GROUP)
-def leave(ctx: RequestContext, request: Struct) -> Reply:
+def leave(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator) -> Reply:
     if not request.group_id:
         return LEAVE_GROUP.response(error_code=ErrorCode.INVALID_GROUP_ID)
-    groups = ctx.broker.groups
     shard = groups.at(request.group_id)
     if isinstance(shard, ErrorCode):
         return LEAVE_GROUP.response(error_code=shard)

@@ -6,12 +6,17 @@ brokers and loggers, too, chosen by type (KIP-1142). Groups and subscriptions ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from metadata.image import ResourceType
+from metadata.image import MetadataImage, ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES, ConfigResource
 from protocol.schema import Struct
+
+if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
 
 _ALL = (
     ResourceType.GROUP,
@@ -20,12 +25,12 @@ _ALL = (
     ResourceType.BROKER,
     ResourceType.TOPIC,
 )
-"""Types in the order of the answer."""
+"""The types in the order of the answer."""
 
 
 @handles(LIST_CONFIG_RESOURCES)
-def list_config_resources(ctx: RequestContext, request: Struct) -> Reply:
-    """No types mean all of them; a type that does not exist is UNSUPPORTED_VERSION for the whole request."""
+def list_config_resources(ctx: RequestContext, request: Struct, *, metadata: MetadataCache) -> Reply:
+    """No types mean all of them. An unknown type is UNSUPPORTED_VERSION for the whole request."""
     wanted = request.resource_types if ctx.api_version > 0 else [ResourceType.CLIENT_METRICS]
     if not set(wanted) <= set(_ALL):
         return LIST_CONFIG_RESOURCES.response(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -34,13 +39,12 @@ def list_config_resources(ctx: RequestContext, request: Struct) -> Reply:
             ConfigResource(resource_name=name, resource_type=kind)
             for kind in _ALL
             if not wanted or kind in wanted
-            for name in _names(ctx, kind)
+            for name in _names(metadata.image, kind)
         ]
     )
 
 
-def _names(ctx: RequestContext, kind: ResourceType) -> list[str]:
-    image = ctx.broker.controller.image
+def _names(image: MetadataImage, kind: ResourceType) -> list[str]:
     if kind == ResourceType.TOPIC:
         return list(image.topics_by_name)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

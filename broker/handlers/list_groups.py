@@ -6,6 +6,8 @@ names that nobody has let nothing pass.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.admin import list_groups as list_shard
@@ -13,10 +15,13 @@ from protocol.errors import ErrorCode
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+
 
 @handles(LIST_GROUPS)
-def list_groups(ctx: RequestContext, request: Struct) -> Reply:
-    shards = ctx.broker.groups.shards()
+def list_groups(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator) -> Reply:
+    shards = groups.shards()
     if isinstance(shards, ErrorCode):
         return LIST_GROUPS.response(error_code=shards)
     states = {state.strip().lower() for state in request.states_filter}

@@ -15,6 +15,7 @@ A request may ask for very many partitions, and a time may lie in a large batch:
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,8 +35,13 @@ from broker.requests.served_api import Reply, handles
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
-from storage.log.timestamps import Steps, find_last_written_by, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, Steps, find_last_written_by, find_max_timestamp, find_timestamp
 from storage.log_config import LONG_MAX
+
+if TYPE_CHECKING:
+    from broker.replicas.partitions import Partitions
+    from broker.replicas.time_look_ups import TimeLookUps
+    from runtime.clock import Clock
 
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
@@ -56,7 +62,7 @@ _CONSUMER = -1
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An answer; all -1 where no record fits."""
+    """The record that was found; all -1 if there is none."""
 
     timestamp: int = -1
     offset: int = -1
@@ -64,15 +70,18 @@ class Found(msgspec.Struct, frozen=True):
 
 
 @handles(LIST_OFFSETS, shortcut=list_single)
-def list_offsets(ctx: RequestContext, request: Struct) -> Reply:
-    look_ups = ctx.broker.time_look_ups
-    look_ups.begin_turn()
-    return look_ups.run(_answers(ctx, request), ctx.charge)
+def list_offsets(
+    ctx: RequestContext, request: Struct, *, partitions: Partitions, time_look_ups: TimeLookUps, clock: Clock
+) -> Reply:
+    time_look_ups.begin_turn()
+    allowance = time_look_ups.allowance
+    return time_look_ups.run(_answers(ctx, partitions, allowance, clock, request), ctx.charge)
 
 
-def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
-    """The answer, partition by partition: as each is when it has its turn."""
-    allowance = ctx.broker.time_look_ups.allowance
+def _answers(
+    ctx: RequestContext, partitions: Partitions, allowance: Allowance, clock: Clock, request: Struct
+) -> Steps[Struct]:
+    """Make the answer partition by partition, each as it is at that moment."""
     sound = request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     topics = []
@@ -84,7 +93,7 @@ def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
             allowance.left -= 1
             times = asked.pop((topic.name, each.partition_index), 0)
             if not times:
-                continue  # answered where it was asked for first
+                continue  # answered where it was named first
             answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
             if not sound:
                 answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
@@ -93,76 +102,95 @@ def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
                 answer.error_code = ErrorCode.UNSUPPORTED_VERSION
             elif ctx.api_version == 0:
-                yield from _answer_segments(ctx, request, topic.name, each, answer)
+                yield from _answer_segments(partitions, allowance, clock, request, topic.name, each, answer)
             else:
-                yield from _answer(ctx, request, topic.name, each, answer)
+                yield from _answer(ctx.api_version, partitions, allowance, request, topic.name, each, answer)
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return LIST_OFFSETS.response(topics=topics)
 
 
-def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> Steps[None]:
+def _answer(
+    version: int,
+    partitions: Partitions,
+    allowance: Allowance,
+    request: Struct,
+    name: str,
+    asked: Struct,
+    answer: Struct,
+) -> Steps[None]:
     """Fill in one partition's answer."""
-    partition = ctx.broker.partitions.get(name, asked.partition_index)
+    partition = partitions.get(name, asked.partition_index)
     if partition is None:
-        answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
+        answer.error_code = partitions.absence(name, asked.partition_index)
         return
     answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:
         return
     try:
-        found = yield from _find(ctx, request, partition, asked.timestamp)
+        found = yield from _find(allowance, request, partition, asked.timestamp)
     except Exception as error:
-        answer.error_code = _error_code(ctx, partition, error)
+        answer.error_code = _error_code(partitions, partition, error)
         return
     answer.timestamp = found.timestamp
     answer.offset = found.offset
-    if ctx.api_version >= 4:
+    if version >= 4:
         answer.leader_epoch = found.leader_epoch
 
 
-def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> Steps[None]:
-    """The same for v0: consumers are told of nothing above the high watermark, and of that instead.
+def _answer_segments(
+    partitions: Partitions,
+    allowance: Allowance,
+    clock: Clock,
+    request: Struct,
+    name: str,
+    asked: Struct,
+    answer: Struct,
+) -> Steps[None]:
+    """Fill in one partition's answer for v0. Consumers get the high watermark instead of offsets above it.
 
-    Less than no offsets are an unknown error, as in Kafka, which has no better one.
+    A negative number of offsets is an unknown error, as in Kafka, which has no better one.
     """
-    partition = ctx.broker.partitions.get(name, asked.partition_index)
+    partition = partitions.get(name, asked.partition_index)
     if partition is None:
-        answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
+        answer.error_code = partitions.absence(name, asked.partition_index)
         return
     if asked.max_num_offsets < 0:
         answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return
     try:
-        offsets = yield from _segment_offsets(ctx, partition, asked.timestamp, asked.max_num_offsets)
+        offsets = yield from _segment_offsets(
+            allowance, clock.now_ms(), partition, asked.timestamp, asked.max_num_offsets
+        )
         high_watermark = partition.high_watermark
         if request.replica_id == _CONSUMER and offsets and offsets[0] > high_watermark:
             offsets = [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
         answer.old_style_offsets = offsets
     except Exception as error:
-        answer.error_code = _error_code(ctx, partition, error)
+        answer.error_code = _error_code(partitions, partition, error)
 
 
-def _error_code(ctx: RequestContext, partition: Partition, error: Exception) -> ErrorCode:
-    """What to say of a partition whose look-up has failed; it may have been deleted meanwhile."""
+def _error_code(partitions: Partitions, partition: Partition, error: Exception) -> ErrorCode:
+    """Return the code for a look-up that failed; the partition may have been deleted in between."""
     if partition.hosted:
         return error_code_of(error)
-    return ctx.broker.partitions.absence(partition.topic, partition.index)
+    return partitions.absence(partition.topic, partition.index)
 
 
-def _segment_offsets(ctx: RequestContext, partition: Partition, timestamp: int, limit: int) -> Steps[list[int]]:
-    """At most `limit` offsets, descending, from the last one on that was there at `timestamp`.
+def _segment_offsets(
+    allowance: Allowance, now_ms: int, partition: Partition, timestamp: int, limit: int
+) -> Steps[list[int]]:
+    """Return at most `limit` offsets, descending, of those that the log had at `timestamp`.
 
-    The log's end is there now, each segment's first offset since the segment was last written to.
+    They are the first offsets of segments, each as of the last write to its segment, and the end of the log, as of now.
     """
-    look_ups, now_ms = ctx.broker.time_look_ups, ctx.broker.clock.now_ms()
     last = LONG_MAX
     if timestamp not in (LATEST, EARLIEST) and (timestamp < now_ms or not partition.log.segments[-1].size_bytes):
-        last = yield from find_last_written_by(lambda: partition.log, timestamp, look_ups.allowance)
+        last = yield from find_last_written_by(lambda: partition.log, timestamp, allowance)
     log = partition.log
     first = log.log_start_offset
     offsets = [max(each, first) for each in log.segments.base_offsets if each <= last]
-    look_ups.allowance.left -= len(offsets)
+    allowance.left -= len(offsets)
     if log.segments[-1].size_bytes and last == LONG_MAX:
         offsets.append(log.log_end_offset)
     if timestamp == EARLIEST:
@@ -170,10 +198,10 @@ def _segment_offsets(ctx: RequestContext, partition: Partition, timestamp: int, 
     return offsets[: -limit - 1 : -1]
 
 
-def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp: int) -> Steps[Found]:
-    """The first record with this timestamp or a later one, or what a special one stands for.
+def _find(allowance: Allowance, request: Struct, partition: Partition, timestamp: int) -> Steps[Found]:
+    """Return the first record with this timestamp or a later one, or the offset of a special timestamp.
 
-    A record is none for who asks where it lies above what these may see.
+    A record that the client may not see yet is not found.
     """
     log, end_offset = partition.log, _end_offset(request, partition)
     if timestamp == LATEST:
@@ -182,7 +210,6 @@ def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp:
         return Found(-1, *earliest_offset(log))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
-    allowance = ctx.broker.time_look_ups.allowance
     if timestamp == MAX_TIMESTAMP:
         found = yield from find_max_timestamp(lambda: partition.log, allowance)
     else:
@@ -193,7 +220,7 @@ def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp:
 
 
 def _end_offset(request: Struct, partition: Partition) -> int:
-    """Where that ends what they may see who ask."""
+    """Return the end of what the client may see."""
     if request.replica_id != _CONSUMER:
         return partition.log_end_offset
     return latest_offset(partition, request.isolation_level)

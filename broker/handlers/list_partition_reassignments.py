@@ -4,6 +4,7 @@ all."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -15,11 +16,14 @@ from protocol.messages.list_partition_reassignments import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(LIST_PARTITION_REASSIGNMENTS)
-def list_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply:
+def list_partition_reassignments(ctx: RequestContext, request: Struct, *, metadata: MetadataCache) -> Reply:
     topics = []
-    for topic, indexes in _asked(ctx.broker.controller.image, request):
+    for topic, indexes in _asked(metadata.image, request):
         ongoing = [
             OngoingPartitionReassignment(
                 partition_index=index,

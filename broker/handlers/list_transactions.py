@@ -6,6 +6,8 @@ Names of states are told apart by case; unknown ones let nothing pass, and are t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from coordinator.group.consumer.expressions import compile_expression
@@ -17,15 +19,21 @@ from protocol.errors import ErrorCode
 from protocol.messages.list_transactions import LIST_TRANSACTIONS
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from runtime.clock import Clock
+
 
 @handles(LIST_TRANSACTIONS)
-def list_transactions(ctx: RequestContext, request: Struct) -> Struct:
+def list_transactions(
+    ctx: RequestContext, request: Struct, *, transactions: TransactionCoordinator, clock: Clock
+) -> Struct:
     try:
         pattern = request.transactional_id_pattern
         matches = compile_expression(pattern).fullmatch if pattern else None
     except Refused:
         return LIST_TRANSACTIONS.response(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    shards = ctx.broker.transactions.shards()
+    shards = transactions.shards()
     if isinstance(shards, ErrorCode):
         return LIST_TRANSACTIONS.response(error_code=shards)
     names = dict.fromkeys(request.state_filters)
@@ -35,7 +43,7 @@ def list_transactions(ctx: RequestContext, request: Struct) -> Struct:
         duration_ms=request.duration_filter,
         matches=matches,
     )
-    now_ms = ctx.broker.clock.now_ms()
+    now_ms = clock.now_ms()
     return LIST_TRANSACTIONS.response(
         unknown_state_filters=[name for name in names if name not in BY_TEXT],
         transaction_states=[each for shard in shards for each in list_shard(shard, filters, now_ms)],

@@ -10,14 +10,13 @@ as Kafka does, and is there a moment later, when the client comes again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.access.authorization.operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.access.quotas.mutations import admit
 from broker.automatic_topics import AutomaticTopics
-from broker.requests.advertised_endpoints import controller_id, nodes
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from broker.workers.view import show_workers
 from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
@@ -32,6 +31,14 @@ from protocol.messages.metadata import (
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.client_view import ClientView
+    from config import BrokerConfig
+    from runtime.timers import Timers
+
 TOPIC_IDS_VERSION = 12
 
 #: How long a topic that is created on the way stays unknown. Clients take longer to come again, 100 ms and more. Some
@@ -43,34 +50,47 @@ _new_partition = MetadataResponsePartition.new
 
 
 @handles(METADATA)
-def metadata(ctx: RequestContext, request: Struct) -> Reply:
+def metadata(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    config: BrokerConfig,
+    metadata: MetadataCache,
+    topics: AutomaticTopics,
+    timers: Timers,
+    endpoints: AdvertisedEndpoints,
+    client_view: ClientView,
+    guard: Guard | None,
+) -> Reply:
     if _is_invalid(ctx.api_version, request):
-        topics = [_error(ErrorCode.INVALID_REQUEST, t.name or "", t.topic_id) for t in request.topics]
-        return METADATA.response(topics=topics, error_code=ErrorCode.INVALID_REQUEST)
-    topics = list(_topics(ctx, request))
-    if ctx.broker.config.num_workers > 1:
-        for topic in topics:
-            show_workers(ctx.broker.config, topic.name, topic.partitions)
+        refused = [_error(ErrorCode.INVALID_REQUEST, t.name or "", t.topic_id) for t in request.topics]
+        return METADATA.response(topics=refused, error_code=ErrorCode.INVALID_REQUEST)
+    found = list(_topics(ctx, metadata, request))
+    missing = [each.name for each in found if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    if missing and request.allow_auto_topic_creation and config.get_bool("auto.create.topics.enable"):
+        timers.call_later(CREATION_MS, lambda: _create(metadata.image, topics, missing, admit(ctx, strict_from=0)))
+    for topic in found:
+        client_view.show(topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
-        for topic in topics:
+        for topic in found:
             if topic.name is not None:
-                topic.topic_authorized_operations = topic_operations(ctx, topic.name)
+                topic.topic_authorized_operations = topic_operations(guard, ctx, topic.name)
     return METADATA.response(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in nodes(ctx)
+            for node in endpoints.nodes(ctx.connection)
         ],
-        cluster_id=ctx.broker.controller.cluster_id,
-        controller_id=controller_id(ctx),
-        topics=topics,
+        cluster_id=metadata.cluster_id,
+        controller_id=endpoints.controller_id(),
+        topics=found,
         cluster_authorized_operations=(
-            cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(guard, ctx) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 
 
 def _is_invalid(version: int, request: Struct) -> bool:
-    """Topics without a name where ids do not count: in versions that know ids in answers only, or without any id."""
+    """Whether a topic has no name and ids do not count: in versions with ids in answers only, or without any id."""
     topics = request.topics or ()
     has_ids = any(topic.topic_id != ZERO_UUID for topic in topics)
     if version < TOPIC_IDS_VERSION and has_ids:
@@ -78,8 +98,8 @@ def _is_invalid(version: int, request: Struct) -> bool:
     return not has_ids and any(topic.name is None for topic in topics)
 
 
-def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
-    image = ctx.broker.controller.image
+def _topics(ctx: RequestContext, metadata: MetadataCache, request: Struct) -> Iterator[Struct]:
+    image = metadata.image
     wanted = request.topics
     if wanted is None or (not wanted and ctx.api_version == 0):
         for topic in image.topics_by_name.values():
@@ -91,7 +111,6 @@ def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
             found = image.topic_by_id(topic_id)
             yield _error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id) if found is None else _topic(image, found)
         return
-    missing = []
     for name in dict.fromkeys(each.name for each in wanted):
         found = image.topic(name)
         if found is not None:
@@ -99,11 +118,7 @@ def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
         elif name_problem(name) is not None:
             yield _error(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
         else:
-            missing.append(name)
             yield _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-    if missing and request.allow_auto_topic_creation and ctx.broker.config.get_bool("auto.create.topics.enable"):
-        image, topics = ctx.broker.metadata.image, ctx.broker.topics
-        ctx.broker.timers.call_later(CREATION_MS, lambda: _create(image, topics, missing, admit(ctx, strict_from=0)))
 
 
 def _create(image: MetadataImage, topics: AutomaticTopics, names: list[str], admit: Admit) -> None:

@@ -11,6 +11,7 @@ left the group is not asked at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.coordinators.group.single_commit import commit_single
 from broker.requests.dispatcher import RequestContext
@@ -28,17 +29,20 @@ from protocol.messages.offset_commit import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 new_response = OFFSET_COMMIT.response.new
 
 
 @handles(OFFSET_COMMIT, shortcut=commit_single)
-def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
-    refused = refuse_unknown(ctx.broker.controller.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
+def offset_commit(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache) -> Reply:
+    refused = refuse_unknown(metadata.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:
         return new_response(topics=refused)
-    groups = ctx.broker.groups
 
     def decide() -> Reply:
         shard = groups.at(request.group_id)

@@ -6,6 +6,8 @@ whole group leaves the topics out of the answer.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
@@ -21,12 +23,15 @@ from protocol.messages.offset_delete import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(OFFSET_DELETE)
-def offset_delete(ctx: RequestContext, request: Struct) -> Reply:
+def offset_delete(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache) -> Reply:
     if not request.group_id:
         return OFFSET_DELETE.response(error_code=ErrorCode.INVALID_GROUP_ID)
-    groups = ctx.broker.groups
     shard = groups.at(request.group_id)
     if isinstance(shard, ErrorCode):
         return OFFSET_DELETE.response(error_code=shard)
@@ -34,7 +39,7 @@ def offset_delete(ctx: RequestContext, request: Struct) -> Reply:
     code = check_delete(group)
     if group is None or code is not ErrorCode.NONE:
         return OFFSET_DELETE.response(error_code=code)
-    known, answers = split_unknown(ctx.broker.controller.image, request.topics)
+    known, answers = split_unknown(metadata.image, request.topics)
     effects: GroupEffects = Effects()
     for topic in delete_offsets(shard, group, known, effects):
         if topic.name in answers:

@@ -9,6 +9,8 @@ error.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.group.offset_fetch_answers import old_form, topic_error
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -23,6 +25,10 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+
 FIRST_VERSION_WITH_COORDINATORS = 1
 FIRST_VERSION_WITH_GROUP_ERRORS = 2
 FIRST_VERSION_WITH_GROUPS = 8
@@ -30,33 +36,36 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 @handles(OFFSET_FETCH)
-def offset_fetch(ctx: RequestContext, request: Struct) -> Reply:
+def offset_fetch(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache) -> Reply:
     stable = request.require_stable
     if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
-        return OFFSET_FETCH.response(groups=[fetch_group(ctx, group, stable) for group in request.groups])
+        return OFFSET_FETCH.response(
+            groups=[fetch_group(ctx.api_version, groups, metadata.image, group, stable) for group in request.groups]
+        )
     topics = None
     if request.topics is not None:
         topics = [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in request.topics]
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     if ctx.api_version >= FIRST_VERSION_WITH_COORDINATORS:
-        return old_form(fetch_group(ctx, wanted, stable))
+        return old_form(fetch_group(ctx.api_version, groups, metadata.image, wanted, stable))
     # Its clients have asked for no coordinator, which makes the topic of the groups for those of later versions.
-    return ctx.broker.groups.with_topic(lambda: call_unknown(old_form(fetch_group(ctx, wanted, stable))))
+    return groups.with_topic(
+        lambda: call_unknown(old_form(fetch_group(ctx.api_version, groups, metadata.image, wanted, stable)))
+    )
 
 
-def fetch_group(ctx: RequestContext, wanted: Struct, stable: bool) -> Struct:
-    """The answer for one group."""
+def fetch_group(version: int, groups: GroupCoordinator, image: MetadataImage, wanted: Struct, stable: bool) -> Struct:
+    """Return the answer for one group."""
     group_id = wanted.group_id
-    shard = ctx.broker.groups.at(group_id)
+    shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
-        return group_error(wanted, shard, ctx.api_version)
+        return group_error(wanted, shard, version)
     group = shard.groups.get(group_id)
     if group is not None:
         code = shard.kinds.of(group).check_fetch(group, wanted.member_id, wanted.member_epoch)
         if code is not ErrorCode.NONE:
-            return group_error(wanted, code, ctx.api_version)
-    image = ctx.broker.controller.image
-    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+            return group_error(wanted, code, version)
+    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     if wanted.topics is None:
         topics = fetch_all_offsets(shard, group_id, stable)
         return OffsetFetchResponseGroup(group_id=group_id, topics=with_ids(image, topics) if by_id else topics)

@@ -6,7 +6,8 @@ v0 and v1.
 
 from __future__ import annotations
 
-from broker.replicas.partitions import Partitions
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import handles
@@ -17,14 +18,17 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.replicas.partitions import Partitions
+
 
 @handles(OFFSET_FOR_LEADER_EPOCH)
-def offset_for_leader_epoch(ctx: RequestContext, request: Struct) -> Struct:
+def offset_for_leader_epoch(ctx: RequestContext, request: Struct, *, partitions: Partitions) -> Struct:
     return OFFSET_FOR_LEADER_EPOCH.response(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_answer(ctx.broker.partitions, topic.topic, asked) for asked in topic.partitions],
+                partitions=[_answer(partitions, topic.topic, asked) for asked in topic.partitions],
             )
             for topic in request.topics
         ]

@@ -18,17 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from broker.coordinators.transaction.verification import NO_VERDICTS, when_verified
 from broker.coordinators.transaction.verifier import Verdict
 from broker.replicas.partition import Partition
 from broker.replicas.plain_produce import appended_by, plain_produce
-from broker.requests.advertised_endpoints import endpoints_of
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
-from broker.workers.view import leader_elsewhere
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
@@ -64,7 +62,13 @@ from storage.errors import (
 )
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.coordinators.transaction.verifier import TransactionVerifier
+    from broker.maintenance.log_scheduler import Background
+    from broker.replicas.append_scheduler import AppendScheduler
+    from broker.replicas.partitions import Partitions
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.client_view import ClientView
+    from runtime.clock import Clock
 
 Append: TypeAlias = "Callable[[Partition, memoryview, int], AppendResult | Deferred[AppendResult]]"
 
@@ -98,34 +102,52 @@ _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 _WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, TooMuchToOpen, LogOffline)
 
 
+class Needs(NamedTuple):
+    """What the append and the answer need."""
+
+    partitions: Partitions
+    appends: AppendScheduler
+    background: Background
+    clock: Clock
+    client_view: ClientView
+    endpoints: AdvertisedEndpoints
+
+
 @handles(PRODUCE, shortcut=plain_produce)
-def produce(ctx: RequestContext, request: Struct) -> Reply:
+def produce(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    partitions: Partitions,
+    appends: AppendScheduler,
+    background: Background,
+    clock: Clock,
+    client_view: ClientView,
+    endpoints: AdvertisedEndpoints,
+    verifier: TransactionVerifier,
+) -> Reply:
+    needs = Needs(partitions, appends, background, clock, client_view, endpoints)
     refused = _refuse_all(request)
     if refused is not None:
-        return _answer(ctx, request.acks, refused, [], [])
+        return _answer(ctx, needs, request.acks, refused, [], [])
     topics = request.topic_data
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         request.topic_data = _last_of_each(topics)
     if request.transactional_id is None:
-        return _append_all(ctx, request, NO_VERDICTS)
-    return when_verified(
-        ctx.broker.partitions, ctx.broker.verifier, ctx.api_version, request, partial(_append_all, ctx, request)
-    )
+        return _append_all(ctx, needs, request, NO_VERDICTS)
+    return when_verified(partitions, verifier, ctx.api_version, request, partial(_append_all, ctx, needs, request))
 
 
 def _append_all(
-    ctx: RequestContext,
-    request: Struct,
-    refusals: Mapping[TopicPartition, Verdict],
+    ctx: RequestContext, needs: Needs, request: Struct, refusals: Mapping[TopicPartition, Verdict]
 ) -> Reply:
     """Append partition by partition, and answer. The short way may have appended those that come first."""
-    broker = ctx.broker
     appended = appended_by(ctx.results)
     by_name = ctx.api_version < 13
-    partitions = broker.partitions
-    append = broker.appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(broker)
+    partitions, appends = needs.partitions, needs.appends
+    append = appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(appends)
     acks = request.acks
-    now_ms = broker.clock.now_ms()
+    now_ms = needs.clock.now_ms()
     responses = []
     unflushed: list[tuple[Partition, Struct]] = []
     pending: list[Deferred[None]] = []
@@ -143,7 +165,7 @@ def _append_all(
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
                 if answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    leaders |= _tell_leader(ctx, answer, name)
+                    leaders |= _set_leader(ctx, needs.client_view, answer, name)
                 continue
             if not acks:
                 partitions.open_now(partition)
@@ -156,21 +178,20 @@ def _append_all(
             try:
                 result = append(partition, data.records, now_ms)
             except Exception as error:
-                _tell_error(answer, partition, error, _is_one_batch(data.records))
+                _set_error(answer, partition, error, _is_one_batch(data.records))
                 continue
             if isinstance(result, Deferred):
-                pending.append(_when_appended(ctx, partition, answer, result, _is_one_batch(data.records)))
+                pending.append(_when_appended(needs.background, partition, answer, result, _is_one_batch(data.records)))
             else:
-                _tell_offset(answer, result)
+                _set_offset(answer, result)
                 if result.flush_due:
                     unflushed.append((partition, answer))
         responses.append(_new_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    return _answer(ctx, acks, responses, unflushed, pending, leaders)
+    return _answer(ctx, needs, acks, responses, unflushed, pending, leaders)
 
 
-def _append_messages(broker: Broker) -> Append:
-    """How records of clients are appended who know no batches; some of them send batches all the same."""
-    appends = broker.appends
+def _append_messages(appends: AppendScheduler) -> Append:
+    """Return a function that appends the records of old clients, which may be messages or batches."""
 
     def append(partition: Partition, records: memoryview, now_ms: int) -> AppendResult | Deferred[AppendResult]:
         if not are_messages(records):
@@ -198,6 +219,7 @@ def _last_of_each(topic_data: list[Struct]) -> list[Struct]:
 
 def _answer(
     ctx: RequestContext,
+    needs: Needs,
     acks: int,
     responses: list[Struct],
     unflushed: list[tuple[Partition, Struct]],
@@ -209,10 +231,10 @@ def _answer(
     `leaders`: who else leads partitions that were asked for.
     """
     if pending:
-        ctx.broker.appends.count(settled(pending))
+        needs.appends.count(settled(pending))
     if acks == 0:
         for partition, _ in unflushed:
-            ctx.broker.background.flush(partition.log)
+            needs.background.flush(partition.log)
         if pending:
             silence: Deferred[Any] = settled(pending).then(lambda _: _close_if_failed(responses))
             return silence
@@ -220,12 +242,12 @@ def _answer(
         return None
     response = _new_response(responses=responses)
     if leaders:
-        response.node_endpoints = endpoints_of(ctx, NodeEndpoint, leaders)
+        response.node_endpoints = needs.endpoints.structs(ctx.connection, NodeEndpoint, leaders)
     if not unflushed and not pending:
         return response
     # The records that only wait for the disk have their place already: what comes after them may start.
     mutes = bool(pending)
-    pending += [_when_flushed(ctx, partition, answer) for partition, answer in unflushed]
+    pending += [_when_flushed(needs.background, partition, answer) for partition, answer in unflushed]
     return settled(pending, mutes).then(lambda _: response)
 
 
@@ -304,21 +326,21 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     return code
 
 
-def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None) -> frozenset[int]:
-    """Who leads a partition that another worker has, also in the answer: a client need not ask for metadata then."""
-    leader = leader_elsewhere(ctx.broker, topic, answer.index)
+def _set_leader(ctx: RequestContext, client_view: ClientView, answer: Struct, topic: str | None) -> frozenset[int]:
+    """Set the leader in the answer if another process has the partition; returns its id. Saves a Metadata request."""
+    leader = client_view.other_leader(topic, answer.index)
     if leader is None or ctx.api_version < _FIRST_VERSION_WITH_LEADER:
         return _NOBODY
     answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
     return frozenset((leader[0],))
 
 
-def _tell_offset(answer: Struct, result: AppendResult) -> None:
+def _set_offset(answer: Struct, result: AppendResult) -> None:
     """The answer for records that were appended."""
     answer.base_offset, _, _, answer.log_append_time_ms, answer.log_start_offset, _, _ = result
 
 
-def _tell_error(answer: Struct, partition: Partition, error: Exception, is_one_batch: bool) -> None:
+def _set_error(answer: Struct, partition: Partition, error: Exception, is_one_batch: bool) -> None:
     """The answer for records that the log refused."""
     answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not isinstance(error, _WITHOUT_LOG_START) and (is_one_batch or not isinstance(error, InvalidRecords)):
@@ -351,7 +373,7 @@ def _is_one_batch(records: memoryview) -> bool:
 
 
 def _when_appended(
-    ctx: RequestContext, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
+    background: Background, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
 ) -> Deferred[None]:
     """Done when the answer for a partition is complete whose records have to wait for their turn."""
     complete: Deferred[None] = Deferred()
@@ -360,11 +382,11 @@ def _when_appended(
         try:
             result = appended.result()
         except Exception as error:
-            _tell_error(answer, partition, error, is_one_batch)
+            _set_error(answer, partition, error, is_one_batch)
         else:
-            _tell_offset(answer, result)
+            _set_offset(answer, result)
             if result.flush_due:
-                _when_flushed(ctx, partition, answer).add_done_callback(lambda _: complete.resolve(None))
+                _when_flushed(background, partition, answer).add_done_callback(lambda _: complete.resolve(None))
                 return
         complete.resolve(None)
 
@@ -372,7 +394,7 @@ def _when_appended(
     return complete
 
 
-def _when_flushed(ctx: RequestContext, partition: Partition, answer: Struct) -> Deferred[None]:
+def _when_flushed(background: Background, partition: Partition, answer: Struct) -> Deferred[None]:
     """Done when the records are on the disk, or the answer says that they are not."""
 
     def tell(done: Deferred[None]) -> None:
@@ -382,6 +404,6 @@ def _when_flushed(ctx: RequestContext, partition: Partition, answer: Struct) -> 
             answer.error_code = error_code_of(error)
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
-    flushed = ctx.broker.background.flush(partition.log)
+    flushed = background.flush(partition.log)
     flushed.add_done_callback(tell)
     return flushed

@@ -6,6 +6,8 @@ Not served: histograms and summaries, which no client pushes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
@@ -15,15 +17,20 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from runtime.deferred import after
 
+if TYPE_CHECKING:
+    from broker.observability.telemetry.subscriptions import ClientMetrics
+    from runtime.thread_pool import ThreadPool
+
 # Ids that no client may have: none, and that of the metadata's topic.
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 
 
 @handles(PUSH_TELEMETRY)
-def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
+def push_telemetry(
+    ctx: RequestContext, request: Struct, *, client_metrics: ClientMetrics, offload: ThreadPool
+) -> Reply:
     if request.client_instance_id in _RESERVED:
         return PUSH_TELEMETRY.response(error_code=ErrorCode.INVALID_REQUEST)
-    client_metrics = ctx.broker.client_metrics
     try:
         instance = client_metrics.push(
             request.client_instance_id,
@@ -41,7 +48,7 @@ def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
     from broker.observability.telemetry.received import read_payload  # where nobody asks for metrics it is not needed
 
     # In a thread, which pauses: what is small may hold much, and the loop has others to serve.
-    read = ctx.broker.offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)
+    read = offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)
     # A client that ends pushes for the last time, and hangs up.
     return after(
         read,

@@ -5,6 +5,8 @@ There is one, and the last one stays.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from controller.quorum import Voter
@@ -12,11 +14,14 @@ from metadata.decision import Refused
 from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.quorum import MetadataQuorum
+
 
 @handles(REMOVE_RAFT_VOTER)
-def remove_raft_voter(ctx: RequestContext, request: Struct) -> Reply:
+def remove_raft_voter(ctx: RequestContext, request: Struct, *, quorum: MetadataQuorum) -> Reply:
     voter = Voter(request.voter_id, request.voter_directory_id, ())
     try:
-        ctx.broker.quorum.remove_voter(request.cluster_id, voter)
+        quorum.remove_voter(request.cluster_id, voter)
     except Refused as refused:
         return REMOVE_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

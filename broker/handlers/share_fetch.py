@@ -9,19 +9,15 @@ coordinator's log before the answer says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.coordinators.share.acknowledgement import Acknowledged
 from broker.coordinators.share.acquisition import Wanted
 from broker.coordinators.share.fetching import Fetched, ShareFetchAttempt
 from broker.coordinators.share.requests import (
     Acknowledging,
-    acknowledge,
     check_caller,
-    is_served,
-    reader,
-    settings_of,
-    tell_leader,
-    when_written,
+    serves_share_groups,
 )
 from broker.coordinators.share.sessions import (
     FINAL_EPOCH,
@@ -29,7 +25,6 @@ from broker.coordinators.share.sessions import (
     SessionKey,
     ShareSession,
 )
-from broker.requests.advertised_endpoints import endpoints_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
@@ -44,24 +39,53 @@ from protocol.messages.share_fetch import (
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 
+if TYPE_CHECKING:
+    from broker.coordinators.share.fetching import ShareFetchServices
+    from broker.coordinators.share.requests import ShareRequests
+    from broker.metadata_cache import MetadataCache
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from config import BrokerConfig
+
 _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 
 
+class Needs(NamedTuple):
+    """What a share fetch needs; `max_bytes` is fetch.max.bytes."""
+
+    is_served: bool
+    max_bytes: int
+    fetches: ShareFetchServices
+    requests: ShareRequests
+    endpoints: AdvertisedEndpoints
+
+
 @handles(SHARE_FETCH)
-def share_fetch(ctx: RequestContext, request: Struct) -> Reply:
+def share_fetch(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    metadata: MetadataCache,
+    config: BrokerConfig,
+    share_fetches: ShareFetchServices,
+    share_requests: ShareRequests,
+    endpoints: AdvertisedEndpoints,
+) -> Reply:
+    max_bytes = config.get_int("fetch.max.bytes")
+    is_served = serves_share_groups(metadata, config)
+    needs = Needs(is_served, max_bytes, share_fetches, share_requests, endpoints)
     try:
-        return fetch(ctx, request)
+        return fetch(ctx, needs, request)
     except Refused as refusal:
         if refusal.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # or the client would ask again at once
-            return later(ctx, request.max_wait_ms, failed(refusal.code))
+            return later(needs.fetches, request.max_wait_ms, failed(refusal.code))
         return failed(refusal.code)
 
 
-def later(ctx: RequestContext, wait_ms: int, response: Struct) -> Reply:
-    """The answer, once the client has waited as long as it would have for records."""
+def later(fetches: ShareFetchServices, wait_ms: int, response: Struct) -> Reply:
+    """Answer after the time that the client would have waited for records."""
     answered: Deferred[Struct] = Deferred()
-    waiter = ctx.broker.purgatory.watch(
-        (), lambda: False, ctx.broker.clock.monotonic_ms() + wait_ms, lambda: answered.resolve(response)
+    waiter = fetches.purgatory.watch(
+        (), lambda: False, fetches.clock.monotonic_ms() + wait_ms, lambda: answered.resolve(response)
     )
     answered.on_cancel(waiter.cancel)
     return answered
@@ -71,18 +95,18 @@ def failed(code: ErrorCode) -> Struct:
     return SHARE_FETCH.response(error_code=code)
 
 
-def fetch(ctx: RequestContext, request: Struct) -> Reply:
-    """Acknowledge and fetch. Raises Refused where nothing of it is done."""
-    if not is_served(ctx):
+def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
+    """Acknowledge and fetch. Raises Refused if neither is done."""
+    if not needs.is_served:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     check_caller(request)
     batches = acknowledged_of(request)
     if not any(batches.values()):
         batches = {}
     check_request(request)
-    broker = ctx.broker
+    share_partitions = needs.fetches.share_partitions
     key = SessionKey(request.group_id, request.member_id)
-    session = broker.share_partitions.sessions.fetch(
+    session = share_partitions.sessions.fetch(
         key,
         request.share_session_epoch,
         (Place(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions),
@@ -90,35 +114,35 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
         ctx.connection,
         acknowledges=bool(batches),
     )
-    acknowledged = acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
+    acknowledged = needs.requests.acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
-        broker.share_partitions.sessions.end(session)
-        return answer(ctx, request, acknowledged, [], ())
+        share_partitions.sessions.end(session)
+        return answer(ctx, needs, request, acknowledged, [], ())
     if request.is_renew_ack:
-        return answer(ctx, request, acknowledged, [], ())
+        return answer(ctx, needs, request, acknowledged, [], ())
     if session.places and request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which sees it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
-        return answer(ctx, request, acknowledged, [], ())
+        return answer(ctx, needs, request, acknowledged, [], ())
     told = session.take_untold()
     attempt = ShareFetchAttempt(
-        broker,
+        needs.fetches,
         request.group_id,
         in_turn(session, request.share_session_epoch),
         Wanted(request.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
-        settings_of(ctx, request.group_id),
+        share_partitions.settings(request.group_id),
         min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, broker.config.get_int("fetch.max.bytes")),
-        may_read=reader(ctx),
+        max_bytes=min(request.max_bytes, needs.max_bytes),
+        may_read=needs.requests.reader(ctx),
     )
     found = attempt.run(0 if batches else request.max_wait_ms)
     if isinstance(found, Deferred):
-        return found.then(lambda fetched: respond(ctx, request, acknowledged.results, fetched, told))
-    return answer(ctx, request, acknowledged, found, told)
+        return found.then(lambda fetched: respond(ctx, needs, request, acknowledged.results, fetched, told))
+    return answer(ctx, needs, request, acknowledged, found, told)
 
 
 def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
-    """What the request says of records that its member has; of a partition without such, nothing."""
+    """Return the acknowledgements of a request by partition; an empty list for a partition without any."""
     return {
         Place(topic.topic_id, each.partition_index): [
             Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
@@ -136,7 +160,7 @@ def check_request(request: Struct) -> None:
 
 
 def in_turn(session: ShareSession, epoch: int) -> list[Place]:
-    """The session's partitions, another one first each time."""
+    """Return the session's partitions, each time with another one first."""
     places = list(session.places)
     if not places:
         return places
@@ -146,28 +170,30 @@ def in_turn(session: ShareSession, epoch: int) -> list[Place]:
 
 def answer(
     ctx: RequestContext,
+    needs: Needs,
     request: Struct,
     acknowledged: Acknowledging,
     fetched: list[Fetched],
     told: Iterable[Place],
 ) -> Reply:
-    """The answer, once what was acknowledged is written."""
+    """Answer once the acknowledgements are written."""
     if ctx.charge is not None:
         ctx.charge.count_fetched(sum(len(each.records) for each in fetched))
     results = acknowledged.results
-    return when_written(
-        ctx, request.group_id, acknowledged, lambda: respond(ctx, request, results, fetched, told), failed
+    return needs.requests.when_written(
+        request.group_id, acknowledged, lambda: respond(ctx, needs, request, results, fetched, told), failed
     )
 
 
 def respond(
     ctx: RequestContext,
+    needs: Needs,
     request: Struct,
     results: dict[Place, Refused | None],
     fetched: list[Fetched],
     told: Iterable[Place],
 ) -> Struct:
-    """What became of acknowledgements and of fetches, by partition; `told`: those of which something is said anyway."""
+    """Return the results of acknowledgements and fetches by partition; `told` are in the answer in any case."""
     by_place: dict[Place, Struct] = {}
     for each in sorted(fetched, key=lambda each: not each.error_code):  # errors come first, as in Kafka
         data = by_place[each.place] = PartitionData(partition_index=each.place.partition)
@@ -177,7 +203,7 @@ def respond(
     leaders: set[int] = set()
     for each in fetched:
         if each.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            tell_leader(ctx, each.place, by_place[each.place], leaders)
+            needs.requests.set_leader(each.place, by_place[each.place], leaders)
     for place in (*results, *told):
         if place not in by_place:
             by_place[place] = PartitionData(partition_index=place.partition, records=b"")
@@ -186,15 +212,15 @@ def respond(
             data = by_place[place]
             data.acknowledge_error_code, data.acknowledge_error_message = refusal.code, refusal.message
             if refusal.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                tell_leader(ctx, place, data, leaders)
+                needs.requests.set_leader(place, data, leaders)
     topics: dict[bytes, list[Struct]] = {}
     for place, data in by_place.items():
         topics.setdefault(place.topic_id, []).append(data)
     return SHARE_FETCH.response(
-        acquisition_lock_timeout_ms=settings_of(ctx, request.group_id).limits.lock_duration_ms,
+        acquisition_lock_timeout_ms=needs.fetches.share_partitions.settings(request.group_id).limits.lock_duration_ms,
         responses=[
             ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
-        node_endpoints=endpoints_of(ctx, NodeEndpoint, leaders) if leaders else [],
+        node_endpoints=needs.endpoints.structs(ctx.connection, NodeEndpoint, leaders) if leaders else [],
     )

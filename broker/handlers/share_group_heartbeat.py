@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from broker.coordinators.share.requests import is_served
+from typing import TYPE_CHECKING
+
+from broker.coordinators.share.requests import serves_share_groups
 from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -17,12 +19,18 @@ from protocol.errors import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+    from config import BrokerConfig
+
 
 @handles(SHARE_GROUP_HEARTBEAT)
-def share_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
-    if not is_served(ctx):
+def share_group_heartbeat(
+    ctx: RequestContext, request: Struct, *, metadata: MetadataCache, config: BrokerConfig, groups: GroupCoordinator
+) -> Reply:
+    if not serves_share_groups(metadata, config):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    groups = ctx.broker.groups
 
     def serve() -> Reply:
         effects: GroupEffects = Effects()

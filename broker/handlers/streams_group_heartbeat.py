@@ -6,6 +6,8 @@ regular expressions for source topics.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.group.streams_topics import told
 from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
@@ -23,15 +25,21 @@ from protocol.errors import ErrorCode
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.metadata_cache import MetadataCache
+
 
 @handles(STREAMS_GROUP_HEARTBEAT)
-def streams_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
-    if not is_served(ctx):
+def streams_group_heartbeat(
+    ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache, guard: Guard | None
+) -> Reply:
+    if not serves_streams_groups(groups, metadata):
         return refused(ErrorCode.UNSUPPORTED_VERSION)
     problem = topology_problem(request.topology)
     if problem is not None:
         return refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, problem)
-    groups = ctx.broker.groups
 
     def serve() -> Reply:
         shard = groups.at(request.group_id)
@@ -47,27 +55,27 @@ def streams_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
         if code is not ErrorCode.NONE:
             return refused(code)
         if outcome.missing:
-            make_topics(ctx, outcome)
+            make_topics(groups, guard, ctx, outcome)
         return groups.after_commit((request.group_id,), outcome.response, refused)
 
     return groups.with_topic(serve)
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:
-    """The answer to a heartbeat that is not taken."""
+    """Return the answer to a heartbeat that is refused."""
     return new_response(error_code=code, error_message=message)
 
 
-def make_topics(ctx: RequestContext, outcome: Outcome) -> None:
-    """Make the internal topics that are missing: all of them, or none where the client may not make one. What stands
-    in the way, or failed before, is added to the answer.
+def make_topics(groups: GroupCoordinator, guard: Guard | None, ctx: RequestContext, outcome: Outcome) -> None:
+    """Create all missing internal topics, or none if the client may not create one of them.
+
+    The reason for that, and earlier failures, are added to the answer.
     """
-    guard = ctx.broker.guard
     refused = [] if guard is None else guard.uncreatable(ctx, outcome.missing)
     if refused:
         add_detail(outcome, f"Unauthorized to CREATE on topics {', '.join(refused)}.")
         return
-    topics = ctx.broker.groups.streams_topics
+    topics = groups.streams_topics
     failures = topics.failures(outcome.missing)
     if failures:
         add_detail(outcome, f"Creation failed: {told(failures)}.")
@@ -75,14 +83,14 @@ def make_topics(ctx: RequestContext, outcome: Outcome) -> None:
 
 
 def add_detail(outcome: Outcome, detail: str) -> None:
-    """Say more about topics that are missing."""
+    """Add a detail to the status of missing topics."""
     for status in outcome.response.status:
         if status.status_code == Status.MISSING_INTERNAL_TOPICS:
             status.status_detail += f"; {detail}"
 
 
 def topology_problem(topology: Struct | None) -> str | None:
-    """What is wrong with the names of a topology's topics; None if nothing is."""
+    """Return what is wrong with the names of a topology's topics, or None."""
     names: dict[str, None] = {}
     for each in () if topology is None else topology.subtopologies:
         names.update(dict.fromkeys(each.source_topics))
@@ -96,9 +104,6 @@ def topology_problem(topology: Struct | None) -> str | None:
     return f"Topic names {','.join(strange)} are not valid topic names." if strange else None
 
 
-def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has streams groups: by its configuration, and by the cluster's features."""
-    broker = ctx.broker
-    return (
-        "streams" in broker.groups.settings.protocols and broker.controller.image.features.get(STREAMS_VERSION, 0) > 0
-    )
+def serves_streams_groups(groups: GroupCoordinator, metadata: MetadataCache) -> bool:
+    """Whether this broker has streams groups: by its configuration and the cluster's features."""
+    return "streams" in groups.settings.protocols and metadata.image.features.get(STREAMS_VERSION, 0) > 0

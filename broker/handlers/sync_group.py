@@ -6,6 +6,8 @@ leader's has come.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.group.parked import ParkedSync
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -16,17 +18,19 @@ from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+
 FIRST_VERSION_NAMING_PROTOCOLS = 5
 
 
 @handles(SYNC_GROUP)
-def sync(ctx: RequestContext, request: Struct) -> Reply:
+def sync(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator) -> Reply:
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if ctx.api_version >= FIRST_VERSION_NAMING_PROTOCOLS and not names_protocol:
         return sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return sync_error(ErrorCode.INVALID_GROUP_ID)
-    groups = ctx.broker.groups
     shard = groups.at(request.group_id)
     if isinstance(shard, ErrorCode):
         return sync_error(shard)

@@ -6,6 +6,8 @@ before INVALID_TXN_STATE; v5 lets the group's partition join the transaction by 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from broker.coordinators.transaction.verification import is_open
 from broker.replicas.partition import Partition
 from broker.requests.dispatcher import RequestContext
@@ -25,22 +27,44 @@ from protocol.messages.txn_offset_commit import (
 )
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.coordinators.transaction.coordinator import TransactionCoordinator
+    from broker.metadata_cache import MetadataCache
+    from config import BrokerConfig
+
 FIRST_VERSION_SURE_OF_LOADING = 2
 FIRST_VERSION_KNOWING_ABORTABLE = 4
 FIRST_VERSION_THAT_JOINS = 5
 
 
+class Needs(NamedTuple):
+    """What a commit needs."""
+
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    config: BrokerConfig
+
+
 @handles(TXN_OFFSET_COMMIT)
-def txn_offset_commit(ctx: RequestContext, request: Struct) -> Reply:
-    refused = refuse_unknown(ctx.broker.controller.image, request)
+def txn_offset_commit(
+    ctx: RequestContext,
+    request: Struct,
+    *,
+    groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
+    config: BrokerConfig,
+    metadata: MetadataCache,
+) -> Reply:
+    refused = refuse_unknown(metadata.image, request)
     if not request.topics:
         return response(refused)
-    return ctx.broker.groups.with_topic(lambda: commit(ctx, request, refused))
+    return groups.with_topic(lambda: commit(ctx, request, Needs(groups, transactions, config), refused))
 
 
-def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, forced: bool = False) -> Reply:
-    """Answer for the topics that there are. `forced`: it is on the disk that the group's partition takes part."""
-    groups = ctx.broker.groups
+def commit(ctx: RequestContext, request: Struct, needs: Needs, refused: list[Struct], *, forced: bool = False) -> Reply:
+    """Answer for the topics that exist. `forced`: the join of the group's partition is on disk."""
+    groups, transactions, _ = needs
 
     def refusal(code: ErrorCode) -> Struct:
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < FIRST_VERSION_SURE_OF_LOADING:
@@ -57,14 +81,13 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, force
         return refusal(found)
     producer = Producer(request.producer_id, request.producer_epoch)
     if not is_open(found.partition, producer):
-        code = verify(ctx, request, found.partition, producer)
+        code = verify(ctx.api_version, request, needs, found.partition, producer)
         if code is not ErrorCode.NONE:
             return refusal(code)
 
         def go_on() -> Reply:
-            return commit(ctx, request, refused, forced=True)
+            return commit(ctx, request, needs, refused, forced=True)
 
-        transactions = ctx.broker.transactions
         if (
             not forced
             and (waiting := transactions.once_committed(request.transactional_id, go_on, refusal)) is not None
@@ -81,18 +104,18 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, force
     return groups.after_commit((request.group_id,), response(refused + topics), refusal)
 
 
-def verify(ctx: RequestContext, request: Struct, partition: Partition, producer: Producer) -> ErrorCode:
-    """Whether the group's partition takes part in the transaction; from v5 on it joins."""
-    transactions, place = ctx.broker.transactions, TopicPartition(partition.topic, partition.index)
-    if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
+def verify(version: int, request: Struct, needs: Needs, partition: Partition, producer: Producer) -> ErrorCode:
+    """Return why the group's partition does not take part in the transaction. From v5 on it joins."""
+    transactions, place = needs.transactions, TopicPartition(partition.topic, partition.index)
+    if version >= FIRST_VERSION_THAT_JOINS:
         code = transactions.join(request.transactional_id, producer, frozenset({place}), NEWER)
-    elif ctx.broker.config.get_bool("transaction.partition.verification.enable"):
+    elif needs.config.get_bool("transaction.partition.verification.enable"):
         code = transactions.verify(request.transactional_id, producer, frozenset({place}))[place]
     else:
         code = ErrorCode.NONE
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code is ErrorCode.TRANSACTION_ABORTABLE and ctx.api_version < FIRST_VERSION_KNOWING_ABORTABLE:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_VERSION_KNOWING_ABORTABLE:
         return ErrorCode.INVALID_TXN_STATE
     return code
 

@@ -5,6 +5,8 @@ This one too, as with Kafka: it is then told to no client any more, leads nothin
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
@@ -12,10 +14,12 @@ from metadata.registration import unregister_broker as decide
 from protocol.messages.unregister_broker import UNREGISTER_BROKER
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.controller import Controller
+
 
 @handles(UNREGISTER_BROKER)
-def unregister_broker(ctx: RequestContext, request: Struct) -> Reply:
-    controller = ctx.broker.controller
+def unregister_broker(ctx: RequestContext, request: Struct, *, controller: Controller) -> Reply:
     try:
         records = decide(controller.image, request.broker_id)
     except Refused as refused:

@@ -6,7 +6,9 @@ Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4
 
 from __future__ import annotations
 
-from broker.replicas.cordoned_dirs import record_marks
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
@@ -15,16 +17,25 @@ from protocol.errors import ErrorCode
 from protocol.messages.update_features import UPDATE_FEATURES, UpdatableFeatureResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from controller.quorum import MetadataQuorum
+
 _FAILED = "The update failed for all features since the following feature had an error: "
 
 
+RecordCordoned: TypeAlias = Callable[[], None]
+"""Records in the metadata which log directories are cordoned, if its version has a place for that."""
+
+
 @handles(UPDATE_FEATURES)
-def update_features(ctx: RequestContext, request: Struct) -> Reply:
+def update_features(
+    ctx: RequestContext, request: Struct, *, quorum: MetadataQuorum, record_cordoned: RecordCordoned
+) -> Reply:
     updates = [
         FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type) for each in request.feature_updates
     ]
     try:
-        updated = ctx.broker.quorum.update_features(updates, validate_only=request.validate_only)
+        updated = quorum.update_features(updates, validate_only=request.validate_only)
     except Refused as refused:
         return UPDATE_FEATURES.response(error_code=refused.error_code, error_message=f"{_FAILED}{refused.message}")
     granted = [
@@ -33,7 +44,7 @@ def update_features(ctx: RequestContext, request: Struct) -> Reply:
 
     def answer(_: None) -> Struct:
         if not request.validate_only:
-            record_marks(ctx.broker)  # a level may have brought their place in the metadata
+            record_cordoned()  # the new level may have a place for them in the metadata
         return UPDATE_FEATURES.response(error_message=None, results=granted if ctx.api_version < 2 else [])
 
     return updated.then(answer)

@@ -5,6 +5,8 @@ Versions: v1 the number of records that are done with (KIP-1226).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker.coordinators.share.state_requests import answer_states
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -12,13 +14,14 @@ from coordinator.share.state import ShareKey, StateBatch
 from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, PartitionResult, WriteStateResult
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.coordinators.share.coordinator import ShareCoordinator
+
 
 @handles(WRITE_SHARE_GROUP_STATE)
-def write_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
-    states = ctx.broker.share_coordinator
-
+def write_share_group_state(ctx: RequestContext, request: Struct, *, share_coordinator: ShareCoordinator) -> Reply:
     def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
-        states.write(
+        share_coordinator.write(
             share,
             state_epoch=asked.state_epoch,
             leader_epoch=asked.leader_epoch,
@@ -31,5 +34,11 @@ def write_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
         )
 
     return answer_states(
-        ctx, WRITE_SHARE_GROUP_STATE, request, "write share group state", WriteStateResult, PartitionResult, serve
+        share_coordinator,
+        WRITE_SHARE_GROUP_STATE,
+        request,
+        "write share group state",
+        WriteStateResult,
+        PartitionResult,
+        serve,
     )

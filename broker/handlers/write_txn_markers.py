@@ -5,7 +5,7 @@ Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broke
 
 from __future__ import annotations
 
-from broker.coordinators.transaction.markers import Marker
+from broker.coordinators.transaction.markers import Marker, MarkerWriter
 from broker.requests.dispatcher import RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import Reply, handles
@@ -22,7 +22,7 @@ from runtime.deferred import Deferred, settled
 
 
 @handles(WRITE_TXN_MARKERS)
-def write_txn_markers(ctx: RequestContext, request: Struct) -> Reply:
+def write_txn_markers(ctx: RequestContext, request: Struct, *, markers: MarkerWriter) -> Reply:
     waiting: list[Deferred[ErrorCode]] = []
     response = WRITE_TXN_MARKERS.response(
         markers=[
@@ -31,7 +31,9 @@ def write_txn_markers(ctx: RequestContext, request: Struct) -> Reply:
                 topics=[
                     WritableTxnMarkerTopicResult(
                         name=topic.name,
-                        partitions=[_write(ctx, each, topic.name, index, waiting) for index in topic.partition_indexes],
+                        partitions=[
+                            _write(markers, each, topic.name, index, waiting) for index in topic.partition_indexes
+                        ],
                     )
                     for topic in each.topics
                 ],
@@ -42,8 +44,8 @@ def write_txn_markers(ctx: RequestContext, request: Struct) -> Reply:
     return settled(waiting).then(lambda _: response) if waiting else response
 
 
-def _write(ctx: RequestContext, asked: Struct, topic: str, index: int, waiting: list[Deferred[ErrorCode]]) -> Struct:
-    """The answer for one partition; of those in `waiting` it is complete once they are done."""
+def _write(markers: MarkerWriter, asked: Struct, topic: str, index: int, waiting: list[Deferred[ErrorCode]]) -> Struct:
+    """Return the answer for one partition, which is complete once what it adds to `waiting` is done."""
     answer = WritableTxnMarkerPartitionResult(partition_index=index)
     marker = Marker(
         Producer(asked.producer_id, asked.producer_epoch),
@@ -51,7 +53,7 @@ def _write(ctx: RequestContext, asked: Struct, topic: str, index: int, waiting: 
         asked.coordinator_epoch,
         asked.transaction_version,
     )
-    code = ctx.broker.markers.write(marker, topic, index)
+    code = markers.write(marker, topic, index)
     if not isinstance(code, Deferred):
         answer.error_code = code
         return answer

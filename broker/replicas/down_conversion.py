@@ -29,7 +29,11 @@ from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.replicas.append_scheduler import AppendScheduler
+    from runtime.clock import Clock
+    from runtime.gate import Gate
+    from runtime.process_pool import ProcessPool
+    from runtime.thread_pool import ThreadPool
 
 #: From this version on timestamps have a place (KIP-32).
 _FIRST_VERSION_WITH_TIMESTAMPS = 2
@@ -66,7 +70,17 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-def convert_answer(broker: Broker, version: int, wanted: list[Wanted]) -> Deferred[None]:
+class ConversionServices(NamedTuple):
+    """What a down-conversion needs of its process. `conversions` limits how many have records in memory."""
+
+    appends: AppendScheduler
+    conversions: Gate
+    offload: ThreadPool
+    workers: ProcessPool
+    clock: Clock
+
+
+def convert_answer(services: ConversionServices, version: int, wanted: list[Wanted]) -> Deferred[None]:
     """Have all parts of an answer be messages. Resolves when they are, or say what is wrong; a cancel ends it early."""
     if version < FIRST_VERSION_WITH_WHOLE_BATCH and len(wanted) > 1:
         # They ask in the same order each time: so that the last one has its turn, too. Later ones change the order.
@@ -78,12 +92,12 @@ def convert_answer(broker: Broker, version: int, wanted: list[Wanted]) -> Deferr
         if left_bytes <= 0:
             part.data.records = NO_RECORDS
             continue
-        conversion = DownConversion(broker, version, part, left_bytes)
+        conversion = DownConversion(services, version, part, left_bytes)
         left_bytes -= conversion.size_bytes
         conversions.append(conversion)
         conversion.begin()
     if not all(each.done.done for each in conversions):
-        broker.appends.count(settled([each.done for each in conversions]))
+        services.appends.count(settled([each.done for each in conversions]))
     converted = settled([each.done for each in conversions])
     for each in conversions:
         converted.on_cancel(each.cancel)
@@ -99,7 +113,6 @@ class DownConversion:
     __slots__ = (
         "_attempts",
         "_begin",
-        "_broker",
         "_data",
         "_first_offset",
         "_found",
@@ -107,13 +120,14 @@ class DownConversion:
         "_max_bytes",
         "_partition",
         "_records",
+        "_services",
         "_whole_batch",
         "done",
         "size_bytes",
     )
 
-    def __init__(self, broker: Broker, version: int, wanted: Wanted, most_bytes: int) -> None:
-        self._broker = broker
+    def __init__(self, services: ConversionServices, version: int, wanted: Wanted, most_bytes: int) -> None:
+        self._services = services
         self._partition, self._data, self._first_offset, self._max_bytes = wanted
         self._whole_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
         self._magic = (
@@ -134,7 +148,7 @@ class DownConversion:
 
     def cancel(self) -> None:
         """Nobody wants it any more: what has not begun never will."""
-        if self._begin is not None and self._broker.conversions.withdraw(self._begin):
+        if self._begin is not None and self._services.conversions.withdraw(self._begin):
             self._begin = None
             self._finish(NO_RECORDS)
 
@@ -158,7 +172,7 @@ class DownConversion:
         self._finish(CUT_OFF_MESSAGE if is_larger else NO_RECORDS)
 
     def _is_cold(self, found: FetchSlice) -> bool:
-        return found.is_cold(self._broker.clock.monotonic_ms())
+        return found.is_cold(self._services.clock.monotonic_ms())
 
     def _is_larger(self, offset: int) -> bool:
         """Whether there is a batch, which is more than may be sent."""
@@ -184,13 +198,13 @@ class DownConversion:
 
     def _wait_for_turn(self, found: FetchSlice, size_bytes: int) -> None:
         self._begin = partial(self._read_it, found, size_bytes)
-        self._broker.conversions.enter(self._begin)
+        self._services.conversions.enter(self._begin)
 
     def _read_it(self, found: FetchSlice, size_bytes: int) -> None:
         self._begin = None
         self._attempts = 0
         if self._is_cold(found):
-            self._broker.offload(_read, found, size_bytes).add_done_callback(self._on_read)
+            self._services.offload(_read, found, size_bytes).add_done_callback(self._on_read)
             return
         try:
             self._on_read(Deferred.resolved(_read(found, size_bytes)))
@@ -207,7 +221,9 @@ class DownConversion:
 
     def _submit(self) -> None:
         self._attempts += 1
-        job = self._broker.workers.submit(convert_down, self._records, self._magic, self._first_offset, _UNPACKED_BYTES)
+        job = self._services.workers.submit(
+            convert_down, self._records, self._magic, self._first_offset, _UNPACKED_BYTES
+        )
         job.add_done_callback(self._on_converted)
 
     def _on_converted(self, job: Deferred[Converted]) -> None:
@@ -234,7 +250,7 @@ class DownConversion:
         self._records = b""
         if error is not None:
             self._fail(error)
-        self._broker.conversions.leave()
+        self._services.conversions.leave()
 
     # -- done ----------------------------------------------------------------------------------------------------------
 

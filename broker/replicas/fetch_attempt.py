@@ -8,21 +8,20 @@ partitions.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.down_conversion import (
     FIRST_VERSION_WITH_BATCHES,
     FIRST_VERSION_WITH_WHOLE_BATCH,
+    ConversionServices,
     Wanted,
     convert_answer,
     refusal,
 )
 from broker.replicas.fetch_session import NO_SESSION, FetchContext, FetchedPartition
 from broker.replicas.partition import Partition
-from broker.requests.advertised_endpoints import nodes
-from broker.requests.dispatcher import RequestContext
+from broker.requests.context import RequestContext
 from broker.requests.error_map import error_code_of
-from broker.workers.view import leader_elsewhere
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import (
     NO_RECORDS,
@@ -41,7 +40,14 @@ from storage.fetch_slice import FetchSlice
 from storage.log.partition_log import PartitionLog
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authorization.guard import Guard
+    from broker.replicas.partitions import Partitions
+    from broker.requests.advertised_endpoints import AdvertisedEndpoints
+    from broker.requests.client_view import ClientView
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
+    from runtime.thread_pool import ThreadPool
 
 _CONSUMER = -1
 READ_COMMITTED = 1
@@ -53,12 +59,25 @@ _NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative numbe
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
+class FetchServices(NamedTuple):
+    """What a fetch needs of its process."""
+
+    config: BrokerConfig
+    clock: Clock
+    purgatory: Purgatory
+    partitions: Partitions
+    guard: Guard | None
+    offload: ThreadPool
+    endpoints: AdvertisedEndpoints
+    client_view: ClientView
+    conversion: ConversionServices
+
+
 class FetchAttempt:
     """One fetch, tried at once and, when it waits, again whenever one of its partitions has changed."""
 
     __slots__ = (
         "_answers",
-        "_broker",
         "_bytes_read",
         "_committed",
         "_context",
@@ -71,6 +90,7 @@ class FetchAttempt:
         "_may_read",
         "_min_bytes",
         "_replica_id",
+        "_services",
         "_to_log_end",
         "_version",
         "_waits_for",
@@ -78,8 +98,10 @@ class FetchAttempt:
         "_woken",
     )
 
-    def __init__(self, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int) -> None:
-        self._broker: Broker = ctx.broker
+    def __init__(
+        self, services: FetchServices, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int
+    ) -> None:
+        self._services = services
         self._version = ctx.api_version
         self._ctx = ctx
         self._context = context
@@ -88,7 +110,7 @@ class FetchAttempt:
         self._replica_id = replica_id
         self._to_log_end = replica_id != _CONSUMER
         self._committed = request.isolation_level == READ_COMMITTED and not self._to_log_end
-        self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
+        self._max_bytes: int = min(request.max_bytes, self._services.config.get_int("fetch.max.bytes"))
         if ctx.charge is not None:
             self._max_bytes = ctx.charge.most_fetched(self._max_bytes)
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
@@ -98,7 +120,7 @@ class FetchAttempt:
         self._is_plain = True
         #: Whether a partition may have changed since it was read, and nobody looked.
         self._is_stale = False
-        guard = self._broker.guard
+        guard = self._services.guard
         self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
         #: Of one that waits: done when what was read last is to be answered.
@@ -112,7 +134,7 @@ class FetchAttempt:
         return any(
             name is not None
             and (self._may_read is None or self._may_read(name))
-            and self._broker.partitions.get(name, index) is not None
+            and self._services.partitions.get(name, index) is not None
             for name, index in names
         )
 
@@ -129,7 +151,7 @@ class FetchAttempt:
         total = 0
         found = 0
         ready = False
-        get = self._broker.partitions.get
+        get = self._services.partitions.get
         for wanted in self._wanted:
             topic = wanted.topic
             if topic is None:
@@ -140,7 +162,7 @@ class FetchAttempt:
                 continue
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
-                code = self._broker.partitions.absence(topic, wanted.index)
+                code = self._services.partitions.absence(topic, wanted.index)
                 ready = ready or code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 absent.append((wanted, self._say_other_leader(topic, absent_data(wanted.index, code))))
                 continue
@@ -223,7 +245,7 @@ class FetchAttempt:
         """The name that belongs to a topic id; a session may have asked for a topic before it was there."""
         if wanted.topic_id == ZERO_UUID:
             return None
-        wanted.topic = self._broker.partitions.topic_name(wanted.topic_id)
+        wanted.topic = self._services.partitions.topic_name(wanted.topic_id)
         return wanted.topic
 
     def _say_leader(self, partition: Partition, data: FetchedData) -> FetchedData:
@@ -235,7 +257,7 @@ class FetchAttempt:
     def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
         """Also of a partition that another worker has."""
         if self._version >= _FIRST_VERSION_WITH_LEADER:
-            leader = leader_elsewhere(self._broker, topic, data.index)
+            leader = self._services.client_view.other_leader(topic, data.index)
             if leader is not None:
                 leader_id, leader_epoch = leader
                 data.current_leader = Epoch(leader_epoch, leader_id)
@@ -244,19 +266,19 @@ class FetchAttempt:
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
         """Wait for more; the Deferred is resolved with what there is at the deadline."""
-        broker = self._broker
+        services = self._services
         woken = self._woken = Deferred()
         answered = after(woken, self.warmed)
-        get = broker.partitions.get
+        get = services.partitions.get
         for wanted in self._wanted:
             partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
             if partition is not None:
                 self._waits_for.append((partition, partition.log.size_bytes))
                 partition.log.awaited = True
-        waiter = broker.purgatory.watch(
+        waiter = services.purgatory.watch(
             [partition for partition, _ in self._waits_for],
             self._try_complete,
-            broker.clock.monotonic_ms() + max_wait_ms,
+            services.clock.monotonic_ms() + max_wait_ms,
             self._on_timeout,
         )
         answered.on_cancel(waiter.cancel)
@@ -297,9 +319,11 @@ class FetchAttempt:
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
         """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""
         if self._version < FIRST_VERSION_WITH_BATCHES:
-            return convert_answer(self._broker, self._version, self._to_convert()).then(lambda _: self.response())
+            return convert_answer(self._services.conversion, self._version, self._to_convert()).then(
+                lambda _: self.response()
+            )
         answer = self.response()
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._services.clock.monotonic_ms()
         cold = [
             data.records
             for _, data in self._answers
@@ -307,13 +331,13 @@ class FetchAttempt:
         ]
         if not cold:
             return answer
-        return self._broker.offload(_warm, cold).then(lambda _: answer)
+        return self._services.offload(_warm, cold).then(lambda _: answer)
 
     def _to_convert(self) -> list[Wanted]:
         """What was read, and has to be messages."""
         found = []
         for wanted, data in self._answers:
-            partition = self._broker.partitions.get(wanted.topic or "", wanted.index)
+            partition = self._services.partitions.get(wanted.topic or "", wanted.index)
             if partition is not None and not data.error_code:
                 found.append(Wanted(partition, data, wanted.fetch_offset, min(wanted.max_bytes, self._max_bytes)))
         return found
@@ -345,7 +369,7 @@ class FetchAttempt:
         told = (
             [
                 Node(each.node_id, each.host, each.port, each.rack)
-                for each in nodes(self._ctx)
+                for each in self._services.endpoints.nodes(self._ctx.connection)
                 if each.node_id in leaders
             ]
             if leaders

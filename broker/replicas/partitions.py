@@ -108,6 +108,10 @@ class Partitions:
         """Whether another worker of this broker has the partition."""
         return index in self._elsewhere.get(topic, ())
 
+    def is_known(self, topic: str, index: int) -> bool:
+        """Whether a process of this broker has the partition."""
+        return index in self._by_name.get(topic, ()) or self.is_elsewhere(topic, index)
+
     def absence(self, topic: str | None, index: int) -> ErrorCode:
         """What to say of a partition that is not hosted here; `topic` None: it was asked for by an unknown id."""
         if topic is None:

@@ -1,14 +1,12 @@
-"""Which address a client is told for a broker: the one advertised for the listener on which the client came in
-(KIP-103).
+"""The addresses that clients get for brokers: those advertised for the listener that the client uses (KIP-103).
 
-Where neither advertised.listeners nor a fixed listener host is set, a client is told the address that it has reached
-us at: what it could connect to once it can connect to again, be it in the LAN or on this machine. The latter is told
-as localhost, if that is it.
+Without advertised.listeners and without a fixed host of the listener, a client gets the address at which it has reached
+this broker, since it can connect to that one again. It gets "localhost" if that stands for the address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,14 +14,14 @@ import msgspec
 from broker.network.loopback import name_of
 
 if TYPE_CHECKING:
+    from broker.metadata_cache import MetadataCache
     from broker.requests.context import ClientConnection
-    from broker.requests.dispatcher import RequestContext
     from config import BrokerConfig
     from protocol.schema import Struct, StructType
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A broker as the client of one listener sees it."""
+    """A broker as the clients of one listener see it."""
 
     node_id: int
     host: str
@@ -32,56 +30,63 @@ class Node(msgspec.Struct, frozen=True):
     fenced: bool
 
 
-def nodes(ctx: RequestContext, *, include_fenced: bool = False) -> Iterator[Node]:
-    """The brokers that the client can reach by the listener it came in on; in ascending order.
+class AdvertisedEndpoints:
+    """The brokers with their addresses. Each worker of this broker is a broker to clients.
 
-    This one is told as what it is now, unless it was unregistered: each worker as a broker.
+    `ports`: by listener, the port of each worker, where there are several.
     """
-    config = ctx.broker.config
-    brokers = ctx.broker.controller.image.brokers
-    for broker_id in sorted(brokers):
-        if broker_id == config.node_id:
-            for worker in range(config.num_workers):
-                host, port = _address(ctx, worker)
-                yield Node(broker_id + worker, host, port, config.rack, fenced=False)
-            continue
-        registration = brokers[broker_id]
-        if registration.fenced and not include_fenced:
-            continue
-        for endpoint in registration.endpoints:
-            if endpoint.name == ctx.connection.listener_name:
-                yield Node(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
 
+    def __init__(self, config: BrokerConfig, metadata: MetadataCache, ports: Mapping[str, tuple[int, ...]]) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._ports = ports
 
-def endpoints_of(ctx: RequestContext, kind: StructType, ids: Collection[int]) -> list[Struct]:
-    """Where these brokers are to be reached, beside an answer that names them as leaders (KIP-951)."""
-    return [
-        kind(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
-        for each in nodes(ctx)
-        if each.node_id in ids
-    ]
+    def nodes(self, connection: ClientConnection, *, include_fenced: bool = False) -> Iterator[Node]:
+        """Yield the brokers that have the client's listener, in ascending order of their ids.
 
+        This broker is described by its own state, not by its registration. It is left out if it was unregistered.
+        """
+        config = self._config
+        brokers = self._metadata.image.brokers
+        for broker_id in sorted(brokers):
+            if broker_id == config.node_id:
+                for worker in range(config.num_workers):
+                    host, port = self._address(connection, worker)
+                    yield Node(broker_id + worker, host, port, config.rack, fenced=False)
+                continue
+            registration = brokers[broker_id]
+            if registration.fenced and not include_fenced:
+                continue
+            for endpoint in registration.endpoints:
+                if endpoint.name == connection.listener_name:
+                    yield Node(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
 
-def controller_id(ctx: RequestContext) -> int:
-    """The broker to which clients send what a controller has to decide: this one, or -1 when it was unregistered."""
-    node_id = ctx.broker.config.node_id
-    return node_id if node_id in ctx.broker.controller.image.brokers else -1
+    def structs(self, connection: ClientConnection, kind: StructType, ids: Collection[int]) -> list[Struct]:
+        """Return the addresses of these brokers as structs, for an answer that names them as leaders (KIP-951)."""
+        return [
+            kind(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+            for each in self.nodes(connection)
+            if each.node_id in ids
+        ]
 
+    def controller_id(self) -> int:
+        """Return the broker to which clients send requests for the controller: this one; -1 if it was unregistered."""
+        node_id = self._config.node_id
+        return node_id if node_id in self._metadata.image.brokers else -1
 
-def _address(ctx: RequestContext, worker: int) -> tuple[str, int]:
-    """Where a worker of this broker is to be reached: the next ones on the ports after the first one's."""
-    connection = ctx.connection
-    advertised = ctx.broker.config.advertised(connection.listener_name)
-    host = advertised.host if advertised is not None else None
-    if advertised is not None and advertised.port:
-        port = advertised.port + worker
-    elif ctx.broker.config.num_workers == 1:
-        port = connection.local_port
-    else:
-        port = ctx.broker.ports[connection.listener_name][worker]
-    return host or _name_of(connection, ctx.broker.config), port
+    def _address(self, connection: ClientConnection, worker: int) -> tuple[str, int]:
+        """Return the address of a worker. Workers listen on the ports that follow the port of the first one."""
+        advertised = self._config.advertised(connection.listener_name)
+        host = advertised.host if advertised is not None else None
+        if advertised is not None and advertised.port:
+            port = advertised.port + worker
+        elif self._config.num_workers == 1:
+            port = connection.local_port
+        else:
+            port = self._ports[connection.listener_name][worker]
+        return host or self._own_name(connection), port
 
-
-def _name_of(connection: ClientConnection, config: BrokerConfig) -> str:
-    opened = next((each.host for each in config.listeners if each.name == connection.listener_name), None)
-    return name_of(connection.local_host, opened)
+    def _own_name(self, connection: ClientConnection) -> str:
+        listeners = self._config.listeners
+        opened = next((each.host for each in listeners if each.name == connection.listener_name), None)
+        return name_of(connection.local_host, opened)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from protocol.schema import Api, Struct
-
-if TYPE_CHECKING:
-    from broker.broker import Broker
 
 
 class CloseConnection(Exception):
@@ -107,7 +104,7 @@ class RequestContext:
     of a shortcut that has served the front of the request (PartlyServed); empty for all others.
     """
 
-    __slots__ = ("api", "api_version", "broker", "charge", "client_id", "connection", "correlation_id", "results")
+    __slots__ = ("api", "api_version", "charge", "client_id", "connection", "correlation_id", "results")
 
     def __init__(
         self,
@@ -117,7 +114,6 @@ class RequestContext:
         correlation_id: int,
         client_id: str | None,
         charge: RequestCharge | None = None,
-        broker: Broker | None = None,
     ) -> None:
         self.connection = connection
         self.api = api
@@ -126,4 +122,3 @@ class RequestContext:
         self.client_id = client_id
         self.charge = charge
         self.results: Sequence[int] = ()
-        self.broker: Broker = broker  # type: ignore[assignment]

@@ -197,7 +197,6 @@ class Dispatcher:
         "_quotas",
         "_sampler",
         "before_handler",
-        "broker",
         "guard",
         "load",
         "served",
@@ -211,7 +210,6 @@ class Dispatcher:
         self._sampler: Sampler | None = None
         self.load: Callable[[ServedApi], Deferred[None]] = _load_now
         self.before_handler: Callable[[], None] = _nothing
-        self.broker: Any = None
         self._quotas: Quotas | None = None
         # By the first four bytes of a request: API key << 16 | version.
         self._prepared: dict[int, ApiVersionHandler] = {}
@@ -289,9 +287,7 @@ class Dispatcher:
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = served_by.decode(frame, body)[0]
         try:
-            ctx = RequestContext(
-                connection, served_by.api, served_by.version, correlation_id, client_id, charge, self.broker
-            )
+            ctx = RequestContext(connection, served_by.api, served_by.version, correlation_id, client_id, charge)
             ctx.results = results
             reply = served_by.handler(ctx, request)
             if began is not None:

@@ -21,7 +21,8 @@ from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.workers.worker import Worker
+    from broker.network.server import Server
+    from broker.workers.link import Link
 
 SERVED_HERE = frozenset(
     {
@@ -114,7 +115,7 @@ class ForwardedApi(ServedApi):
         return cast("Callable[[ReadBuffer, int], tuple[Struct, int]]", keep)
 
 
-def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
+def forward(ctx: RequestContext, frame: bytes, *, link: Link, server: Server) -> Deferred[list[Chunk]]:
     """Have the owner serve a request. Fails with what its dispatcher raises: then the connection ends."""
     connection = ctx.connection
     client = Client(
@@ -128,13 +129,12 @@ def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
         connection.client_software_name,
         connection.client_software_version,
     )
-    worker = cast("Worker", ctx.broker)
     answered: Deferred[list[Chunk]] = Deferred()
 
     def count(sign: int) -> None:
         """It takes memory, and the owner's time, until it is answered, also where the client has hung up meanwhile."""
-        worker.server.held(sign * len(frame))
-        worker.server.queued(sign)
+        server.held(sign * len(frame))
+        server.queued(sign)
 
     def pass_on(done: Deferred[Forwarded]) -> None:
         count(-1)
@@ -149,5 +149,5 @@ def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
             answered.fail(CloseConnection(f"{ctx.api.name} could not be forwarded: {error!r}"))
 
     count(1)
-    worker.link.ask(Forward(client, frame)).add_done_callback(pass_on)
+    link.ask(Forward(client, frame)).add_done_callback(pass_on)
     return answered

@@ -1,4 +1,4 @@
-"""What clients see of partitions: the worker in the place of the node, as which the metadata knows all workers."""
+"""What clients see of partitions: a worker as a broker. In the metadata, all workers are one node."""
 
 from __future__ import annotations
 
@@ -9,42 +9,52 @@ from broker.process.placement import worker_of
 from protocol.schema import Struct
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.partitions import Partitions
     from config import BrokerConfig
 
 _LISTS_OF_IDS = ("replica_nodes", "isr_nodes", "offline_replicas", "eligible_leader_replicas", "last_known_elr")
 
 
-def show_workers(config: BrokerConfig, topic: str, partitions: Iterable[Struct]) -> None:
-    """Put the ids of workers into what Metadata and DescribeTopicPartitions say of a topic's partitions."""
-    node_id, count = config.node_id, config.num_workers
-    for each in partitions:
-        worker = worker_of(topic, each.partition_index, count)
-        if not worker:
-            continue
-        if each.leader_id == node_id:
-            each.leader_id += worker
-        for name in _LISTS_OF_IDS:
-            ids = getattr(each, name, None)
-            if ids:
-                setattr(each, name, [one + worker if one == node_id else one for one in ids])
+class WorkerView:
+    """The view of clients (`broker.requests.client_view`). With one worker, it is the metadata as it is."""
 
+    def __init__(self, config: BrokerConfig, metadata: MetadataCache, partitions: Partitions) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._partitions = partitions
 
-def leader_elsewhere(broker: Broker, topic: str | None, partition: int) -> tuple[int, int] | None:
-    """Which worker leads a partition that another process has, and in which epoch (KIP-951); else None."""
-    if topic is None or not broker.partitions.is_elsewhere(topic, partition):
-        return None
-    config = broker.config
-    found = broker.controller.image.topics_by_name[topic].partitions[partition]
-    return config.node_id + worker_of(topic, partition, config.num_workers), found.leader_epoch
+    def show(self, topic: str, partitions: Iterable[Struct]) -> None:
+        """Replace the node's id by the id of the worker, in the partitions of a topic in an answer."""
+        node_id, count = self._config.node_id, self._config.num_workers
+        if count == 1:
+            return
+        for each in partitions:
+            worker = worker_of(topic, each.partition_index, count)
+            if not worker:
+                continue
+            if each.leader_id == node_id:
+                each.leader_id += worker
+            for name in _LISTS_OF_IDS:
+                ids = getattr(each, name, None)
+                if ids:
+                    setattr(each, name, [one + worker if one == node_id else one for one in ids])
 
+    def other_leader(self, topic: str | None, partition: int) -> tuple[int, int] | None:
+        """Return (id of the worker, leader epoch) of a partition that another process has; else None (KIP-951)."""
+        if topic is None or not self._partitions.is_elsewhere(topic, partition):
+            return None
+        config = self._config
+        found = self._metadata.image.topics_by_name[topic].partitions[partition]
+        return config.node_id + worker_of(topic, partition, config.num_workers), found.leader_epoch
 
-def ids_meant(config: BrokerConfig, topic: str, partition: int, seen: Sequence[int]) -> tuple[int, ...]:
-    """The replicas of a partition in the metadata's terms, from those that a client speaks of.
+    def ids_meant(self, topic: str, partition: int, seen: Sequence[int]) -> tuple[int, ...]:
+        """Return the replicas of a partition as the metadata names them, for the ids that a client sent.
 
-    Its own worker is the node. The node's id is another worker then, to which it cannot go: no broker that there is.
-    """
-    node_id = config.node_id
-    seen_id = node_id + worker_of(topic, partition, config.num_workers)
-    meant = {seen_id: node_id, node_id: seen_id}
-    return tuple(meant.get(each, each) for each in seen)
+        The id of the partition's own worker stands for the node. The node's id stands for the first worker, which
+        cannot have the partition then: it becomes an id that no broker has.
+        """
+        node_id = self._config.node_id
+        seen_id = node_id + worker_of(topic, partition, self._config.num_workers)
+        meant = {seen_id: node_id, node_id: seen_id}
+        return tuple(meant.get(each, each) for each in seen)

@@ -18,7 +18,7 @@ from broker.network.settings import configure, inherited_listeners
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.error_map import error_code_of
 from broker.requests.served_api import ServedApi
-from broker.services import Services
+from broker.services import WorkerServices
 from broker.workers.data import WorkerData, open_data
 from broker.workers.link import Link
 from broker.workers.messages import (
@@ -121,17 +121,8 @@ class Worker(Broker):
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)
 
-    def _services(self) -> Services:
-        return Services(
-            config=self.config,
-            clock=self.clock,
-            timers=self.timers,
-            purgatory=self.purgatory,
-            metadata=self.metadata,
-            partitions=self.partitions,
-            fetch_sessions=self.fetch_sessions,
-            guard=self.guard,
-        )
+    def _own_services(self) -> WorkerServices:
+        return WorkerServices(link=self.link, server=self.server)
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:

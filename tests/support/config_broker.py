@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from broker.requests.binding import bind
 from config import BrokerConfig, load
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord
@@ -14,6 +15,7 @@ from metadata.replay import replay_all
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from tests.support.images import cluster, with_topics
+from tests.support.offered import Offered
 
 
 class ConfigController:
@@ -47,8 +49,8 @@ class ConfigBroker:
 
     def ask(self, handler: Any, api: Api, version: int, request: Struct) -> Struct:
         """The answer to a request, which must be there at once; request and answer pass through their bytes."""
-        context: Any = SimpleNamespace(broker=self, api=api, api_version=version)
+        context: Any = SimpleNamespace(api=api, api_version=version)
         decoded, _ = api.request.decode(version, api.request.encode(version, request))
-        reply = handler(context, decoded)
+        reply = bind(handler, Offered(self))(context, decoded)
         answer = reply.result() if isinstance(reply, Deferred) else reply
         return api.response.decode(version, api.response.encode(version, answer))[0]

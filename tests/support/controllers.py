@@ -12,6 +12,7 @@ from broker.automatic_topics import AutomaticTopics
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.metadata_cache import MetadataCache
 from broker.metadata_publisher import MetadataPublisher
+from broker.requests.binding import bind
 from config import BrokerConfig, load
 from controller.controller import Controller
 from metadata.create_topics import NewTopic
@@ -25,6 +26,7 @@ from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from tests.support.fake_loop import FakeLoop
 from tests.support.images import DIRECTORY, cluster
+from tests.support.offered import Offered
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -177,10 +179,8 @@ class ControllerHarness:
         connection = SimpleNamespace(
             listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=19092, client_host="192.0.2.1"
         )
-        ctx = SimpleNamespace(
-            broker=self.broker, connection=connection, api=api, api_version=version, client_id="c", charge=self.charge
-        )
-        return handler(ctx, request)
+        ctx = SimpleNamespace(connection=connection, api=api, api_version=version, client_id="c", charge=self.charge)
+        return bind(handler, Offered(self.broker))(ctx, request)
 
 
 def answered(api: Api, version: int, reply: Any) -> Struct:

@@ -166,7 +166,7 @@ class DataBroker:
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
-        return RequestContext(connection, api, version, 1, client_id, broker=self)  # type: ignore[arg-type]
+        return RequestContext(connection, api, version, 1, client_id)
 
     def send(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Deferred[Struct] | None:
         """A request as the wire gives it; None when it is not answered, a Deferred when it is, perhaps later."""

@@ -60,12 +60,12 @@ class Application:
         self.started.append(ctx.correlation_id)
         return ECHO.response(auth_bytes=bytes(request.auth_bytes))
 
-    def wait(self, ctx: Any, request: Struct) -> Deferred[Struct]:
+    def wait(self, ctx: Any, request: Struct, *, timers: Any) -> Deferred[Struct]:
         deferred: Deferred[Struct] = Deferred()
         deferred.on_cancel(self._on_cancel)
         self.waiting.append(deferred)
         if request.generation_id:
-            ctx.broker.timers.call_later(request.generation_id, lambda: deferred.resolve(WAIT.response()))
+            timers.call_later(request.generation_id, lambda: deferred.resolve(WAIT.response()))
         return deferred
 
     def fetch(self, ctx: Any, request: Struct) -> Struct:

@@ -241,7 +241,7 @@ class GroupBroker:
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
         connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
-        return RequestContext(connection, api, version, 1, client_id, broker=self)  # type: ignore[arg-type]
+        return RequestContext(connection, api, version, 1, client_id)
 
     def handler(self, api: Api) -> Handler:
         """The handler of an API with what this broker offers."""

@@ -24,7 +24,12 @@ class Guarded:
         self.harness = ControllerHarness(overrides={key.replace("_", "."): value for key, value in overrides.items()})
         self.harness.with_topics(NewTopic("open", 1, 1), NewTopic("secret", 1, 1))
         authorizer = Authorizer()
-        self.guard = Guard(authorizer, self.harness.metadata, monotonic=lambda: 0.0)
+        self.guard = Guard(
+            authorizer,
+            self.harness.metadata,
+            creates_topics=self.harness.config.get_bool("auto.create.topics.enable"),
+            monotonic=lambda: 0.0,
+        )
         authorizer.load(acls)
         self.asked: Struct | None = None
 

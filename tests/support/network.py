@@ -30,14 +30,12 @@ from tests.support.fake_loop import FakeLoop
 Handlers = Mapping[Api, Callable[..., Any]]
 
 
-def dispatcher_of(handlers: Handlers, broker: object = None) -> Dispatcher:
+def dispatcher_of(handlers: Handlers, services: Mapping[str, object] | None = None) -> Dispatcher:
     """A dispatcher for these handlers, each at all versions that its API has."""
     served = {api.key: ServedApi(api.key, api.versions) for api in handlers}
     for api, handler in handlers.items():
         served[api.key].implementation = Implementation(api, handler)  # some APIs are a test's own
-    dispatcher = Dispatcher(served)
-    dispatcher.broker = broker
-    return dispatcher
+    return Dispatcher(served, services or {})
 
 
 def request_frame(api: Api, version: int, correlation_id: int, **fields: Any) -> bytes:
@@ -163,7 +161,7 @@ class ServerThread:
         self.timers = Timers(self.loop, clock)
         self.purgatory = Purgatory(self.timers, turn)
         self.broker = SimpleNamespace(loop=self.loop, clock=clock, purgatory=self.purgatory, timers=self.timers)
-        self.server = Server(self.loop, clock, turn, dispatcher_of(handlers, self.broker))
+        self.server = Server(self.loop, clock, turn, dispatcher_of(handlers, {"timers": self.timers}))
         self.broker.server = self.server
         for name, value in settings.items():
             assert hasattr(self.server, name) or hasattr(self.server.limits, name), name

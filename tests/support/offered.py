@@ -5,17 +5,63 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from broker.coordinators.share.fetching import ShareFetchServices
+from broker.coordinators.share.requests import ShareRequests
+from broker.replicas.down_conversion import ConversionServices
+from broker.replicas.fetch_attempt import FetchServices
+from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import Handler, ServedApi, ShortcutFactory, discover
+from broker.workers.view import WorkerView
 from protocol.schema import Api
 
-_DERIVED: dict[str, Callable[[Any], object]] = {}
+
+def _of(broker: object, name: str) -> Any:
+    return Offered(broker)[name]
+
+
+_DERIVED: dict[str, Callable[[Any], object]] = {
+    "served_apis": lambda broker: discover(),
+    "metadata": lambda broker: broker.controller,
+    "features": lambda broker: broker.quorum,
+    "endpoints": lambda broker: AdvertisedEndpoints(
+        broker.config,
+        _of(broker, "metadata"),
+        getattr(broker, "ports", {}),
+    ),
+    "client_view": lambda broker: WorkerView(
+        broker.config,
+        _of(broker, "metadata"),
+        broker.partitions,
+    ),
+    "fetch_services": lambda broker: FetchServices(
+        broker.config,
+        broker.clock,
+        broker.purgatory,
+        broker.partitions,
+        broker.guard,
+        broker.offload,
+        _of(broker, "endpoints"),
+        _of(broker, "client_view"),
+        ConversionServices(broker.appends, broker.conversions, broker.offload, broker.workers, broker.clock),
+    ),
+    "share_requests": lambda broker: ShareRequests(
+        broker.guard,
+        broker.partitions,
+        broker.share_partitions,
+        broker.share_states,
+        _of(broker, "client_view"),
+    ),
+    "share_fetches": lambda broker: ShareFetchServices(
+        broker.clock, broker.purgatory, broker.time_look_ups, broker.partitions, broker.share_partitions
+    ),
+}
 """Services that doubles do not have as attributes, made of those that they have."""
 
 
 class Offered(Mapping[str, object]):
-    """The services of a double, as they are when they are asked for."""
+    """The services of a double, as they are now; None for those that a test does not need."""
 
     def __init__(self, broker: object) -> None:
         self._broker = broker
@@ -23,9 +69,10 @@ class Offered(Mapping[str, object]):
     def __getitem__(self, name: str) -> object:
         if hasattr(self._broker, name):
             return getattr(self._broker, name)
-        if name in _DERIVED:
-            return _DERIVED[name](self._broker)
-        raise KeyError(name)
+        try:
+            return _DERIVED[name](self._broker) if name in _DERIVED else None
+        except AttributeError:  # of something that the double does not have either
+            return None
 
     def __iter__(self) -> Iterator[str]:
         return iter((*vars(self._broker), *_DERIVED))
@@ -49,6 +96,10 @@ def dispatcher_for(broker: object, served: Mapping[int, ServedApi] | None = None
     found = discover() if served is None else served
     for each in found.values():
         each.load()
-    dispatcher = Dispatcher(found, Offered(broker))
-    dispatcher.broker = broker
-    return dispatcher
+    return Dispatcher(found, Offered(broker))
+
+
+def endpoints_of(broker: object) -> AdvertisedEndpoints:
+    """The endpoints that a double advertises."""
+    found: AdvertisedEndpoints = _of(broker, "endpoints")
+    return found

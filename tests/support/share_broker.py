@@ -44,7 +44,7 @@ class ShareBroker(TxnBroker):
         self.share_states.start()
 
     def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
-        return RequestContext(self.connection, api, version, 1, client_id, broker=self)  # type: ignore[arg-type]
+        return RequestContext(self.connection, api, version, 1, client_id)  # type: ignore[arg-type]
 
     def member(self, name: str = "member") -> ShareMemberClient:
         made = ShareMemberClient(self, name)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.metadata_cache import MetadataCache
-    from broker.requests.dispatcher import RequestContext
+    from broker.requests.context import RequestContext
     from broker.requests.served_api import Reply
     from config import BrokerConfig
     from controller.controller import Controller
@@ -117,12 +117,19 @@ def may_ask(ctx: RequestContext) -> bool:
     return peer.security_protocol != "SSL" or peer.principal != "User:ANONYMOUS"
 
 
-def change_end(ctx: RequestContext, code: bytes, decide: Callable[[Struct, str, int], Decision[int]]) -> Reply:
-    """Answer a request that has the token with that HMAC end at another time.
+def change_end(
+    tokens: DelegationTokens,
+    controller: Controller,
+    clock: Clock,
+    ctx: RequestContext,
+    code: bytes,
+    decide: Callable[[Struct, str, int], Decision[int]],
+) -> Reply:
+    """Answer a request that changes when the token with the HMAC `code` expires.
 
-    `decide`: when that is, by the token, the principal who asks, and the time; raises Refused.
+    `decide(token, principal of the client, now)` returns the new time; raises Refused.
     """
-    tokens, controller, response = ctx.broker.delegation_tokens, ctx.broker.controller, ctx.api.response
+    response = ctx.api.response
     if not may_ask(ctx):
         return response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=_NO_TIME)
     if tokens.secret is None:
@@ -131,7 +138,7 @@ def change_end(ctx: RequestContext, code: bytes, decide: Callable[[Struct, str, 
     if token is None:
         return response(error_code=ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
     try:
-        decision = decide(token, ctx.connection.principal, ctx.broker.clock.now_ms())
+        decision = decide(token, ctx.connection.principal, clock.now_ms())
     except Refused as refused:
         return response(error_code=refused.error_code)
     (end_ms,) = decision.results

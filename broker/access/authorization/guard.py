@@ -57,8 +57,15 @@ class Guard:
     """Stands before all handlers."""
 
     def __init__(
-        self, authorizer: Authorizer, metadata: MetadataCache, monotonic: Callable[[], float] = time.monotonic
+        self,
+        authorizer: Authorizer,
+        metadata: MetadataCache,
+        *,
+        creates_topics: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        #: Whether the broker creates topics on first use: auto.create.topics.enable.
+        self.creates_topics = creates_topics
         self._authorizer = authorizer
         self._metadata = metadata
         self._monotonic = monotonic
@@ -193,7 +200,7 @@ class Access:
     @property
     def topics_come_about(self) -> bool:
         """Whether topics that are asked for are made."""
-        return self._ctx.broker.config.get_bool("auto.create.topics.enable")
+        return self._guard.creates_topics
 
     def topic_name(self, topic: Struct) -> str | None:
         """The name of a topic that is given by name or by id; None for an id that is not known.
@@ -223,4 +230,4 @@ class Access:
 def make_guard(config: BrokerConfig, metadata: MetadataCache) -> Guard:
     """The guard that the configuration asks for."""
     authorizer = Authorizer(super_users(config), allow_without_entry=allows_without_entry(config))
-    return Guard(authorizer, metadata)
+    return Guard(authorizer, metadata, creates_topics=config.get_bool("auto.create.topics.enable"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from metadata.decision import Admit, unlimited
 
 if TYPE_CHECKING:
-    from broker.requests.dispatcher import RequestContext
+    from broker.requests.context import RequestContext
 
 
 def admit(ctx: RequestContext, strict_from: int) -> Admit:

@@ -1,18 +1,25 @@
-"""What the three APIs that describe groups with server-side assignors have in common (KIP-848, KIP-932, KIP-1071)."""
+"""The frame of the three APIs that describe groups with server-side assignors (KIP-848, KIP-932, KIP-1071)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.access.authorization.operations import group_operations
-from broker.requests.dispatcher import RequestContext
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.group.coordinator import GroupCoordinator
+    from broker.requests.context import RequestContext
+
 
 def described(
+    groups: GroupCoordinator,
+    guard: Guard | None,
     ctx: RequestContext,
     request: Struct,
     new_group: Callable[..., Struct],
@@ -20,10 +27,12 @@ def described(
     *,
     served: bool,
 ) -> list[Struct]:
-    """Each group that was asked for, or why it cannot be described.
+    """Return a description of each requested group, or the error that it has.
 
-    `new_group` makes one of the answer, `describe` says what is known of one and raises Refused; `served`: whether the
-    broker has this kind of groups.
+    Args:
+        new_group: makes a group of the answer.
+        describe: describes a group of a shard; raises Refused.
+        served: whether the broker has this kind of groups.
     """
 
     def one(group_id: str) -> Struct:
@@ -31,7 +40,7 @@ def described(
             return new_group(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
         if not group_id:
             return new_group(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        shard = ctx.broker.groups.at(group_id)
+        shard = groups.at(group_id)
         if isinstance(shard, ErrorCode):
             return new_group(group_id=group_id, error_code=shard)
         try:
@@ -39,10 +48,10 @@ def described(
         except Refused as refusal:
             return new_group(group_id=group_id, error_code=refusal.code, error_message=refusal.message)
 
-    # As Kafka: those without a name, which it does not look up, come first.
-    groups = [one(group_id) for group_id in sorted(request.group_ids, key=bool)]
+    # As in Kafka, groups without an id come first: it does not look them up.
+    found = [one(group_id) for group_id in sorted(request.group_ids, key=bool)]
     if request.include_authorized_operations:
-        for group in groups:
+        for group in found:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = group_operations(ctx, group.group_id)
-    return groups
+                group.authorized_operations = group_operations(guard, ctx, group.group_id)
+    return found

@@ -7,7 +7,7 @@ last that has something for the member, and the answer says which of their recor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import field
@@ -73,7 +73,7 @@ class Readable(msgspec.Struct):
         return len(self.part)
 
 
-class ShareFetchServices(Protocol):
+class ShareFetchServices(NamedTuple):
     """What a share fetch needs of the process."""
 
     clock: Clock

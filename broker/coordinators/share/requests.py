@@ -1,19 +1,16 @@
-"""What ShareFetch and ShareAcknowledge have in common: who asks, and the acknowledgements (KIP-932)."""
+"""Acknowledgements of records, which ShareFetch and ShareAcknowledge have in common (KIP-932)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
 
 from broker.coordinators.share.acknowledgement import Acknowledged, check_acknowledgements
-from broker.coordinators.share.partitions import SharePartitionSettings
 from broker.coordinators.share.sessions import Place, SessionKey
-from broker.requests.dispatcher import RequestContext
-from broker.requests.served_api import Reply
-from broker.workers.view import leader_elsewhere
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import LONGEST_MEMBER_ID
 from coordinator.share.state import ShareKey
@@ -22,71 +19,147 @@ from protocol.errors import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred, settled
 
-
-def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
-    broker = ctx.broker
-    return broker.controller.image.features.get(SHARE_VERSION, 0) > 0 or "share" in broker.config.get_list(
-        "group.coordinator.rebalance.protocols"
-    )
-
-
-def check_caller(request: Struct) -> None:
-    """Raises Refused: INVALID_REQUEST for a group or a member that is none."""
-    if request.group_id is None or not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST)
-
-
-def reader(ctx: RequestContext) -> Callable[[str], bool] | None:
-    """Whether the client may read a topic; None without an authorizer."""
-    guard = ctx.broker.guard
-    return None if guard is None else guard.reader(ctx)
-
-
-def settings_of(ctx: RequestContext, group_id: str) -> SharePartitionSettings:
-    """The group's settings."""
-    return ctx.broker.share_partitions.settings(group_id)
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.coordinators.share.partitions import SharePartitions, SharePartitionSettings
+    from broker.coordinators.share.states import ShareStates
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.partitions import Partitions
+    from broker.requests.client_view import ClientView
+    from broker.requests.context import RequestContext
+    from broker.requests.served_api import Reply
+    from config import BrokerConfig
 
 
 class Acknowledging(msgspec.Struct):
-    """What becomes of acknowledgements: why those of a partition are not taken, None where they are.
+    """The results of acknowledgements by partition: why they are refused, or None.
 
-    `pending`: those that another process writes down; with them `results` may still change.
+    `pending`: writes of another process; `results` may change until they are done.
     """
 
     results: dict[Place, Refused | None] = field(default_factory=dict)
     pending: list[Deferred[None]] = field(default_factory=list)
 
 
-def acknowledge(
-    ctx: RequestContext, key: SessionKey, batches: Mapping[Place, Sequence[Acknowledged]], *, may_renew: bool
-) -> Acknowledging:
-    """Take acknowledgements. A partition without such is answered for what is wrong with it, or beside one that has."""
-    settings = settings_of(ctx, key.group_id)
-    may_read = reader(ctx)
-    found = Acknowledging()
-    sound: dict[Place, Sequence[Acknowledged]] = {}
-    for place, acknowledged in batches.items():
-        try:
-            _check(ctx, place, acknowledged, may_renew=may_renew, may_read=may_read)
-            sound[place] = acknowledged
-        except Refused as refusal:
-            found.results[place] = refusal
-    if not any(sound.values()):
+def serves_share_groups(metadata: MetadataCache, config: BrokerConfig) -> bool:
+    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
+    protocols = config.get_list("group.coordinator.rebalance.protocols")
+    return metadata.image.features.get(SHARE_VERSION, 0) > 0 or "share" in protocols
+
+
+def check_caller(request: Struct) -> None:
+    """Raises Refused: INVALID_REQUEST for an invalid group or member."""
+    if request.group_id is None or not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST)
+
+
+class ShareRequests:
+    """Checks and acknowledges for the members of share groups, in the partitions of this process."""
+
+    def __init__(
+        self,
+        guard: Guard | None,
+        partitions: Partitions,
+        share_partitions: SharePartitions,
+        share_states: ShareStates,
+        client_view: ClientView,
+    ) -> None:
+        self._guard = guard
+        self._partitions = partitions
+        self._share_partitions = share_partitions
+        self._share_states = share_states
+        self._client_view = client_view
+
+    def reader(self, ctx: RequestContext) -> Callable[[str], bool] | None:
+        """Return a function that says whether the client may read a topic; None without an authorizer."""
+        return None if self._guard is None else self._guard.reader(ctx)
+
+    def acknowledge(
+        self,
+        ctx: RequestContext,
+        key: SessionKey,
+        batches: Mapping[Place, Sequence[Acknowledged]],
+        *,
+        may_renew: bool,
+    ) -> Acknowledging:
+        """Acknowledge records.
+
+        A partition without acknowledgements is in the results if it is refused, or if another partition has some.
+        """
+        settings = self._share_partitions.settings(key.group_id)
+        may_read = self.reader(ctx)
+        found = Acknowledging()
+        sound: dict[Place, Sequence[Acknowledged]] = {}
+        for place, acknowledged in batches.items():
+            try:
+                self._check(place, acknowledged, may_renew=may_renew, may_read=may_read)
+                sound[place] = acknowledged
+            except Refused as refusal:
+                found.results[place] = refusal
+        if not any(sound.values()):
+            return found
+        for place, acknowledged in sound.items():
+            found.results[place] = None
+            if not acknowledged:
+                continue
+            try:
+                written = self._acknowledge_one(key, place, acknowledged, settings)
+            except Refused as refusal:
+                found.results[place] = refusal
+                continue
+            if written is not None:
+                found.pending.append(written)
+                written.add_done_callback(partial(_note, found.results, place))
         return found
-    for place, acknowledged in sound.items():
-        found.results[place] = None
-        if not acknowledged:
-            continue
-        try:
-            written = _acknowledge_one(ctx, key, place, acknowledged, settings)
-        except Refused as refusal:
-            found.results[place] = refusal
-            continue
-        if written is not None:
-            found.pending.append(written)
-            written.add_done_callback(partial(_note, found.results, place))
-    return found
+
+    def when_written(
+        self,
+        group_id: str,
+        found: Acknowledging,
+        respond: Callable[[], Struct],
+        failed: Callable[[ErrorCode], Struct],
+    ) -> Reply:
+        """Answer once the acknowledgements are in the share coordinator's log, and flushed as flush.messages says."""
+        if found.pending:
+            return settled(found.pending).then(lambda _: respond())
+        keys = (ShareKey(group_id, *place).text for place in found.results)
+        return self._share_states.after_commit(keys, respond(), failed)
+
+    def set_leader(self, place: Place, data: Struct, leaders: set[int]) -> None:
+        """Set `current_leader` in an answer if another worker has the partition; add its id to `leaders`."""
+        leader = self._client_view.other_leader(self._partitions.topic_name(place.topic_id), place.partition)
+        if leader is not None:
+            data.current_leader = data.current_leader.struct_type(leader_id=leader[0], leader_epoch=leader[1])
+            leaders.add(leader[0])
+
+    def _check(
+        self,
+        place: Place,
+        acknowledged: Sequence[Acknowledged],
+        *,
+        may_renew: bool,
+        may_read: Callable[[str], bool] | None,
+    ) -> None:
+        """Raises Refused: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION."""
+        partitions = self._partitions
+        name = partitions.topic_name(place.topic_id)
+        if name is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        check_acknowledgements(acknowledged, may_renew=may_renew)
+        if may_read is not None and not may_read(name):
+            raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if partitions.get(name, place.partition) is None:
+            raise Refused(partitions.absence(name, place.partition))
+
+    def _acknowledge_one(
+        self, key: SessionKey, place: Place, acknowledged: Sequence[Acknowledged], settings: SharePartitionSettings
+    ) -> Deferred[None] | None:
+        """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
+        share = self._share_partitions.known(key.group_id, place)
+        if share is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise Refused(code, code.text)
+        return self._share_partitions.acknowledge(share, key.member_id, acknowledged, settings)
 
 
 def _note(results: dict[Place, Refused | None], place: Place, written: Deferred[None]) -> None:
@@ -94,63 +167,5 @@ def _note(results: dict[Place, Refused | None], place: Place, written: Deferred[
         written.result()
     except Refused as refusal:
         results[place] = refusal
-    except Exception:  # the owner is gone, or its link
+    except Exception:  # the main process has ended, or the link to it
         results[place] = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE.text)
-
-
-def when_written(
-    ctx: RequestContext,
-    group_id: str,
-    found: Acknowledging,
-    respond: Callable[[], Struct],
-    failed: Callable[[ErrorCode], Struct],
-) -> Reply:
-    """The answer, once what was acknowledged is in the share coordinator's log, and as safe as flush.messages says."""
-    if found.pending:
-        return settled(found.pending).then(lambda _: respond())
-    keys = (ShareKey(group_id, *place).text for place in found.results)
-    return ctx.broker.share_states.after_commit(keys, respond(), failed)
-
-
-def tell_leader(ctx: RequestContext, place: Place, data: Struct, leaders: set[int]) -> None:
-    """Who leads a partition that another worker has, in an answer's `current_leader`; its id goes to `leaders`."""
-    leader = leader_elsewhere(ctx.broker, ctx.broker.partitions.topic_name(place.topic_id), place.partition)
-    if leader is not None:
-        data.current_leader = data.current_leader.struct_type(leader_id=leader[0], leader_epoch=leader[1])
-        leaders.add(leader[0])
-
-
-def _check(
-    ctx: RequestContext,
-    place: Place,
-    acknowledged: Sequence[Acknowledged],
-    *,
-    may_renew: bool,
-    may_read: Callable[[str], bool] | None,
-) -> None:
-    """Raises Refused: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION."""
-    partitions = ctx.broker.partitions
-    name = partitions.topic_name(place.topic_id)
-    if name is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    check_acknowledgements(acknowledged, may_renew=may_renew)
-    if may_read is not None and not may_read(name):
-        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if partitions.get(name, place.partition) is None:
-        raise Refused(partitions.absence(name, place.partition))
-
-
-def _acknowledge_one(
-    ctx: RequestContext,
-    key: SessionKey,
-    place: Place,
-    acknowledged: Sequence[Acknowledged],
-    settings: SharePartitionSettings,
-) -> Deferred[None] | None:
-    """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
-    shares = ctx.broker.share_partitions
-    share = shares.known(key.group_id, place)
-    if share is None:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        raise Refused(code, code.text)
-    return shares.acknowledge(share, key.member_id, acknowledged, settings)

@@ -1,11 +1,12 @@
-"""What the five APIs of the share coordinator have in common: a group, its topics by id, an answer a partition."""
+"""The frame of the five APIs of the share coordinator: a group, its topics by id, a result for each partition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from broker.requests.dispatcher import RequestContext
+from broker.coordinators.share.states import ShareStates
+from broker.metadata_cache import MetadataCache
 from broker.requests.served_api import Reply
 from coordinator.group.refused import Refused
 from coordinator.share.decisions import check_partition
@@ -13,10 +14,10 @@ from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct, StructType
 
-#: What to do for one partition of a request: fills the answer in. Raises Refused.
+#: Serves one partition of a request, and fills in its result. Raises Refused.
 Serve: TypeAlias = Callable[[ShareKey, Struct, Struct], None]
 
-#: Errors of the coordinator as a whole; their texts say what could not be done.
+#: Errors of the coordinator as a whole. Their texts name the operation.
 _OF_THE_COORDINATOR = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -25,9 +26,15 @@ _OF_THE_COORDINATOR = (
 
 
 def answer_states(
-    ctx: RequestContext, api: Api, request: Struct, verb: str, topic: StructType, partition: StructType, serve: Serve
+    states: ShareStates,
+    api: Api,
+    request: Struct,
+    verb: str,
+    topic: StructType,
+    partition: StructType,
+    serve: Serve,
 ) -> Reply:
-    """The answer: of each topic a `topic` with its partitions as `partition`. Without a group there is none."""
+    """Answer with a `topic` for each topic, which has a `partition` for each partition. Without a group it is empty."""
     if not request.group_id:
         return api.response()
 
@@ -61,13 +68,13 @@ def answer_states(
         for each in request.topics
         for asked in each.partitions
     )
-    return ctx.broker.share_coordinator.after_commit(keys, answer(serve), fail)
+    return states.after_commit(keys, answer(serve), fail)
 
 
-def check_exists(ctx: RequestContext, share: ShareKey) -> None:
+def check_exists(metadata: MetadataCache, share: ShareKey) -> None:
     """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST."""
     check_partition(share)
-    topic = ctx.broker.controller.image.topic_by_id(share.topic_id)
+    topic = metadata.image.topic_by_id(share.topic_id)
     if topic is None or share.partition not in topic.partitions:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise Refused(code, code.text)

@@ -13,6 +13,7 @@ from broker.handlers.create_delegation_token import create_delegation_token
 from broker.handlers.describe_delegation_token import describe_delegation_token
 from broker.handlers.expire_delegation_token import expire_delegation_token
 from broker.handlers.renew_delegation_token import renew_delegation_token
+from broker.requests.binding import bind
 from protocol.errors import ErrorCode
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN, CreatableRenewers
 from protocol.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN, DescribeDelegationTokenOwner
@@ -25,6 +26,7 @@ from security.exchange import InvalidCredentials
 from security.scram import ScramExchange
 from security.scram_credential import ScramMechanism
 from tests.support.controllers import ControllerHarness, answered
+from tests.support.offered import Offered
 from tests.support.sasl import scram_final
 
 MECHANISM = ScramMechanism.SCRAM_SHA_512
@@ -50,9 +52,9 @@ class Tokens:
     def ask(self, handler: Any, api: Any, version: int, user: str, *, peer: Any = None, **fields: Any) -> Struct:
         connection = {"principal": f"User:{user}", "security_protocol": "SASL_SSL", "token_authenticated": False}
         peer = SimpleNamespace(**connection | (peer or {}))
-        ctx = SimpleNamespace(broker=self.harness.broker, connection=peer, api=api, api_version=version)
+        ctx = SimpleNamespace(connection=peer, api=api, api_version=version)
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
-        return answered(api, version, handler(ctx, request))
+        return answered(api, version, bind(handler, Offered(self.harness.broker))(ctx, request))
 
     def create(self, user: str = "alice", *, owner: str | None = None, **of: Any) -> Struct:
         renewers = [CreatableRenewers(principal_type=of.pop("renewer_type", "User"), principal_name="carol")]

@@ -35,8 +35,7 @@ def test_last_report_of_a_client_that_hangs_up_is_taken() -> None:
         client_software_name="apache-kafka-java",
         client_software_version="4.3.1",
     )
-    broker = SimpleNamespace(client_metrics=metrics, offload=offload)
-    context: Any = SimpleNamespace(broker=broker, connection=connection, client_id="me")
+    context: Any = SimpleNamespace(connection=connection, client_id="me")
     request = PUSH_TELEMETRY.request(
         client_instance_id=CLIENT,
         subscription_id=metrics.ask(CLIENT, connection, "me").subscription_id,
@@ -44,7 +43,7 @@ def test_last_report_of_a_client_that_hangs_up_is_taken() -> None:
         compression_type=0,
         metrics=b"some",
     )
-    reply = push_telemetry(context, request)
+    reply = push_telemetry(context, request, client_metrics=metrics, offload=offload)  # type: ignore[arg-type]
     assert isinstance(reply, Deferred)
 
     connection.is_closed = True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.handlers.update_features import update_features
-from broker.replicas.cordoned_dirs import KEY, mark_cordoned, record_cordoned
+from broker.replicas.cordoned_dirs import KEY, mark_cordoned, record_cordoned, record_marks
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.messages.update_features import UPDATE_FEATURES
 from runtime.deferred import Deferred
@@ -77,8 +77,11 @@ def test_they_count_once_metadata_version_has_them(harness: ControllerHarness, v
     record_cordoned(harness.broker)
     assert state(harness) == ([False, True], set(), False)
     harness.broker.quorum = SimpleNamespace(update_features=raised)
-    context: Any = SimpleNamespace(broker=harness.broker, api_version=2)
-    reply = update_features(context, UPDATE_FEATURES.request(feature_updates=[], validate_only=validate_only))
+    context: Any = SimpleNamespace(api_version=2)
+    request = UPDATE_FEATURES.request(feature_updates=[], validate_only=validate_only)
+    reply = update_features(
+        context, request, quorum=harness.broker.quorum, record_cordoned=lambda: record_marks(harness.broker)
+    )
     assert isinstance(reply, Deferred)
     assert reply.result().error_code == 0
     assert state(harness) == ([False, True], set() if validate_only else {IDS[1]}, False)

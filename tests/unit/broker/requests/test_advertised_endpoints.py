@@ -8,16 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from broker.network import loopback
-from broker.requests.advertised_endpoints import Node, nodes
+from broker.requests.advertised_endpoints import Node
 from metadata.image import Endpoint
 from tests.support.controllers import ControllerHarness
+from tests.support.offered import endpoints_of
 
 
 def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.0.2.7", **fields) -> list[Node]:
     """What a client is told that reached port 19092 of that address by a listener."""
     harness = ControllerHarness(overrides)
     connection = SimpleNamespace(listener_name=listener, local_host=at, local_port=19092)
-    return list(nodes(SimpleNamespace(broker=harness.broker, connection=connection), **fields))  # type: ignore[arg-type]
+    return list(endpoints_of(harness.broker).nodes(connection, **fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,6 @@ def test_other_brokers_are_told_by_their_listener_of_that_name():
     brokers[2] = replace(brokers[2], endpoints=(Endpoint("PLAINTEXT", "two", 9092, 0),), rack="r2")
     brokers[3] = replace(brokers[3], endpoints=(Endpoint("SSL", "three", 9093, 1),))
     connection = SimpleNamespace(listener_name="PLAINTEXT", local_host="x", local_port=1)
-    found = list(nodes(SimpleNamespace(broker=harness.broker, connection=connection)))  # type: ignore[arg-type]
+    found = list(endpoints_of(harness.broker).nodes(connection))  # type: ignore[arg-type]
 
     assert [(n.node_id, n.host, n.rack) for n in found] == [(1, "127.0.0.1", None), (2, "two", "r2")]

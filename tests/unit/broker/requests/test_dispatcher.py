@@ -29,7 +29,7 @@ from tests.support.schema_facts import FACTS
 def ask(handler, api=HEARTBEAT, version=4, **fields):
     """What dispatch answers to one request."""
     frame = memoryview(request_frame(api, version, 77, **fields))[4:]
-    return dispatcher_of({api: handler}, "the broker").dispatch("the connection", frame)
+    return dispatcher_of({api: handler}).dispatch("the connection", frame)
 
 
 def decoded(chunks, api=HEARTBEAT, version=4):
@@ -44,14 +44,14 @@ def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
     seen = []
 
     def handler(ctx, request):
-        seen.append((ctx.broker, ctx.connection, ctx.api, ctx.api_version, ctx.correlation_id, ctx.client_id))
+        seen.append((ctx.connection, ctx.api, ctx.api_version, ctx.correlation_id, ctx.client_id))
         seen.append(request.group_id)
         return HEARTBEAT.response(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
 
     answer = decoded(ask(handler, version=version, group_id="g"), version=version)
 
     assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert [("the broker", "the connection", HEARTBEAT, version, 77, "client"), "g"] == seen
+    assert [("the connection", HEARTBEAT, version, 77, "client"), "g"] == seen
 
 
 def test_a_deferred_is_waited_for_unless_it_is_done():

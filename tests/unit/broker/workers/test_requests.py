@@ -69,13 +69,10 @@ class CountingServer:
 
 
 def worker(link: OwnersLink | None = None, server: CountingServer | None = None) -> Dispatcher:
-    broker: Any = SimpleNamespace(link=link, server=server or CountingServer())
     served = apis_of_a_worker(SERVED)
     for each in served.values():
         each.load()
-    dispatcher = Dispatcher(served)
-    dispatcher.broker = broker
-    return dispatcher
+    return Dispatcher(served, {"link": link, "server": server or CountingServer()})
 
 
 def frame_of(api: Any, version: int, **fields: Any) -> memoryview:

@@ -10,7 +10,6 @@ from broker.handlers.alter_partition_reassignments import alter_partition_reassi
 from broker.handlers.describe_topic_partitions import describe_topic_partitions
 from broker.handlers.metadata import metadata
 from broker.process.placement import worker_of
-from broker.requests.advertised_endpoints import nodes
 from metadata.create_topics import NewTopic
 from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
@@ -21,6 +20,7 @@ from protocol.messages.alter_partition_reassignments import (
 from protocol.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS, TopicRequest
 from protocol.messages.metadata import METADATA
 from tests.support.controllers import ControllerHarness
+from tests.support.offered import endpoints_of
 
 
 def harness(**overrides: str) -> ControllerHarness:
@@ -96,7 +96,7 @@ def test_workers_are_brokers_on_the_ports_after_the_first(
     """Whichever of them the client has reached."""
     made = harness(**overrides)
     connection = SimpleNamespace(listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=9093)
-    found = list(nodes(SimpleNamespace(broker=made.broker, connection=connection)))  # type: ignore[arg-type]
+    found = list(endpoints_of(made.broker).nodes(connection))  # type: ignore[arg-type]
 
     assert [each.node_id for each in found] == [1, 2, 3]
     assert [(each.host, each.port) for each in found] == addresses
