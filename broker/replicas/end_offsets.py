@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from broker.replicas.partitions import Partitions
@@ -24,7 +24,7 @@ class EndOffsets(Protocol):
         Fails with Refused where no process has it or its process does not answer, and with the storage's errors.
         """
 
-    def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
+    def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
         """Resolves once `known_ends` has those of these partitions that other processes report soon."""
 
 
@@ -48,6 +48,6 @@ class PartitionEndOffsets:
             ended.fail(error)
         return ended
 
-    def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
+    def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
         """There is no other process."""
         return Deferred.resolved(None)

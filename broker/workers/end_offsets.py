@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.replicas.end_offsets import PartitionEndOffsets
@@ -48,6 +48,6 @@ class WorkerEndOffsets:
         self._supervisor.end_offset(topic, partition).add_done_callback(pass_on)
         return ended
 
-    def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
+    def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
         """Ask the workers for those of these partitions that they have."""
-        return self._supervisor.learn_ends([each for each in places if self._partitions.is_elsewhere(*each)])
+        return self._supervisor.learn_ends({each for each in places if self._partitions.is_elsewhere(*each)})

@@ -251,19 +251,23 @@ def _own_high_watermark(broker: ObservedProcess, topic: str, index: int) -> int 
 
 
 def learn_ends(broker: ObservedProcess) -> Deferred[None]:
-    """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
-    offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
-    committed = {
-        (topic, index)
-        for each in offsets
-        for group_id in each.group_ids()
-        for topic, indexes in each.of_group(group_id).items()
-        for index in indexes
-    }
+    """Ask other processes for what `groups`, and `queries` of all, have to know of their partitions."""
+    if broker.number != MAIN:
+        return Deferred.resolved(None)
+    return broker.end_offsets.learn_ends(_committed(broker))
+
+
+def _committed(broker: ObservedProcess) -> Iterator[tuple[str, int]]:
+    """Yield the partitions of which a group or a query has an offset; some more than once."""
+    for each in broker.groups.loaded_logs():
+        offsets = each.shard.offsets
+        for group_id in offsets.group_ids():
+            for topic, indexes in offsets.of_group(group_id).items():
+                for index in indexes:
+                    yield topic, index
     found = broker.queries.found if broker.queries is not None else None
     for query in () if found is None else found.queries:
-        committed.update(query.progress.positions)
-    return broker.end_offsets.learn_ends(committed)
+        yield from query.progress.positions
 
 
 def transactions(broker: ObservedProcess) -> Iterator[Sample]:
