@@ -1,7 +1,10 @@
-"""What is compiled when this is installed, where there is a C compiler. Why, and how it is chosen at run time:
-docs/decisions/compiled-modules.md. All else is in pyproject.toml.
+"""Place the engine's packages in the wheel, and compile two modules where there is a C compiler.
 
-PYBROKER_COMPILE=0 leaves it out; with 1 an installation that cannot compile fails.
+All else is in pyproject.toml. Only `pybroker` is installed at the top level (docs/decisions/packages.md): the engine's
+packages, `storage` and the others, lie at the root of the source tree, and in the wheel below `pybroker/engine`.
+
+What is compiled, and how it is chosen at run time: docs/decisions/compiled-modules.md. PYBROKER_COMPILE=0 compiles
+nothing; with PYBROKER_COMPILE=1, an installation that cannot compile fails.
 """
 
 from __future__ import annotations
@@ -10,26 +13,50 @@ import os
 import shutil
 import sysconfig
 from pathlib import Path
+from runpy import run_path
 from zlib import crc32
 
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
+ENGINE = "pybroker.engine"
+ROOMS = sorted(run_path("pybroker/engine_process.py")["PACKAGES"])
+NOT_INSTALLED = ["tools.site", "tools.site.*"]  # it builds the documentation from a source tree
 SOURCES = (Path("storage/cleaner/walk.py"), Path("protocol/records/fields.py"))
-WANTED = os.environ.get("PYBROKER_COMPILE", "")
+COMPILE = os.environ.get("PYBROKER_COMPILE", "")
 
 
-def twin_name(source: Path) -> str:
-    """By it `protocol/records/compiled.py` knows that a twin was made of the source that is there."""
+class BuildPackages(build_py):
+    """Adds the engine's packages to those of pyproject.toml, under the names that they have in the wheel.
+
+    An editable installation builds nothing here: it maps `pybroker` alone, and pybroker/engine_process.py finds the
+    engine's packages in the source tree.
+    """
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.package_dir = {**(self.package_dir or {}), **{f"{ENGINE}.{room}": room for room in ROOMS}}
+        found = find_packages(
+            include=[pattern for room in ROOMS for pattern in (room, f"{room}.*")], exclude=NOT_INSTALLED
+        )
+        self.packages = [*(self.packages or ()), *(f"{ENGINE}.{each}" for each in found)]
+
+
+def compiled_name(source: Path) -> str:
+    """Return the name of the compiled module of a source file.
+
+    By its checksum `protocol/records/compiled.py` finds the one that was compiled from the source that is installed.
+    """
     return f"{source.stem}_{crc32(source.read_bytes()):08x}"
 
 
-class BuildTwins(build_ext):
-    """Has Cython make C of copies that have the twins' names; twins of other sources are removed."""
+class BuildCompiled(build_ext):
+    """Compiles copies of the sources under the names of the compiled modules, and removes those of earlier sources."""
 
     def run(self) -> None:
         for source in SOURCES:
-            target = source.parent if self.inplace else Path(self.build_lib, source.parent)
+            target = source.parent if self.inplace else Path(self.build_lib, *ENGINE.split("."), source.parent)
             for former in target.glob(f"{source.stem}_*.so"):
                 former.unlink()
         super().run()
@@ -40,7 +67,7 @@ class BuildTwins(build_ext):
         directory = Path(self.build_temp)
         directory.mkdir(parents=True, exist_ok=True)
         name = ext.name.rpartition(".")[2]
-        source = next(each for each in SOURCES if twin_name(each) == name)
+        source = next(each for each in SOURCES if compiled_name(each) == name)
         for suffix in (".py", ".pxd"):
             shutil.copyfile(source.with_suffix(suffix), directory / f"{name}{suffix}")
         directives = {"annotation_typing": False, "overflowcheck": True}
@@ -54,17 +81,17 @@ def has_compiler() -> bool:
     return shutil.which(compiler) is not None and Path(sysconfig.get_path("include"), "Python.h").exists()
 
 
-# One that turns out not to compile is left out
-twins = [
+# Optional: where one does not compile, Python runs its source
+compiled = [
     Extension(
-        ".".join((*source.parent.parts, twin_name(source))),
+        ".".join((ENGINE, *source.parent.parts, compiled_name(source))),
         [],
         extra_compile_args=["-O2", "-g0"],
-        optional=WANTED != "1",
+        optional=COMPILE != "1",
     )
     for source in SOURCES
 ]
 setup(
-    ext_modules=twins if WANTED == "1" or (WANTED != "0" and has_compiler()) else [],
-    cmdclass={"build_ext": BuildTwins},
+    ext_modules=compiled if COMPILE == "1" or (COMPILE != "0" and has_compiler()) else [],
+    cmdclass={"build_ext": BuildCompiled, "build_py": BuildPackages},
 )

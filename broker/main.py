@@ -1,4 +1,4 @@
-"""The broker's process: `pybroker FILE ...`, or `python -I -m broker.main FILE [--override KEY=VALUE]...`.
+"""The broker's process: `pybroker FILE ...`, or pybroker/engine_process.py.
 
 Exit codes: 0 after a shutdown by SIGTERM, SIGINT or SIGHUP; 2 for a bad command line or configuration, each problem on
 a line of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later;

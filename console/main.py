@@ -1,4 +1,4 @@
-"""The console's process: `python -I -m console.main`, started by the broker (broker/console/process.py).
+"""The console's process: which the broker starts (broker/console/process.py).
 
 Settings come in as a line on standard input, and then what the broker logs: when it ends the broker is gone, and so is
 the console. It is nicer than the broker, and has no files of its own.

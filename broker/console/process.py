@@ -12,7 +12,6 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from broker.console.log import ConsoleLog
 from broker.network.listener import CannotBind, bind
 from broker.process.announcement import reachable
 from config.console import console_listener, login_mechanisms
+from pybroker import engine_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,7 +79,7 @@ class Console:
             "read_only": config.get_bool("console.read.only"),
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "console.main"],
+            engine_process.command("console.main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,  # the broker's own is for what its starter reads
             pass_fds=handles,

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from pybroker import engine_process
 from pybroker.cli.option_values import seconds
 from pybroker.cli.parser import OneLineParser
 
@@ -101,10 +102,9 @@ def start(arguments: Sequence[str]) -> int:
 def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> int:
     log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _OWNER_ALONE)
     began = os.fstat(log).st_size
-    command = [sys.executable, "-I", "-m", "broker.main", *rest, "--print-json"]
     try:
         broker = subprocess.Popen(
-            command,
+            engine_process.command("broker.main", [*rest, "--print-json"]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -11,22 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-#: The engine's, which are imported by these names.
-ROOMS = frozenset(
-    {
-        "broker",
-        "config",
-        "console",
-        "controller",
-        "coordinator",
-        "metadata",
-        "protocol",
-        "runtime",
-        "security",
-        "storage",
-        "tools",
-    }
-)
+from pybroker.engine_process import PACKAGES
 
 #: Flags of sys.flags with which a process is no other than without.
 _OPTIONS = (
@@ -69,6 +54,6 @@ def _can_be_isolated() -> bool:
         or sys.warnoptions
         or any(name.startswith("PYTHON") and name not in _HARMLESS for name in os.environ)
         or getattr(site, "ENABLE_USER_SITE", True)
-        or not ROOMS.isdisjoint(sys.modules)
+        or not PACKAGES.isdisjoint(sys.modules)
         or not sys.path
     )

@@ -174,10 +174,15 @@ def _serve(arguments: list[str]) -> NoReturn:
         _become("broker.main", arguments)
     from importlib import import_module
 
+    from pybroker import engine_process
+
+    engine_process.enter()
     sys.argv[1:] = arguments
     import_module("broker.main").run()  # by its name: this package imports no room into anybody else's process
     raise AssertionError("the process has ended")
 
 
 def _become(module: str, arguments: list[str]) -> NoReturn:
-    os.execv(sys.executable, [sys.executable, "-I", "-m", module, *arguments])
+    from pybroker import engine_process
+
+    os.execv(sys.executable, engine_process.command(module, arguments))

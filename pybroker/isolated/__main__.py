@@ -6,11 +6,14 @@ import os
 import signal
 import sys
 
-from pybroker.isolated.serving import serve
+from pybroker import engine_process
 
 
 def main() -> None:
     """Serve whoever started this."""
+    engine_process.enter()
+    from pybroker.isolated.serving import serve
+
     # whoever interrupts a Spark job, or a notebook, means that; what it has started ends when it does
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

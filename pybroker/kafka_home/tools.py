@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
+from pybroker import engine_process
 from pybroker.cli.exit_codes import end
 from pybroker.cli.main import CLIENTS
 from pybroker.cli.standard_streams import open_closed
@@ -130,7 +131,7 @@ def _start(arguments: Sequence[str]) -> NoReturn:
 def become(words: Sequence[str]) -> NoReturn:
     """Run a module in this process's place."""
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-I", "-m", *words])
+    os.execv(sys.executable, engine_process.command(words[0], words[1:]))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from threading import Timer
 from types import MappingProxyType, TracebackType
 from typing import Any
 
+from pybroker import engine_process
 from pybroker.testing.channel import Channel
 from pybroker.testing.controlled import Controlled
 from pybroker.testing.errors import BrokerError
@@ -202,7 +202,7 @@ class Broker(Controlled):
         options = [word for key, value in overrides.items() for word in ("--override", f"{key}={value}")]
         flags = ["--ephemeral", "--print-json", "--control" if self._is_controlled else "--until-stdin-ends"]
         # isolated: what it imports is never the project's under test, whatever PYTHONPATH and the current folder say
-        return [sys.executable, "-I", "-m", "broker.main", *flags, *options]
+        return engine_process.command("broker.main", [*flags, *options])
 
     @property
     def _is_controlled(self) -> bool:

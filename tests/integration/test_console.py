@@ -259,7 +259,10 @@ def test_ports_that_are_taken_leave_no_other_open() -> None:
 
 def test_broker_without_a_console_knows_nothing_of_it() -> None:
     """Neither a process nor a module, of ours or others."""
-    known = "import broker.main, broker.broker, sys; print(*sorted({each.partition('.')[0] for each in sys.modules}))"
+    known = (
+        "import sys; from pybroker.engine_process import enter; enter(); import broker.main, broker.broker; "
+        "print(*sorted({each.partition('.')[0] for each in sys.modules}))"
+    )
     names = subprocess.run([sys.executable, "-I", "-c", known], capture_output=True, text=True, check=True).stdout
     assert {"console", "starlette", "uvicorn", "jinja2", "confluent_kafka"} & set(names.split()) == set()
     with Broker() as broker:

@@ -5,41 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tarfile
 import tomllib
 import zipfile
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from confluent_kafka import Consumer, Producer
 
+from tests.support.built_packages import EPOCH, ROOT, build_packages, load_dist, send_and_receive
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.environments import INSTALLERS, Environment
 from tests.support.wheelhouse import make_wheelhouse
 
-ROOT = Path(__file__).resolve().parents[2]
-EPOCH = 1_700_000_001  # zip files count in steps of two seconds
-ROOMS = {
-    "protocol",
-    "storage",
-    "metadata",
-    "coordinator",
-    "security",
-    "runtime",
-    "config",
-    "controller",
-    "broker",
-    "tools",
-    "console",
-    "pybroker",
-}
 #: All that is installed without extras.
 BASE = {"pybroker", "uvloop", "fastcrc", "crcmod", "msgspec", "cramjam", "xxhash", "google_re2"}
 MEGABYTE = 1_000_000
-_LIMIT_S = 60
 
 # A project whose modules are named as rooms of the broker are
 PROJECT = {
@@ -91,22 +72,9 @@ def test_names_are_the_projects():
 
 
 @pytest.fixture(scope="module")
-def dist() -> ModuleType:
-    loader = SourceFileLoader("dist", str(ROOT / ".ci/dist"))
-    spec = spec_from_loader("dist", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def built(dist: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both files, by their suffix."""
-    folder = tmp_path_factory.mktemp("dist")
-    for name, data in dist.build(EPOCH).items():
-        (folder / name).write_bytes(data)
-    return {each.suffix: each for each in folder.iterdir()}
+    return build_packages(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +87,11 @@ def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_builds_are_the_same(dist: ModuleType, built: dict[str, Path]) -> None:
+def test_builds_are_the_same(built: dict[str, Path]) -> None:
     """Under different masks of modes; with all that is needed to build, and no folder that is not the package's."""
     former = os.umask(0o077)
     try:
-        again = dist.build(EPOCH)
+        again = load_dist().build(EPOCH)
     finally:
         os.umask(former)
     assert again == {each.name: each.read_bytes() for each in built.values()}
@@ -133,21 +101,7 @@ def test_builds_are_the_same(dist: ModuleType, built: dict[str, Path]) -> None:
     assert {"pyproject.toml", "setup.py", "LICENSE", "storage/cleaner/walk.pxd"} <= names
     with zipfile.ZipFile(built[".whl"]) as packed:
         top = {name.partition("/")[0] for name in packed.namelist()}
-    assert {name for name in top if not name.endswith(".dist-info")} == ROOMS
-
-
-def round_trip(server: str, **properties: str) -> None:
-    """A record to a new topic, and back."""
-    client = {"bootstrap.servers": server, **properties}
-    producer = Producer(client)
-    producer.produce("orders", b"two apples")
-    assert producer.flush(_LIMIT_S) == 0
-    consumer = Consumer({**client, "group.id": "shop", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["orders"])
-    message = consumer.poll(_LIMIT_S)
-    consumer.close()
-    assert message is not None
-    assert message.value() == b"two apples"
+    assert top == {"pybroker", "pybroker-0.1.0.dist-info"}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +117,7 @@ def test_broker_of_an_empty_environment(
     assert environment.size() - environment.size("uvloop/**/*") < 24 * MEGABYTE
     assert environment.size() < 40 * MEGABYTE
     with environment.broker() as listeners:
-        round_trip(listeners["PLAINTEXT"])
+        send_and_receive(listeners["PLAINTEXT"])
     assert environment.run("pybroker", "--version").stdout == "pybroker 0.1.0\n"
     found = [json.loads(row) for row in environment.run("pybroker", "doctor", "--json").stdout.splitlines()]
     assert {each["name"]: each["level"] for each in found if each["name"] in ("uvloop", "fastcrc")} == dict.fromkeys(
@@ -197,7 +151,7 @@ def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, t
 
     secured = {"security.protocol": "ssl", "ssl.ca.location": str(authority.path)}
     with environment.broker(*options(type="PEM", location=certificate)) as listeners:
-        round_trip(listeners["SSL"], **secured)
+        send_and_receive(listeners["SSL"], **secured)
     store = options(type="PKCS12", location=certificate.with_suffix(".p12"), password=PASSWORD)
     refused = environment.run("pybroker", "serve", "--ephemeral", *store, code=2).stderr
     assert refused.count("\n") == 1
@@ -205,7 +159,7 @@ def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, t
 
     environment.install("pip", f"{built['.whl']}[security]")
     with environment.broker(*store) as listeners:
-        round_trip(listeners["SSL"], **secured)
+        send_and_receive(listeners["SSL"], **secured)
 
 
 def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
@@ -223,3 +177,13 @@ def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhou
     options = ["-q", "--strict-markers", "-p", "no:cacheprovider", "--rootdir", str(project), str(project)]
     done = environment.run("python", "-m", "pytest", *options)
     assert "5 passed" in done.stdout
+
+
+if shutil.which("uvx") is not None:
+
+    def test_uvx_runs_the_wheel(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
+        """Nothing is installed first."""
+        environment = Environment(tmp_path, wheelhouse)
+        assert environment.uvx(built[".whl"], "--version") == "pybroker 0.1.0\n"
+        found = json.loads(environment.uvx(built[".whl"], "doctor", "--json").splitlines()[0])
+        assert (found["name"], found["level"]) == ("pybroker", "ok")

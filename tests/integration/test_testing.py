@@ -19,8 +19,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from pybroker.testing import Broker, BrokerError
 
 LAUNCHER = """
-import subprocess, sys, time
-command = [sys.executable, "-I", "-m", "broker.main", "--ephemeral", "--print-json", "--until-stdin-ends"]
+import subprocess, time
+from pybroker import engine_process
+command = engine_process.command("broker.main", ["--ephemeral", "--print-json", "--until-stdin-ends"])
 child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 print(child.stdout.readline().decode(), end="", flush=True)
 time.sleep(600)

@@ -21,6 +21,7 @@ TESTS = [
     "tests/property/test_compaction_model.py",
 ]
 INSTALLED = "storage", "protocol"
+ENGINE = "pybroker/engine/"
 COPIED = *INSTALLED, "tests/support", "tests/unit/storage", "tests/unit/protocol/records", "tests/property"
 IS_COMPILED = "from storage.cleaner import compiled_walk as w; print(w.IS_COMPILED, w.walk_kept.__module__)"
 
@@ -42,21 +43,22 @@ def copy_tree(directory: Path, *names: str) -> Path:
     """What is installed or what the tests need, without what may be compiled already."""
     for name in names:
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "pybroker/engine_process.py"):
+        (directory / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, directory / name)
     return directory
 
 
 def wheel_of(directory: Path, **environment: str) -> tuple[str, list[str]]:
-    """A wheel made of it: its name, and the names of the twins in it."""
+    """Build a wheel in the tree, and put its twins beside their sources. Return its name, and the twins' names."""
     run(directory, "setup.py", "-q", "bdist_wheel", **environment)
     [wheel] = (directory / "dist").iterdir()
     with zipfile.ZipFile(wheel) as opened:
-        names = opened.namelist()
+        names = {name.removeprefix(ENGINE) for name in opened.namelist() if name.startswith(ENGINE)}
         twins = [name for name in names if name.endswith(".so")]
         for name in twins:
-            opened.extract(name, directory)
-    assert {each.replace(".py", suffix) for each in SOURCES for suffix in (".py", ".pxd")} <= set(names)
+            (directory / name).write_bytes(opened.read(ENGINE + name))
+    assert {each.replace(".py", suffix) for each in SOURCES for suffix in (".py", ".pxd")} <= names
     return wheel.name, twins
 
 

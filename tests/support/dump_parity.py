@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+from pybroker import engine_process
 from tests.support.java import JavaRunner
 from tests.support.tools import MAIN_CLASSES
 
@@ -29,9 +29,7 @@ def files_to_dump(directory: Path) -> list[str]:
 
 def dump_with_both(java: JavaRunner, *arguments: str) -> str:
     """Run both tools, which have to agree; what they printed. Kafka's makes index files that it misses."""
-    ours = subprocess.run(
-        [sys.executable, "-I", "-m", "tools.data.dump_log", *arguments], capture_output=True, timeout=180
-    )
+    ours = subprocess.run(engine_process.command("tools.data.dump_log", arguments), capture_output=True, timeout=180)
     theirs = java.run(MAIN_CLASSES["kafka-dump-log"], *arguments)
     said, expected = (_REASONS.sub("", text) for text in (ours.stdout.decode("utf-8"), theirs.stdout))
     assert ours.returncode == theirs.exit_code

@@ -8,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 #: pip, and which others there are.
@@ -44,8 +46,8 @@ class Environment:
 
     def install(self, installer: str, *packages: str) -> None:
         """By pip of this Python, or pipx or uv."""
-        if installer != "pipx" and not self.root.exists():
-            venv.create(self.root, with_pip=False, symlinks=True)
+        if installer != "pipx":
+            self._make()
         command = {
             "pip": [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"],
             "pipx": ["pipx", "install", "--quiet", "--python", sys.executable],
@@ -63,6 +65,25 @@ class Environment:
             timeout=_LIMIT_S,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+    def borrow(self) -> None:
+        """Let the environment import what is installed here; what is installed there is found first."""
+        self._make()
+        (self.site / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+
+    def uninstall(self, package: str) -> None:
+        """Uninstall a package by pip."""
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "uninstall", "--quiet", "--yes", package]
+        subprocess.run(command, env=self._settings(), check=True, capture_output=True, timeout=_LIMIT_S)
+
+    def uvx(self, wheel: Path, *arguments: str) -> str:
+        """Return what `pybroker` prints that uvx runs from a wheel."""
+        command = ["uvx", "--quiet", "--python", sys.executable, "--from", str(wheel), "pybroker", *arguments]
+        done = subprocess.run(
+            command, cwd=self._home, env=self._settings(), capture_output=True, text=True, timeout=_LIMIT_S
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """A program of the environment, in an empty folder, that ends with this code."""
@@ -99,9 +120,18 @@ class Environment:
         """Names of what is installed."""
         return {each.name.partition("-")[0].lower() for each in self.site.glob("*.dist-info")}
 
+    def files(self, *folders: str) -> dict[str, str]:
+        """Return the checksum of each file in folders of site-packages, without bytecode."""
+        found = [path for folder in folders for path in (self.site / folder).rglob("*.py")]
+        return {str(path.relative_to(self.site)): sha256(path.read_bytes()).hexdigest() for path in found}
+
     def size(self, files: str = "**/*") -> int:
         """Bytes of files, bytecode included."""
         return sum(each.stat().st_size for each in self.site.glob(files) if each.is_file())
+
+    def _make(self) -> None:
+        if not self.root.exists():
+            venv.create(self.root, with_pip=False, symlinks=True)
 
     def _settings(self, **more: str) -> dict[str, str]:
         """Variables: without an index, and without what the one who tests has set for these programs."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from pybroker import engine_process
 
 # linux/prctl.h, linux/capability.h
 _PR_CAPBSET_DROP = 24
@@ -27,7 +28,7 @@ class Ended:
 
 def broker_command(*arguments: str) -> list[str]:
     """The command line of a broker's process."""
-    return [sys.executable, "-I", "-m", "broker.main", *arguments]
+    return engine_process.command("broker.main", arguments)
 
 
 def run_broker(

@@ -240,6 +240,8 @@ def test_storage_errors_pass(run):
 
 _PARENT = """
 import asyncio, os, signal, sys, time
+from pybroker.engine_process import enter
+enter()
 from runtime.process_pool import ProcessPool
 async def life():
     workers = ProcessPool(1, asyncio.get_running_loop())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pybroker import engine_process
 from pybroker.cli.exit_codes import end
 from storage.fs import LOCAL
 from tests.support.damage import flip
@@ -96,7 +97,7 @@ def test_directories_that_cannot_be_checked(
 def test_a_terminal_shows_how_far_it_is(directory: Path) -> None:
     """A bar, which is gone in the end; findings go to the other stream."""
     terminal, its = pty.openpty()
-    command = [sys.executable, "-I", "-m", "tools.data.verify", str(directory)]
+    command = engine_process.command("tools.data.verify", [str(directory)])
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its) as process:
         os.close(its)
         told = b""

@@ -88,7 +88,7 @@ def test_process_is_told_what_the_console_reads(monkeypatch: pytest.MonkeyPatch)
     made.start(running.config, running.server.listeners, None)
 
     process: Any = made._process
-    assert process.command[1:] == ["-I", "-m", "console.main"]
+    assert process.command[1:] == ["-I", "-m", "pybroker.engine_process", "console.main"]
     assert from_line(process.stdin.told) == Settings("localhost:9092", (os.path.abspath("one"), "/two"), handles)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(handles[0])

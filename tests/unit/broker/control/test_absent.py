@@ -5,6 +5,8 @@ import sys
 
 WHAT_A_START_LOADS = """
 import sys
+from pybroker.engine_process import enter
+enter()
 import broker.lifecycle, broker.main
 from broker.requests.served_api import discover
 for row in discover().values():

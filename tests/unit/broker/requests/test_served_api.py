@@ -13,6 +13,8 @@ from protocol.versions import VersionRange
 
 WHAT_THE_TABLE_LOADS = """
 import sys
+from pybroker.engine_process import enter
+enter()
 from broker.requests.served_api import discover
 for each in discover().values():
     each.served, each.advertised, each.name, each.is_loaded

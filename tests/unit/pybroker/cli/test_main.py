@@ -33,7 +33,7 @@ def test_configuration_file_starts_the_broker_in_isolated_mode(monkeypatch: pyte
     """In this process's place, with all arguments."""
     with pytest.raises(Replaced) as replaced:
         run(monkeypatch, "server.properties", "--override", "a=b")
-    options = ["-I", "-m", "broker.main", "server.properties", "--override", "a=b"]
+    options = ["-I", "-m", "pybroker.engine_process", "broker.main", "server.properties", "--override", "a=b"]
     assert replaced.value.args == (sys.executable, [sys.executable, *options])
 
 
@@ -42,7 +42,8 @@ def test_serve_is_the_broker_too(monkeypatch: pytest.MonkeyPatch, arguments: lis
     """With the arguments after it; without any all has its default."""
     with pytest.raises(Replaced) as replaced:
         run(monkeypatch, "serve", *arguments)
-    assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", "broker.main", *arguments])
+    options = ["-I", "-m", "pybroker.engine_process", "broker.main", *arguments]
+    assert replaced.value.args == (sys.executable, [sys.executable, *options])
 
 
 @pytest.mark.parametrize(("command", "module"), sorted(OFFLINE.items()))
@@ -52,7 +53,8 @@ def test_offline_command_becomes_a_process_of_its_own(
     """It imports the engine's rooms, which this process must not."""
     with pytest.raises(Replaced) as replaced:
         run(monkeypatch, command, "--help")
-    assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", module, "--help"])
+    options = ["-I", "-m", "pybroker.engine_process", module, "--help"]
+    assert replaced.value.args == (sys.executable, [sys.executable, *options])
 
 
 @pytest.mark.parametrize("command", sorted([*OFFLINE, *CLIENTS, *PLAIN]))

@@ -23,7 +23,8 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     found: list[list[str]] = []
 
     def execv(_: str, words: list[str]) -> None:
-        found.append(words[3:])
+        assert words[1:4] == ["-I", "-m", "pybroker.engine_process"]
+        found.append(words[4:])
         raise SystemExit(0)
 
     monkeypatch.setattr(os, "execv", execv)
