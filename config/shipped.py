@@ -7,7 +7,7 @@ from .keys import BROKER_KEYS
 _HEAD = """\
 # A broker on one machine. Run it with: make run, or pybroker config/server.properties
 #
-# Written by python -m config.docs. Commented lines show the default, or an example if they say so.
+# Written by python -m config.docs. Commented lines show the default, or an example where noted.
 # All keys: docs/generated/configs.md. Apache Kafka's own server.properties works unchanged.
 # Every key can also be set by an environment variable (PYBROKER_NUM_PARTITIONS=3) or by --override num.partitions=3.
 """

@@ -29,7 +29,7 @@ from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
 
 
 class UpgradeType(IntEnum):
-    """What the client allows: to raise a level, to lower it, or to lower it even if metadata is lost."""
+    """The changes that the client allows: to raise a level, to lower it, or to lower it even if metadata is lost."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2

@@ -10,7 +10,7 @@ OWN_KEYS = (
     ConfigKey("pybroker.topics", STRING, "", None, MEDIUM, READ_ONLY, internal=True,
         doc="Topics to create at start, as name:partitions:key=value:..., separated by semicolons."),
     ConfigKey("pybroker.record.validation", STRING, "header", OneOf("header", "full"), MEDIUM, READ_ONLY, internal=True,
-        doc="What is validated in Produce requests: the batch header with its checksum, or also every record."),
+        doc="Validation of Produce requests: the batch header with its checksum, or also every record."),
     ConfigKey("pybroker.legacy.versions", BOOLEAN, True, None, MEDIUM, READ_ONLY, internal=True,
         doc="Support the API versions that Kafka 4 has removed."),
     ConfigKey("pybroker.cluster.id", STRING, None, None, LOW, READ_ONLY, internal=True,

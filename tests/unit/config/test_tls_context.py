@@ -211,11 +211,11 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
         (pem | {"truststore_type": "PEM", "truststore_certificates": "x"}, "ssl.truststore.certificates", "cannot be"),
         (pem | {"enabled_protocols": "SSLv3"}, "ssl.enabled.protocols", "an unsupported version"),
         (pem | {"cipher_suites": "TLS_NO_WITH_NO"}, "ssl.cipher.suites", "OpenSSL has none"),
-        (pem | {"cipher_suites": "AES128-SHA"}, "ssl.cipher.suites", "AES128-SHA is not known"),
+        (pem | {"cipher_suites": "AES128-SHA"}, "ssl.cipher.suites", "AES128-SHA is unknown"),
         (
             pem | {"cipher_suites": "TLS_AES_128_GCM_SHA256", "enabled_protocols": "TLSv1.2"},
             "ssl.cipher.suites",
-            "there is none for the versions",
+            "none of them fits the versions",
         ),
     ):
         given = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in keys.items()}

@@ -116,5 +116,5 @@ def test_offsets_that_lead_back_are_damage(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("controller.metadata_log.READ_BYTES", third // 2 + 100)  # a large batch and the small one
     reads = iter([PartitionLog.read] * 100)  # and then StopIteration: nobody reads for ever
     monkeypatch.setattr(PartitionLog, "read", lambda *args: next(reads)(*args))
-    with pytest.raises(MetadataLogDamaged, match="where one should be"):
+    with pytest.raises(MetadataLogDamaged, match="a batch is missing"):
         metadata_log.load()
