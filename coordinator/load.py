@@ -19,8 +19,9 @@ from protocol.records.batch import (
 )
 from protocol.records.control import ControlType, control_type
 from protocol.records.crc32c import crc32c
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError, WrongChecksum
-from protocol.records.record import KeyAndValue, Record, iter_records, keys_and_values
+from protocol.records.record import KeyAndValue, Record, keys_and_values
 
 _MAGIC_V2 = 2
 #: The greatest distance between the offsets of two batches in a segment.

@@ -1,4 +1,4 @@
-"""All API keys, with their versions: what a broker tells of them without the messages themselves."""
+"""All API keys with their versions, for code that does not need the message schemas."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from protocol.versions import VersionRange, parse_versions
 
 
 class ApiKey(IntEnum):
-    """The number in front of every request.
+    """The API key, which is the first number of every request.
 
-    `versions` are all that the API's messages describe; `current` those that Apache Kafka 4.3 serves. They are what
-    the Api in `protocol.messages` says.
+    `versions` are all versions that the schemas describe; `current` are those that Apache Kafka 4.3 supports. Both
+    equal the values of the Api in `protocol.messages`.
     """
 
     versions: VersionRange
     current: VersionRange
 
     def __new__(cls, key: int, versions: str = "none", current: str | None = None) -> ApiKey:
-        """A member: its number, its versions, and the current ones where they are others."""
+        """Create a member from its key, its versions, and the current versions if they differ."""
         member = int.__new__(cls, key)
         member._value_ = key
         member.versions = parse_versions(versions)

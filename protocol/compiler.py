@@ -1,4 +1,4 @@
-"""Source generation: what the decoder's and the encoder's writers have in common."""
+"""Source generation for decoders and encoders: the parts that both use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from protocol.primitives import Primitive
-from protocol.schema import Array, Field, Message, StructType
-from protocol.value_classes import default_expression
+from protocol.struct_types import Array, Field, MessageType, StructType, default_expression
 
 
 class Source:
-    """Lines of a function under construction, and the namespace that it will run in."""
+    """The lines of a generated function, and the namespace that it runs in."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -24,12 +23,12 @@ class Source:
         self.lines.append("    " * self.indent + line)
 
     def name(self, stem: str) -> str:
-        """A local name that nothing else uses."""
+        """Return a local name that is not used yet."""
         self._names += 1
         return f"{stem}{self._names}"
 
     def bind(self, stem: str, value: object) -> str:
-        """A global name for `value`; the same object keeps its name."""
+        """Return a global name for `value`; the same object always gets the same name."""
         for name, bound in self.namespace.items():
             if bound is value:
                 return name
@@ -38,7 +37,7 @@ class Source:
         return name
 
     def default(self, field: Field) -> str:
-        """Source of the field's default."""
+        """Return an expression for the default of a field."""
         namespace: dict[str, object] = {}
         expression = default_expression(field, namespace)
         for name, value in namespace.items():  # at most one
@@ -46,18 +45,18 @@ class Source:
         return expression
 
     def layout(self, codes: str) -> struct.Struct:
-        """The Struct for these codes, big-endian."""
+        """Return the big-endian Struct for these codes."""
         return struct.Struct(">" + codes)
 
     def compile(self, function: str, title: str) -> Callable[..., Any]:
-        """Run the lines and return the function of that name; `title` stands in tracebacks."""
+        """Compile the lines and return the function with this name; `title` appears in tracebacks."""
         exec(compile("\n".join(self.lines), f"<{title}>", "exec"), self.namespace)
         compiled: Callable[..., Any] = self.namespace[function]
         return compiled
 
 
 class Layout:
-    """Which fields of a struct are on the wire in one version of one message, and how."""
+    """The fields of a struct that are encoded in one version of one message, and their encoding."""
 
     def __init__(self, struct_type: StructType, version: int, flexible: bool) -> None:
         present = [field for field in struct_type.fields if version in field.versions]
@@ -70,13 +69,13 @@ class Layout:
 
 
 def tag_of(field: Field) -> int:
-    """The field's tag number."""
+    """Return the tag number of a field."""
     assert field.tag is not None
     return field.tag
 
 
 def least_size(kind: Primitive | Array | StructType, version: int, flexible: bool, nullable: bool = False) -> int:
-    """The least number of bytes that a value can take: bounds how many elements an array may claim to have."""
+    """Return the minimum number of bytes of a value, which limits the number of elements an array can have."""
     if isinstance(kind, StructType):
         if nullable:
             return 1
@@ -91,7 +90,7 @@ def least_size(kind: Primitive | Array | StructType, version: int, flexible: boo
 
 
 def has_records(kind: Primitive | Array | StructType, version: int) -> bool:
-    """Whether a field of type `records` is on the wire anywhere in it."""
+    """Return whether the type contains a field of type `records` in this version."""
     if isinstance(kind, Array):
         return has_records(kind.element, version)
     if isinstance(kind, StructType):
@@ -99,6 +98,6 @@ def has_records(kind: Primitive | Array | StructType, version: int) -> bool:
     return kind.name == "records"
 
 
-def title(message: Message, version: int, verb: str) -> str:
-    """A name for the compiled code in tracebacks and profiles."""
+def title(message: MessageType, version: int, verb: str) -> str:
+    """Return a name for the generated code, for tracebacks and profiles."""
     return f"{verb} {message.name} v{version}"

@@ -1,9 +1,9 @@
-"""Decoders: one straight-line function per (message, version), written and compiled on first use.
+"""Decoders: one function without branches per message and version, generated and compiled on first use.
 
-In the written code `b` is the buffer, `p` the position, `z` the end, `r` how many elements of arrays and tagged fields
-there may still be. Neighbouring fields of fixed size, together with the length or count in front of a following one,
-are read by one `struct` call. Reading beyond the end raises IndexError or struct.error, slices are checked, and an
-array may not claim more elements than the rest of the bytes can hold, nor more than `r`.
+In the generated code `b` is the buffer, `p` the position, `z` the end, and `r` the number of array elements and tagged
+fields that are still allowed. Neighbouring fields of fixed size, and the length or count of the field after them, are
+read by one `struct` call. Reading beyond the end raises IndexError or struct.error. Slices are checked explicitly. An
+array cannot have more elements than the remaining bytes can hold, nor more than `r`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NoReturn
 from protocol.compiler import Layout, Source, has_records, least_size, tag_of, title
 from protocol.errors import ProtocolError
 from protocol.primitives import Primitive, length_rest, read_unsigned_varint, skip_tagged_fields
-from protocol.schema import Array, Field, Message, ReadBuffer, Struct, StructType
+from protocol.struct_types import Array, Field, MessageType, ReadBuffer, Struct, StructType
 
 
-def compile_decoder(message: Message, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
-    """The function (buffer, position) -> (value, end)."""
+def compile_decoder(message: MessageType, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+    """Generate the function (buffer, position) -> (value, end)."""
     return DecoderWriter(message, version).compile()
 
 
@@ -40,17 +40,17 @@ def raise_null(name: str) -> NoReturn:
     raise ProtocolError(f"{name} is null or has a negative length")
 
 
-# An array of numbers is made by one call, without an object for each: so many count for one element.
+# An array of numbers is decoded by one call without an object per element, so this many numbers count as one element.
 NUMBERS_PER_ELEMENT = 8
 
-# Strings as Java reads them: what is no UTF-8 becomes replacement characters
+# Strings as Java decodes them: invalid UTF-8 becomes replacement characters.
 _READING = {"string": 'str(b[p:q], "utf-8", "replace")', "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
 
 
 class DecoderWriter:
-    """Writes the source of one decoder."""
+    """Generates the source of one decoder."""
 
-    def __init__(self, message: Message, version: int) -> None:
+    def __init__(self, message: MessageType, version: int) -> None:
         self.message = message
         self.version = version
         self.flexible = version in message.flexible
@@ -67,7 +67,7 @@ class DecoderWriter:
             ProtocolError=ProtocolError,
             MALFORMED=(IndexError, struct.error),
         )
-        self.run: list[tuple[str, str]] = []  # (struct code, target) of fixed-size values not yet read
+        self.run: list[tuple[str, str]] = []  # (struct code, target) of fixed-size values that are not read yet
 
     def compile(self) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
         write = self.source
@@ -75,7 +75,7 @@ class DecoderWriter:
         write.indent = 1
         if has_records(self.message, self.version):
             write("if type(b) is not memoryview: b = memoryview(b)")
-        else:  # pieces of bytes cost half of what those of views do, and nothing refers to the buffer afterwards
+        else:  # slices of bytes cost half as much as slices of memoryviews, and no value refers to the buffer
             write("if type(b) is not bytes: b = bytes(b)")
         write("z = len(b)")
         write(f"r = {self.message.max_elements}")
@@ -89,7 +89,7 @@ class DecoderWriter:
         write(f'    raise ProtocolError("{self.message.name} v{self.version}: the bytes end too early") from None')
         return write.compile("decode", title(self.message, self.version, "decode"))
 
-    # Fixed-size values are collected, and read together before anything that needs the position.
+    # Fixed-size values are collected and read together, before anything that needs the position.
 
     def flush(self) -> None:
         write, run = self.source, self.run
@@ -105,7 +105,7 @@ class DecoderWriter:
         run.clear()
 
     def struct(self, kind: StructType, target: str) -> None:
-        """Read a struct into the local name `target`."""
+        """Write code that reads a struct into the local variable `target`."""
         write = self.source
         layout = Layout(kind, self.version, self.flexible)
         write(f"{target} = {write.bind('make', kind.value_class)}()")
@@ -117,7 +117,7 @@ class DecoderWriter:
             self.tagged_fields(kind, layout, target)
 
     def value(self, field: Field, kind: Primitive | Array | StructType, target: str, nullable: bool) -> None:
-        """Read one value into `target`, an attribute or a local name."""
+        """Write code that reads one value into `target`, an attribute or a local variable."""
         compact = self.flexible and field.flexible
         if isinstance(kind, Array):
             self.array(field, kind.element, target, nullable, compact)
@@ -129,7 +129,7 @@ class DecoderWriter:
             self.variable(field, kind, target, nullable, compact)
 
     def length(self, code: str, field: Field, target: str, nullable: bool, compact: bool) -> str:
-        """Read a length or count: the local name that then holds it, at least 0.
+        """Write code that reads a length or count of at least 0, and return its local variable.
 
         Opens an `else:` block for the value if it may be null.
         """
@@ -151,7 +151,7 @@ class DecoderWriter:
         return name
 
     def variable(self, field: Field, kind: Primitive, target: str, nullable: bool, compact: bool) -> None:
-        """A string, bytes or records."""
+        """Write code that reads a string, bytes or records."""
         write = self.source
         if compact and kind.name == "string":
             self.compact_string(field, target, nullable)
@@ -164,7 +164,9 @@ class DecoderWriter:
         write.indent -= nullable
 
     def compact_string(self, field: Field, target: str, nullable: bool) -> None:
-        """A string whose length, and one more, is a varint: null and empty ones, as many are, take no further look."""
+        """Write code that reads a string whose length + 1 is a varint. Null and empty strings, which are frequent, need
+        no slice.
+        """
         write = self.source
         size = write.name("n")
         self.run.append(("B", size))
@@ -206,7 +208,8 @@ class DecoderWriter:
         write(f"r -= {count} // {NUMBERS_PER_ELEMENT}" if is_number else f"r -= {count}")
         write("if r < 0: too_many()")
         if isinstance(element, Primitive) and is_number:
-            # Of one, as many are, it costs half without a format to be written and looked up.
+            # A struct for one number: arrays with one element are frequent, and a new format string would cost twice as
+            # much.
             one = write.bind("unpack", struct.Struct(f">{element.code}").unpack_from)
             write(f'{target} = list({one}(b, p) if {count} == 1 else unpack_from(f">{{{count}}}{element.code}", b, p))')
             write(f"p += {count} * {size}")
@@ -229,9 +232,10 @@ class DecoderWriter:
         write.indent -= nullable
 
     def tagged_fields(self, kind: StructType, layout: Layout, target: str) -> None:
-        """The section at a struct's end: count, then (tag, size, value) each; unknown ones are passed over.
+        """Write code that reads the tagged fields at the end of a struct: count, then (tag, size, value) each.
 
-        As in Kafka, the stated size counts for unknown ones alone: a known one ends where its value ends.
+        Unknown fields are skipped. As in Kafka, the size is used only for unknown fields: a known field ends where its
+        value ends.
         """
         write = self.source
         count = write.name("n")
@@ -272,7 +276,7 @@ class DecoderWriter:
         if not (nullable and isinstance(field.type, StructType)):
             self.value(field, field.type, target, nullable)
             return
-        write = self.source  # a nullable struct in a tag: 0 or 1 as an unsigned varint
+        write = self.source  # a nullable struct in a tagged field has 0 or 1 as an unsigned varint in front
         present = write.name("n")
         write(f"{present}, p = varint(b, p)")
         write(f"if not {present}: {target} = None")

@@ -1,8 +1,8 @@
-"""Encoders: one straight-line function per (message, version), written and compiled on first use.
+"""Encoders: one function without branches per message and version, generated and compiled on first use.
 
-In the written code `out` are the pieces not yet joined and `add` its append; with `records` in the message, `chunks`
-are the finished ones. Neighbouring fields of fixed size, together with the length or count of a following one, are
-packed by one `struct` call.
+In the generated code `out` is the list of pieces that are not joined yet and `add` is its append method. If the message
+has `records`, `chunks` are the finished pieces. Neighbouring fields of fixed size, and the length or count of the field
+after them, are packed by one `struct` call.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import NoReturn
 from protocol.compiler import Layout, Source, has_records, tag_of, title
 from protocol.errors import EncodeError
 from protocol.primitives import SMALL_VARINTS, Primitive, unsigned_varint
-from protocol.schema import Array, Chunk, Field, Message, Struct, StructType
+from protocol.struct_types import Array, Chunk, Field, MessageType, Struct, StructType
 
 CANNOT_ENCODE = (AttributeError, TypeError, ValueError, struct.error)
 
 
-def compile_encoder(message: Message, version: int) -> Callable[[Struct], list[Chunk]]:
-    """The function value -> chunks."""
+def compile_encoder(message: MessageType, version: int) -> Callable[[Struct], list[Chunk]]:
+    """Generate the function value -> chunks."""
     return EncoderWriter(message, version).compile()
 
 
 class EncoderWriter:
-    """Writes the source of one encoder."""
+    """Generates the source of one encoder."""
 
-    def __init__(self, message: Message, version: int) -> None:
+    def __init__(self, message: MessageType, version: int) -> None:
         self.message = message
         self.version = version
         self.flexible = version in message.flexible
@@ -41,7 +41,7 @@ class EncoderWriter:
             EncodeError=EncodeError,
             CANNOT_ENCODE=CANNOT_ENCODE,
         )
-        self.run: list[tuple[str, str]] = []  # (struct code, expression) of fixed-size values not yet packed
+        self.run: list[tuple[str, str]] = []  # (struct code, expression) of fixed-size values that are not packed yet
         self.chunked = has_records(message, version)
 
     def compile(self) -> Callable[[Struct], list[Chunk]]:
@@ -67,7 +67,7 @@ class EncoderWriter:
         return write.compile("encode", title(self.message, self.version, "encode"))
 
     def flush(self) -> None:
-        """Pack the collected fixed-size values."""
+        """Write code that packs the collected fixed-size values."""
         write, run = self.source, self.run
         if not run:
             return
@@ -80,12 +80,12 @@ class EncoderWriter:
         run.clear()
 
     def varint(self, expression: str) -> None:
-        """An unsigned varint, `expression` being a local name."""
+        """Write code for an unsigned varint; `expression` is a local variable."""
         self.flush()
         self.source(f"add(small[{expression}] if {expression} < 128 else varint({expression}))")
 
     def struct(self, kind: StructType, value: str) -> None:
-        """Add a struct that a local name holds."""
+        """Write code that adds the struct in a local variable."""
         layout = Layout(kind, self.version, self.flexible)
         for field in layout.absent:
             if not field.ignorable:
@@ -100,7 +100,9 @@ class EncoderWriter:
 
     @staticmethod
     def differs(value: str, default: str) -> str:
-        """Source that tells whether a value is not the default; the shared default of a struct is known by identity."""
+        """Return an expression for whether a value differs from its default. The shared default of a struct is compared
+        by identity first.
+        """
         if default == "None":
             return f"{value} is not None"
         return (
@@ -108,7 +110,7 @@ class EncoderWriter:
         )
 
     def value(self, field: Field, kind: Primitive | Array | StructType, value: str, nullable: bool) -> None:
-        """Add one value that an attribute or local name holds."""
+        """Write code that adds the value in an attribute or local variable."""
         compact = self.flexible and field.flexible
         if isinstance(kind, Array):
             self.array(field, kind.element, value, nullable, compact)
@@ -127,7 +129,7 @@ class EncoderWriter:
             self.flush()
 
     def variable(self, field: Field, kind: Primitive, value: str, nullable: bool, compact: bool) -> None:
-        """A string, bytes or records."""
+        """Write code that adds a string, bytes or records."""
         write = self.source
         data, size = write.name("d"), write.name("n")
         encode = ".encode()" if kind.name == "string" else ""
@@ -196,7 +198,7 @@ class EncoderWriter:
         write.indent -= 1
 
     def tagged_fields(self, layout: Layout, value: str) -> None:
-        """Count, then (tag, size, value) of those that differ from their defaults."""
+        """Write code that adds the count of fields that differ from their defaults, then (tag, size, value) each."""
         write = self.source
         self.flush()
         count, outer, section = write.name("n"), write.name("outer"), write.name("section")
@@ -228,7 +230,8 @@ class EncoderWriter:
         if not (nullable and isinstance(field.type, StructType)):
             self.value(field, field.type, value, nullable)
             return
-        write(f'if {value} is None: add(b"\\0")')  # a nullable struct in a tag: 0 or 1 as an unsigned varint
+        # a nullable struct in a tagged field has 0 or 1 as an unsigned varint in front
+        write(f'if {value} is None: add(b"\\0")')
         write("else:")
         write.indent += 1
         write('add(b"\\x01")')
@@ -241,7 +244,7 @@ def raise_null(name: str) -> NoReturn:
     raise EncodeError(f"{name} may not be None in this version")
 
 
-def raise_unsupported(message: Message, version: int) -> Callable[[str], NoReturn]:
+def raise_unsupported(message: MessageType, version: int) -> Callable[[str], NoReturn]:
     def unsupported(name: str) -> NoReturn:
         raise EncodeError(f"{message.name} v{version} has no field {name}, and it may not be dropped")
 

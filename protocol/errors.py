@@ -1,4 +1,4 @@
-"""What can be wrong with bytes (exceptions) and what a response says is wrong (error codes)."""
+"""Errors for invalid bytes (exceptions), and the error codes of responses."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from enum import IntEnum
 
 
 class ProtocolError(Exception):
-    """Bytes from the other side that break the protocol: truncated, negative lengths, bad UTF-8, unknown versions.
+    """The bytes from the peer violate the protocol: truncated, a negative length, invalid UTF-8, an unknown version.
 
-    After it nothing more can be read from the connection: it has to be closed.
+    The connection must be closed, because nothing after the error can be read.
     """
 
 
 class UnsupportedVersion(ProtocolError):
-    """No schema for this version of a message."""
+    """The message has no such version."""
 
 
 class EncodeError(Exception):
-    """A value of ours does not fit its schema: a wrong type, a number out of range, null where none may be.
+    """A value does not fit its schema: a wrong type, a number out of range, an unexpected None.
 
-    Also raised, as Kafka does, for a value in a field that the version lacks and that may not be dropped silently.
+    As in Kafka, also raised if the version lacks a field that has a value and must not be dropped silently.
     """
 
 
 class ErrorCode(IntEnum):
-    """Error codes of responses, with whether a client should try again and a text for people."""
+    """Error codes of responses, each with a text, and whether a client should retry."""
 
     retriable: bool
     text: str

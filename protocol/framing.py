@@ -1,6 +1,6 @@
-"""Frames: an int32 size in front of each request and response.
+"""Frames: every request and response follows its size, an int32.
 
-Nothing here reads or writes; frames are found in, and views of, bytes that the caller has.
+The functions do no I/O. They find frames in the caller's buffer and return views of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
 _WITH_TAGS = struct.Struct(">iix")
 
 
-# What others begin with where a frame has its size: who meets one of these numbers in a log looks for a long time.
+# The first bytes of other protocols in the place of the size. The numbers in an error message are hard to interpret.
 _OTHERS = dict.fromkeys((b"GET ", b"HEAD", b"POST", b"PUT "), "HTTP")
 _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame's size is beyond the limit."""
+    """The size of a frame exceeds the limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         front = (size & 0xFFFFFFFF).to_bytes(SIZE_BYTES, "big")
@@ -36,9 +36,9 @@ class FrameTooLarge(ProtocolError):
 
 
 def frame_size(buffer: bytes | bytearray | memoryview, position: int, end: int, limit: int) -> int | None:
-    """The size that the frame at `position` states, or None where fewer than four bytes are there.
+    """Return the size of the frame at `position`, or None if fewer than four bytes are available.
 
-    Raises ProtocolError for a negative size, FrameTooLarge beyond `limit` (socket.request.max.bytes).
+    Raises ProtocolError for a negative size, and FrameTooLarge beyond `limit` (socket.request.max.bytes).
     """
     if end - position < SIZE_BYTES:
         return None
@@ -52,9 +52,9 @@ def frame_size(buffer: bytes | bytearray | memoryview, position: int, end: int, 
 
 
 def next_frame(view: memoryview, position: int, end: int, limit: int) -> tuple[memoryview, int] | None:
-    """The frame at `position` in `view` as a view without its size, and the position after it.
+    """Return the frame at `position` as a view without its size, and the position after it.
 
-    `end` is where the received bytes end. None: not all of the frame has arrived. Raises as `frame_size` does.
+    `end` is the end of the received bytes. Returns None if the frame is incomplete. Raises as `frame_size` does.
     """
     size = frame_size(view, position, end, limit)
     if size is None:
@@ -65,12 +65,12 @@ def next_frame(view: memoryview, position: int, end: int, limit: int) -> tuple[m
 
 
 def encode_response(api: Api, version: int, correlation_id: int, response: Struct) -> list[Chunk]:
-    """A response's frame in pieces: size, header and body; record data stands in it as it is. Raises EncodeError."""
+    """Return a response frame in pieces: size, header and body. Records are not copied. Raises EncodeError."""
     return response_encoder(api, version)(correlation_id, response)
 
 
 def response_encoder(api: Api, version: int) -> Callable[[int, Struct], list[Chunk]]:
-    """`encode_response` for one API and version: a function (correlation id, response) -> pieces."""
+    """Return the function (correlation id, response) -> pieces for one API and version. See `encode_response`."""
     encode = api.response.encoder(version)
     tagged = api.response_header_version(version)
     pack_head = (_WITH_TAGS if tagged else _SIZE_AND_CORRELATION_ID).pack
@@ -85,7 +85,7 @@ def response_encoder(api: Api, version: int) -> Callable[[int, Struct], list[Chu
             size = header_size
             for chunk in chunks:
                 size += len(chunk)
-        if type(first) is bytes and len(first) < 4096:  # a copy of little costs less than one more piece to send
+        if type(first) is bytes and len(first) < 4096:  # copying a few bytes costs less than sending one more piece
             chunks[:1] = (pack_head(size, correlation_id) + first,)
         else:
             chunks.insert(0, pack_head(size, correlation_id))
@@ -95,7 +95,7 @@ def response_encoder(api: Api, version: int) -> Callable[[int, Struct], list[Chu
 
 
 def frame(*chunks: bytes) -> bytes:
-    """One frame of these bytes."""
+    """Return one frame with these bytes."""
     body = b"".join(chunks)
     return _SIZE.pack(len(body)) + body
 

@@ -1,8 +1,9 @@
 """Headers of requests and responses.
 
-Request: key and version of the API, correlation id, client id (from header version 1 on), tagged fields (2). The client
-id keeps the old string encoding in version 2 (KIP-482), so that a broker can read the front of every request alike.
-Response: correlation id, tagged fields (1). Which header version a message has follows from its API and version.
+A request header has API key, API version and correlation id; the client id from header version 1 on; tagged fields in
+version 2. The client id keeps the old string encoding in version 2 (KIP-482), so a broker can read the first fields of
+every request in the same way. A response header has a correlation id, and tagged fields in version 1. The header
+version follows from the API and its version.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FIXED = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 
 
-# not frozen: that would double the time to read a header
+# not frozen, because that would double the time to read a header
 class RequestHeader(msgspec.Struct):
     """The header of a request; `position` is where the body begins in the frame."""
 
@@ -43,11 +44,11 @@ class RequestHeader(msgspec.Struct):
 
 
 def decode_request_header(frame: ReadBuffer) -> RequestHeader:
-    """Read the header at the front of a frame (which has no length in front).
+    """Read the header of a request from a frame without its size.
 
-    For a version that the API does not have, such as an ApiVersions request from the future, the header is read as far
-    as all have it in common, and `position` is that of its end. Raises ProtocolError, and UnsupportedVersion for
-    unknown API keys.
+    If the API does not have this version, for example in an ApiVersions request of a newer client, the fields that all
+    versions share are read, and `position` is after the header. Raises ProtocolError, and UnsupportedVersion for an
+    unknown API key.
     """
     try:
         api_key, api_version, correlation_id, size = _FIXED.unpack_from(frame)
@@ -74,7 +75,7 @@ def decode_request_header(frame: ReadBuffer) -> RequestHeader:
 
 
 def encode_request_header(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """The header in front of a request's body."""
+    """Return the header of a request."""
     header = REQUEST_HEADER(request_api_key=api.key, request_api_version=version, correlation_id=correlation_id)
     header_version = api.request_header_version(version)
     if header_version:
@@ -83,12 +84,12 @@ def encode_request_header(api: Api, version: int, correlation_id: int, client_id
 
 
 def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes:
-    """The header in front of a response's body."""
+    """Return the header of a response."""
     header = _CORRELATION_ID.pack(correlation_id)
     return header + b"\0" if api.response_header_version(version) else header
 
 
 def decode_response_header(api: Api, version: int, frame: ReadBuffer) -> tuple[int, int]:
-    """Returns (correlation id, position of the body). Raises ProtocolError."""
+    """Return (correlation id, position of the body). Raises ProtocolError."""
     header, position = RESPONSE_HEADER.decode(api.response_header_version(version), frame)
     return header.correlation_id, position

@@ -1,4 +1,4 @@
-"""The order in which Java's hash tables give their keys out: answers that Kafka makes of one come in it."""
+"""The iteration order of Java's hash tables, for responses in which Kafka sends the keys of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MASK = 0xFFFFFFFF
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode()`: over UTF-16 units, wrapping at 32 bits, signed."""
+    """Return `String.hashCode()`: over UTF-16 code units, wrapping at 32 bits, signed."""
     units = array("H", text.encode(f"utf-16-{byteorder[0]}e", "surrogatepass"))
     value = 0
     for unit in units:
@@ -23,7 +23,7 @@ def java_hash(text: str) -> int:
 
 
 def grown(count: int, least: int = DEFAULT_BUCKETS) -> int:
-    """Buckets of a table that has grown to so many keys: it doubles beyond three quarters."""
+    """Return the number of buckets of a table that has grown to `count` keys: it doubles beyond three quarters."""
     buckets = least
     while count > buckets * 3 // 4:
         buckets *= 2
@@ -31,7 +31,7 @@ def grown(count: int, least: int = DEFAULT_BUCKETS) -> int:
 
 
 def hash_order(keys: Collection[K], hash_of: Callable[[K], int], buckets: int | None = None) -> list[K]:
-    """The keys by bucket; within one as they were put in. `buckets` None: of a table that grew."""
+    """Sort keys by bucket, and in insertion order within a bucket. `buckets` None: the table has grown to this size."""
     if len(keys) < 2:
         return list(keys)
     mask = (grown(len(keys)) if buckets is None else buckets) - 1

@@ -1,8 +1,8 @@
-"""The types that fields are made of, and the two variable-length encodings that the generated code calls.
+"""The primitive types of fields, and the variable-length encodings that the generated code calls.
 
-All numbers are big-endian. Strings and byte strings carry their length in front: int16 (string) or int32 (bytes) in the
-old encoding, an unsigned varint of length + 1 in the compact one of flexible versions (KIP-482). null is length -1,
-or 0 compact.
+All numbers are big-endian. A string or byte string follows its length. The old encoding has an int16 (string) or int32
+(bytes), with -1 for null. The compact encoding of flexible versions (KIP-482) has an unsigned varint of length + 1,
+with 0 for null.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from protocol.errors import ProtocolError
 
 ZERO_UUID = bytes(16)
-"""The uuid that stands for "none"; uuids are plain `bytes` of length 16."""
+"""The null uuid. uuids are `bytes` of length 16."""
 
 MAX_UNKNOWN_TAGGED_FIELDS = 1_000
-"""In a struct: no message of Kafka has more than a handful of known ones, and each costs time to pass over."""
+"""The limit per struct. No Kafka message has more than a few known tagged fields, and skipping each takes time."""
 
 
 class Primitive:
-    """A type without parts. `code`: its letters in `struct` formats, empty if the length varies; `size`: the least."""
+    """A type without parts.
+
+    `code` are its letters in `struct` formats, empty if its length varies. `size` is its minimum size in bytes.
+    """
 
     __slots__ = ("code", "name", "size", "zero")
 
@@ -42,13 +45,13 @@ float64 = Primitive("float64", "d", 8, 0.0)
 uuid = Primitive("uuid", "16s", 16, ZERO_UUID)
 string = Primitive("string", "", 2, "")
 bytestring = Primitive("bytes", "", 4, b"")
-"""Decoded to `bytes` of its own: may be kept."""
+"""Decoded to independent `bytes`, which may be kept."""
 records = Primitive("records", "", 4, None)
 """Record batches. Decoded to a memoryview of the frame, encoded as a chunk of its own: never copied."""
 
 
 def unsigned_varint(value: int) -> bytes:
-    """The varint of a number >= 0: seven bits a byte, lowest first."""
+    """Return the varint of a number >= 0: seven bits per byte, lowest first."""
     if value < 0x80:
         return SMALL_VARINTS[value]
     out = bytearray()
@@ -73,9 +76,9 @@ def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) 
 
 
 def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
-    """Read on after the first byte of an unsigned varint, which has its top bit set.
+    """Read the bytes of an unsigned varint after its first byte, which has its top bit set.
 
-    Returns (value, end). Raises ProtocolError beyond five bytes and IndexError where the bytes end.
+    Returns (value, end). Raises ProtocolError beyond five bytes, and IndexError if the bytes end too early.
     """
     value = first & 0x7F
     for shift in (7, 14, 21):
@@ -87,27 +90,27 @@ def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: in
     byte = buffer[position]
     if byte > 0x7F:
         raise ProtocolError("varint of more than five bytes")
-    return value | (byte & 0x0F) << 28, position + 1  # bits beyond the 32nd fall off, as in Java
+    return value | (byte & 0x0F) << 28, position + 1  # bits beyond the 32nd are dropped, as in Java
 
 
 def length_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
-    """As `varint_rest`, for the varint of a count or of a length + 1, which may come out negative.
+    """Like `varint_rest`, for a count or a length + 1. The result may be negative.
 
-    Kafka takes these for int32, and what is beyond their range for less than nothing: a null, or no tagged fields.
+    Kafka reads these as int32, so values beyond that range are negative: a null, or no tagged fields.
     """
     value, position = varint_rest(buffer, position, first)
     return (value - 0x1_0000_0000 if value > 0x8000_0000 else value), position
 
 
 def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> tuple[int, int]:
-    """Pass over the tagged fields of a struct that has none which anybody knows; `count`: the first byte of how many.
+    """Skip the tagged fields of a struct that has no known ones; `count` is the first byte of their number.
 
-    Returns (position after them, how many). Raises ProtocolError where there are more than MAX_UNKNOWN_TAGGED_FIELDS.
+    Returns (end, number of fields). Raises ProtocolError if there are more than MAX_UNKNOWN_TAGGED_FIELDS.
     """
     if count > 0x7F:
         count, position = length_rest(buffer, position, count)
     if count > MAX_UNKNOWN_TAGGED_FIELDS:
-        raise ProtocolError(f"{count} tagged fields that nobody knows")
+        raise ProtocolError(f"{count} unknown tagged fields")
     for _ in range(count):
         _tag, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)

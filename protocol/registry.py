@@ -1,4 +1,4 @@
-"""Every API by its key; the module of an API is imported when it is first asked for."""
+"""All APIs by key. The module of an API is imported on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol.schema import Api
 
 
 class Registry(Mapping[int, Api]):
-    """API key -> Api. An API lives in the module, and under the name, of its key: FETCH in protocol.messages.fetch."""
+    """A mapping from API key to Api. The Api of FETCH is `protocol.messages.fetch.FETCH`."""
 
     def __init__(self) -> None:
         self._loaded: dict[int, Api] = {}
@@ -22,7 +22,7 @@ class Registry(Mapping[int, Api]):
         return api
 
     def find(self, key: int) -> Api | None:
-        """The API of that key, or None: `get`, but quick, since every request's header asks it."""
+        """Return the API of a key, or None. It is faster than `get`, because every request header needs it."""
         api = self._loaded.get(key)
         if api is None and key in _KEYS:
             name = ApiKey(key).name

@@ -1,4 +1,4 @@
-"""Ranges of versions, written as in Kafka's message definitions: "3", "0-12", "4+", "none"."""
+"""Ranges of versions in the notation of Kafka's message definitions: "3", "0-12", "4+", "none"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ OPEN_END = 0x7FFF
 
 
 class VersionRange:
-    """The versions from `min` to `max`, both included; empty if max < min. Immutable, equal by value."""
+    """The versions from `min` to `max`, both inclusive; empty if max < min. Immutable, compared by value."""
 
     __slots__ = ("max", "min")
 
@@ -50,7 +50,7 @@ _parsed = {"": NO_VERSIONS, "none": NO_VERSIONS}
 
 
 def parse_versions(text: str) -> VersionRange:
-    """The range that `text` writes. Raises ValueError."""
+    """Parse a version range. Raises ValueError."""
     found = _parsed.get(text)
     if found is None:
         first, dash, last = text.partition("-")

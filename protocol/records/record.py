@@ -19,12 +19,11 @@ from protocol.records.batch import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
     advance_sequence,
-    entry_at,
     parse_header,
 )
 from protocol.records.buffer import Buffer
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
-from protocol.records.errors import CorruptBatch, InvalidRecord, UnreadableLength
+from protocol.records.errors import InvalidRecord, UnreadableLength
 from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlong, encode_varint
 
 _NEW_TUPLE = tuple.__new__
@@ -93,27 +92,6 @@ def encode_record(
             parts.append(content)
     body = b"".join(parts)
     return encode_varint(len(body)) + body
-
-
-def iter_records(buffer: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
-    """Yield the records of all whole entries in `buffer`, of any format, in order, including control records.
-
-    Decompresses at most `max_size` bytes per entry. Raises CorruptBatch, InvalidRecord and UnsupportedCodec at the
-    entry concerned. Verifies no checksum.
-    """
-    position = 0
-    view = memoryview(buffer)
-    while (entry := entry_at(view, position)) is not None:
-        _, size, magic = entry
-        if magic == 2:
-            yield from iter_batch_records(view[position : position + size], max_size=max_size)
-        elif magic in (0, 1):
-            from protocol.records.legacy import iter_entry_records  # which itself needs Record
-
-            yield from iter_entry_records(view[position : position + size], max_size=max_size)
-        else:
-            raise CorruptBatch(f"unknown magic {magic}")
-        position += size
 
 
 def iter_batch_records(

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError
-from protocol.records.record import iter_records
 from pybroker.isolated.stored_index import OFFSET_LAYOUT, TIME_LAYOUT, StoredIndex
 from pybroker.source.errors import DamagedLog, DataLoss, UnusableOption
 from storage.checkpoints import LOG_START_OFFSETS, read_offsets

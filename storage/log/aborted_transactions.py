@@ -9,29 +9,33 @@ long index is trusted, because the comparison would take too long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from storage.errors import CorruptFile
 from storage.index.transaction import AbortedTransaction
+from storage.log.local import LocalLog
 from storage.producers.loading import load_producers
 from storage.producers.markers import note_entry
 from storage.producers.state import ProducerState
 from storage.segment.segment import Segment
 
-if TYPE_CHECKING:
-    from storage.log.partition_log import PartitionLog
-
 #: Indexes with more entries are not compared: each entry takes two look-ups on the event loop.
 _CHECKED = 200
 
 
-def aborted_transactions(log: PartitionLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions that overlap [start, end), ordered by their end. Raises OSError."""
+def aborted_transactions(
+    log: LocalLog, snapshots: Sequence[int], expiration_ms: int, start_offset: int, end_offset: int
+) -> list[AbortedTransaction]:
+    """Return the aborted transactions that overlap [start, end), ordered by their end. Raises OSError.
+
+    `snapshots` are the offsets of the log's producer snapshots, `expiration_ms` is producer.id.expiration.ms: they are
+    needed to rebuild an index.
+    """
     found: list[AbortedTransaction] = []
     for segment in log.segments.from_offset(start_offset):
         if not segment.txn_index.trusted:
-            _check(log, segment)
+            _check(log, snapshots, expiration_ms, segment)
         here, complete = segment.txn_index.collect(start_offset, end_offset)
         found += here
         if complete:
@@ -39,7 +43,7 @@ def aborted_transactions(log: PartitionLog, start_offset: int, end_offset: int) 
     return found
 
 
-def _check(log: PartitionLog, segment: Segment) -> None:
+def _check(log: LocalLog, snapshots: Sequence[int], expiration_ms: int, segment: Segment) -> None:
     try:
         entries = segment.txn_index.entries()
         right = _ascending(entries) and (
@@ -48,7 +52,7 @@ def _check(log: PartitionLog, segment: Segment) -> None:
     except CorruptFile:
         right = False
     if not right:
-        _rebuild(log, segment)
+        _rebuild(log, snapshots, expiration_ms, segment)
     segment.txn_index.trusted = True
 
 
@@ -60,7 +64,7 @@ def _ascending(entries: list[AbortedTransaction]) -> bool:
     )
 
 
-def _confirms(log: PartitionLog, segment: Segment, claim: AbortedTransaction) -> bool:
+def _confirms(log: LocalLog, segment: Segment, claim: AbortedTransaction) -> bool:
     marker = segment.find(claim.last_offset)
     header = None if marker is None else marker.header
     if header is None or header.last_offset != claim.last_offset:
@@ -79,12 +83,12 @@ def _confirms(log: PartitionLog, segment: Segment, claim: AbortedTransaction) ->
     )
 
 
-def _rebuild(log: PartitionLog, segment: Segment) -> None:
+def _rebuild(log: LocalLog, snapshots: Sequence[int], expiration_ms: int, segment: Segment) -> None:
     """Rebuild the transaction index of a segment from its records, as recovery does."""
     fs, base_offset = log.directory.fs, segment.base_offset
-    state = ProducerState(log.producer_state.expiration_ms)
-    snapshots = [offset for offset in log.snapshots if offset <= base_offset]
-    load_producers(fs, log.path, state, snapshots, log.segments, log.segments[0].base_offset, base_offset, 0)
+    state = ProducerState(expiration_ms)
+    earlier = [offset for offset in snapshots if offset <= base_offset]
+    load_producers(fs, log.path, state, earlier, log.segments, log.segments[0].base_offset, base_offset, 0)
     segment.txn_index.reset()
     for entry in segment.scan(0):
         note_entry(fs, segment.log.open().handle, state, segment.txn_index, entry)

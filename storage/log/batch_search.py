@@ -11,8 +11,8 @@ from typing import NamedTuple
 from protocol.records.batch import CODEC_MASK
 from protocol.records.buffer import Buffer
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError, TooLarge
-from protocol.records.record import iter_records
 from storage.fs import LOCAL, FileSystem
 from storage.index.time import TimestampOffset
 from storage.segment.scan import Entry, parse_entry

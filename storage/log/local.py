@@ -117,6 +117,11 @@ class LocalLog:
         return f"{type(self).__name__}({self.name}, {self.log_start_offset}..{self.log_end_offset})"
 
     @property
+    def config(self) -> LogConfig:
+        """The configuration of the topic."""
+        return self._config
+
+    @property
     def name(self) -> str:
         """Topic and partition, as in the name of the directory."""
         return f"{self.topic}-{self.partition}"

@@ -373,6 +373,7 @@ class PartitionLog(LocalLog):
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The transactions that overlap [start, end), by their ends: a reader of committed records skips their data."""
         try:
-            return aborted_transactions(self, start_offset, end_offset)
+            expiration_ms = self.producer_state.expiration_ms
+            return aborted_transactions(self, self.snapshots, expiration_ms, start_offset, end_offset)
         except OSError as error:
             raise self.directory.fail(error) from error

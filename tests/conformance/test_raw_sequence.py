@@ -11,7 +11,7 @@ from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, L
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.settled import wait_for_topic

@@ -15,8 +15,8 @@ from random import Random
 import pytest
 
 from protocol.records.batch import HEADER_SIZE, BatchHeader, iter_batches
+from protocol.records.entries import iter_records
 from protocol.records.errors import RecordsError
-from protocol.records.record import iter_records
 from storage.errors import CorruptFile
 from storage.log.partition_log import PartitionLog
 from storage.log_manager import LogManager

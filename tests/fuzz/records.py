@@ -16,8 +16,9 @@ from protocol.records.batch import (
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec
 from protocol.records.control import control_type, coordinator_epoch
 from protocol.records.down_conversion import convert_down
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError
-from protocol.records.record import iter_records, keys_and_values
+from protocol.records.record import keys_and_values
 from storage.append.message_sets import batch_of_messages, has_whole_message
 from storage.append.opening import BatchToOpen, Opened, open_batch, target_codec
 from storage.append.rules import AppendOrigin, check_batch

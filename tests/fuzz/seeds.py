@@ -7,8 +7,8 @@ from pathlib import Path
 
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import iter_records
 from tests.fuzz.logs import FILES, pack
 from tests.support.logs import T0, batch, idempotent, marker
 from tests.support.metadata_log import CLEAN_SHUTDOWN, stored_values

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from protocol.records.compression import Codec
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.errors import OffsetOutOfRange, OutOfOrderSequence
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig

@@ -24,7 +24,8 @@ from protocol.messages.metadata import (
 )
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
 from protocol.records.batch import parse_header
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from protocol.schema import Api, Struct
 from pybroker.isolated import cluster
 from pybroker.isolated.connection import ConnectionFailed

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from storage.cleaner.job import CleanJob, CleanResult, Resources
 from storage.cleaner.round import clean
 from storage.cleaner.selection import find_cleanable

@@ -27,7 +27,8 @@ from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from protocol.schema import Struct
 from tests.support.wire import WireClient
 

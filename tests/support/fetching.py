@@ -6,7 +6,7 @@ from typing import Any
 
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 from tests.support.data_broker import TOPIC_ID, DataBroker

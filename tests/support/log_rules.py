@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from protocol.records.batch import iter_batches, verify_crc
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from storage.log.partition_log import PartitionLog
 from storage.producers.markers import read_marker
 from tests.support.logs import read_all

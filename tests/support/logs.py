@@ -5,7 +5,8 @@ from typing import Any
 
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from storage.append.rules import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem

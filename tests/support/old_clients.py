@@ -5,8 +5,9 @@ from __future__ import annotations
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from protocol.schema import Struct
 from tests.support.data_broker import DataBroker
 from tests.support.logs import T0

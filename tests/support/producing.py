@@ -8,7 +8,7 @@ from typing import Any
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from protocol.records.crc32c import crc32c
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from protocol.schema import Struct
 from tests.support.data_broker import TOPIC_ID, DataBroker
 

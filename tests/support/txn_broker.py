@@ -18,7 +18,8 @@ from broker.replicas.partition import Partition
 from config import load
 from controller.controller import Controller
 from metadata.create_topics import NewTopic
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from tests.support.controllers import CLUSTER_ID, MemoryMetadataLog

@@ -32,7 +32,7 @@ from protocol.messages.txn_offset_commit import (
 )
 from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
 from protocol.records.batch import iter_batches
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from protocol.schema import Struct
 from tests.support.data_client import DataClient, batch
 

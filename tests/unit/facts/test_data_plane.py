@@ -11,7 +11,8 @@ from broker.maintenance.log_scheduler import TICK_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from storage.fetch_slice import FetchSlice
 from storage.log_config import LONG_MAX, LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker

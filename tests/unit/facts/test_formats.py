@@ -10,7 +10,7 @@ from struct import unpack_from
 import pytest
 
 from protocol.records.compression import Codec
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.log_config import LogConfig
 
 LOGS = Path(__file__).parents[2] / "data/logs"

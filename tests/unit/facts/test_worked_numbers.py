@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.checkpoints import read_offsets
 from storage.errors import LogOffline
 from storage.fs import LOCAL

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from protocol.records.batch import parse_header
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.append.rules import AppendOrigin
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog

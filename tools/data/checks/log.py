@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from protocol.records.batch import NO_TIMESTAMP
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from storage.errors import CorruptFile
 from storage.fs import LOCAL
 from storage.log.tasks import DELETED_SUFFIX

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from protocol.records.batch import NO_TIMESTAMP, parse_header
-from protocol.records.record import iter_records, skim_records
+from protocol.records.entries import iter_records
+from protocol.records.record import skim_records
 from tools.data.dump.events import (
     Event,
     Note,

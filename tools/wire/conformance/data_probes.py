@@ -7,7 +7,7 @@ from typing import Any
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.records.batch import entry_at
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from protocol.schema import Struct
 from tools.wire.conformance.probe import Probe, Whom, one_of
 from tools.wire.conformance.stage import Stage

@@ -9,8 +9,9 @@ from controller.formatting import id_text
 from protocol.primitives import uuid
 from protocol.records.batch import entry_at, parse_header, verify_crc
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.errors import RecordsError
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from protocol.schema import Array, Field, ReadBuffer, Struct
 from tools.data.java_text import JsonValue
 

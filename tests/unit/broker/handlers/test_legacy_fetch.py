@@ -10,7 +10,8 @@ from protocol.records.batch import entry_at
 from protocol.records.compression import Codec
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.down_conversion import CUT_OFF_MESSAGE
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 from storage.append.rules import AppendOrigin

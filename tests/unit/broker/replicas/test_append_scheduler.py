@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from runtime.deferred import Deferred
 from storage.append.rules import AppendOrigin
 from storage.errors import InvalidRecords

@@ -18,7 +18,7 @@ from coordinator.load import replay_batches
 from coordinator.timers import Timers
 from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from tests.support.groups import GroupHarness, subscription
 
 DIRECTORY = Path("tests/data/logs/v4.3.1-clean-shutdown")

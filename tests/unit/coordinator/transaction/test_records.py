@@ -16,7 +16,7 @@ from coordinator.transaction.shard import TransactionShard
 from coordinator.transaction.state import LEGAL_FROM, TransactionState
 from coordinator.transaction.transaction import TopicPartition, Transaction
 from protocol.records.batch import iter_batches
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from tests.support.transactions import as_stored
 
 DIRECTORY = Path("tests/data/logs/v4.3.1-clean-shutdown")

@@ -14,8 +14,8 @@ from protocol.records.batch import (
 )
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch
-from protocol.records.record import iter_records
 
 
 def batch(count: int = 3, **fields: object) -> bytes:

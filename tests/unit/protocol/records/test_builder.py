@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from protocol.records.batch import parse_header, verify_crc
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
+from protocol.records.entries import iter_records
 from protocol.records.errors import InvalidRecord
 from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import Record, iter_records, keys_and_values
+from protocol.records.record import Record, keys_and_values
 from tests.support.scale import scaled
 
 TEN_RECORDS = [(1_700_000_000_000 + number, b"key", b"val") for number in range(10)]

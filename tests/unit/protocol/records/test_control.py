@@ -11,8 +11,9 @@ from protocol.records.control import (
     coordinator_epoch,
     encode_control_key,
 )
+from protocol.records.entries import iter_records
 from protocol.records.errors import InvalidRecord
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from tests.support.dump_log import LOGS, dumped_logs
 
 

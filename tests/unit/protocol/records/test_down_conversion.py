@@ -8,10 +8,11 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.down_conversion import CUT_OFF_MESSAGE, convert_down
+from protocol.records.entries import iter_records
 from protocol.records.errors import InvalidRecord, UnsupportedCodec
 from protocol.records.legacy import parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from tests.support.dump_log import LOGS
 from tests.support.placed import patch_in_place
 from tests.support.scale import scaled

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.records.compression import Codec, compress
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError, UnsupportedCodec
 from protocol.records.legacy import parse_message, verify_message_crc
 from protocol.records.legacy_builder import MessageSetBuilder, encode_message
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from tests.support.scale import scaled
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]

@@ -8,15 +8,9 @@ from hypothesis import strategies as st
 
 from protocol.records.batch import HEADER, HEADER_SIZE, parse_header
 from protocol.records.builder import BatchBuilder
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError, UnreadableLength
-from protocol.records.record import (
-    _decode_any_record,
-    decode_record,
-    encode_record,
-    iter_batch_records,
-    iter_records,
-    skim_records,
-)
+from protocol.records.record import _decode_any_record, decode_record, encode_record, iter_batch_records, skim_records
 from protocol.records.varint import encode_varint
 from tests.support.scale import scaled
 

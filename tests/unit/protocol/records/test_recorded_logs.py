@@ -9,8 +9,9 @@ from protocol.records.batch import entry_at, parse_header, verify_crc
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.control import ControlType, control_type, coordinator_epoch
+from protocol.records.entries import iter_records
 from protocol.records.legacy import parse_message, verify_message_crc
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from tests.support.dump_log import LOGS, DumpedEntry, dump_files, dumped_logs
 
 DUMPS = [path for path in dump_files() if "2-damaged" not in str(path)]

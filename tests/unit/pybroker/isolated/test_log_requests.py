@@ -12,7 +12,7 @@ import pytest
 from protocol.records.batch import entry_at, parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from pybroker.source.bounds import OFFSET, Bound, Bounds, at_offset, at_time
 from pybroker.source.columns import COLUMNS
 from pybroker.source.errors import DamagedLog, DataLoss, NoSuchTime, UnknownPartition, UnusableOption

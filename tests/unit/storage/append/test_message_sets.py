@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from protocol.records.batch import parse_header, verify_crc
 from protocol.records.compression import Codec, compress
+from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch
 from protocol.records.legacy_builder import MessageSetBuilder, encode_message
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record
 from storage.append import message_sets
 from storage.append.message_sets import are_messages, batch_of_messages, has_whole_message
 from storage.errors import (

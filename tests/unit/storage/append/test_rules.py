@@ -10,7 +10,8 @@ import pytest
 
 from protocol.records.batch import CONTROL_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT, compute_crc, parse_header, verify_crc
 from protocol.records.compression import Codec
-from protocol.records.record import encode_record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import encode_record
 from storage.append.opening import open_batch
 from storage.append.rules import AppendOrigin, check_batch, must_open
 from storage.errors import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.records.batch import BatchHeader, iter_batches
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.cleaner.round import clean
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog

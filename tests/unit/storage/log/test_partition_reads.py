@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.errors import OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL

@@ -16,7 +16,7 @@ import pytest
 
 from controller.formatting import METADATA_LOG
 from protocol.records.batch import parse_header
-from protocol.records.record import iter_records
+from protocol.records.entries import iter_records
 from storage.checkpoints import RECOVERY_POINTS
 from tests.support.damage import flip
 from tests.support.dump_log import LOGS

@@ -22,7 +22,8 @@ from coordinator.group.consumer.records import (
 from coordinator.group.kinds import parse_record
 from coordinator.shard import UnknownRecord
 from protocol.messages.coordinator import consumer_group as messages
-from protocol.records.record import Record, iter_records
+from protocol.records.entries import iter_records
+from protocol.records.record import Record
 
 LOG = Path("tests/data/logs/v4.3.1-clean-shutdown/__consumer_offsets-0/00000000000000000000.log")
 T = bytes(15) + b"\1"
