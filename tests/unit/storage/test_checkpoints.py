@@ -1,4 +1,4 @@
-"""The small text files: as Apache Kafka wrote them, and damaged in every way."""
+"""The small text files: as Apache Kafka writes them, and damaged in every way."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_recorded_checkpoint_has_the_log_start_offsets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"0\n1\n", b"1\n0\n", b"0\nx\n", b"\xff\n0\n", b"0\n2\na 0 1\n"])
 def test_damaged_checkpoint_counts_as_missing(data: bytes, tmp_path: Path) -> None:
-    """Rule R6: recovery starts further back then."""
+    """Rule R6: recovery starts at an earlier offset then."""
     path = tmp_path / RECOVERY_POINTS
     path.write_bytes(data)
     assert read_offsets(LOCAL, str(path)) == {}
@@ -50,22 +50,22 @@ def test_damaged_checkpoint_counts_as_missing(data: bytes, tmp_path: Path) -> No
         read_lines(LOCAL, str(path))
 
 
-def test_line_that_is_no_entry_is_left_out(tmp_path: Path) -> None:
-    """The others count."""
+def test_invalid_line_is_skipped(tmp_path: Path) -> None:
+    """The other lines count."""
     path = tmp_path / RECOVERY_POINTS
     path.write_bytes(b"0\n3\na 0 1\nb x y\nc 1\n")
     assert read_offsets(LOCAL, str(path)) == {("a", 0): 1}
 
 
 def test_meta_properties_of_kafka_are_read() -> None:
-    """Version 1, with a directory id (KIP-858)."""
+    """Version 1 with a directory id (KIP-858)."""
     assert read_meta_properties(LOCAL, str(CLEAN)) == MetaProperties(
         "AAAAAAAAQACAAAAAAAAAAQ", 1, "yDpwX_jwsGTgyYrg_1fn0A"
     )
 
 
 def test_meta_properties_round_trip(tmp_path: Path) -> None:
-    """As keys and values; Kafka's own reader takes them in any order."""
+    """As keys and values, because Kafka accepts them in any order."""
     assert read_meta_properties(LOCAL, str(tmp_path)) is None
     properties = MetaProperties("cluster", 3, "AAAAAAAAAAAAAAAAAAAABg")
     write_meta_properties(LOCAL, str(tmp_path), properties)
@@ -94,15 +94,15 @@ def test_meta_properties_of_zookeeper_times_are_read(tmp_path: Path) -> None:
         "version=1\nnode.id=1\ncluster.id=x\ndirectory.id=AAAAAAAAAA\u00c1AAAAAAAAAAA\n",
     ],
 )
-def test_meta_properties_without_what_matters_are_corrupt(text: str, tmp_path: Path) -> None:
-    """No guess about whose directory it is."""
+def test_meta_properties_without_required_keys_are_corrupt(text: str, tmp_path: Path) -> None:
+    """The owner of a directory is never guessed."""
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(CorruptFile):
         read_meta_properties(LOCAL, str(tmp_path))
 
 
 def test_clean_shutdown_file_is_kafkas(tmp_path: Path) -> None:
-    """KIP-966 keeps the broker epoch in it."""
+    """KIP-966 stores the broker epoch in it."""
     assert read_clean_shutdown(LOCAL, str(CLEAN)) == 12
     assert read_clean_shutdown(LOCAL, str(tmp_path)) is None
     write_clean_shutdown(LOCAL, str(tmp_path), 12)
@@ -121,7 +121,7 @@ def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"version: 0\n", b"version: 0\ntopic_id: abc\n", b"\xff"])
-def test_damaged_partition_metadata_is_no_topic_id(data: bytes, tmp_path: Path) -> None:
-    """The metadata log knows it."""
+def test_damaged_partition_metadata_gives_no_topic_id(data: bytes, tmp_path: Path) -> None:
+    """The metadata log has the id."""
     (tmp_path / "partition.metadata").write_bytes(data)
     assert read_topic_id(LOCAL, str(tmp_path)) is None

@@ -1,4 +1,4 @@
-"""Names of partition directories, in use and on their way out."""
+"""The names of partition directories, in use and being removed."""
 
 import pytest
 
@@ -25,19 +25,19 @@ UNIQUE = "0123456789abcdef" * 2
     ],
 )
 def test_kinds_of_directories(name: str, expected: tuple[DirectoryKind, str, int]) -> None:
-    """Partitions by topic and number; what is deleted, set aside, being moved, or nobody's."""
+    """Partitions by topic and number; deleted, stray, moving and foreign directories."""
     assert parse_name(name) == expected
 
 
 @pytest.mark.parametrize("name", ["my.backup-delete", f"orders.{UNIQUE}-delete", "orders-0.1234-delete", "v1.2-stray"])
-def test_only_whole_names_are_deleted(name: str) -> None:
-    """A directory of somebody's that merely ends in -delete is not removed."""
+def test_only_exact_names_count_as_deleted(name: str) -> None:
+    """A foreign directory whose name only ends with -delete is not removed."""
     assert parse_name(name) == (DirectoryKind.OTHER, "", -1)
 
 
 @pytest.mark.parametrize("topic", ["orders", "x" * 249])
-def test_names_fit_and_are_understood(topic: str) -> None:
-    """Of a long topic the end is left out, as the disk takes no more than 255 bytes."""
+def test_names_fit_and_round_trip(topic: str) -> None:
+    """A long topic name is shortened, because the limit of file systems is 255 bytes."""
     assert parse_name(delete_name(topic, 7, UNIQUE))[0] is DirectoryKind.DELETED
     assert parse_name(stray_name(topic, 7, UNIQUE))[0] is DirectoryKind.STRAY
     assert len(delete_name(topic, 7, UNIQUE)) <= 255

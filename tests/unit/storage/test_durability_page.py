@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_each_promise_has_a_test_that_exists() -> None:
-    """By file, and where it says so by function."""
+    """By file, and by function if the page names one."""
     page = (ROOT / "docs/reference/durability.md").read_text(encoding="utf-8")
     promises = re.findall(r"^\| ([KPED]\d+) \|.*\| ([^|]+) \|$", page, re.MULTILINE)
     assert len(promises) > 15

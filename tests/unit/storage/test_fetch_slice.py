@@ -1,4 +1,4 @@
-"""FetchSlice: a piece of an open file, its bytes, and whether they would have to be waited for."""
+"""FetchSlice: a range of an open file, its bytes, and whether reading it would wait for the disk."""
 
 import errno
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from storage.fs import LOCAL, FileSystem
 from storage.open_files import OpenFile
 
 DATA = bytes(range(256)) * 8192  # 2 MiB
-#: Of a warming: what it asks for at a time, and how far the disk is ahead of it.
+#: The bytes per read of `warm`, and how far it reads ahead.
 PIECE, AHEAD = 128 << 10, 2 << 20
 
 
 class Telling(FileSystem):
-    """Says which positions are cached, and notes what is asked and read."""
+    """Reports the given positions as cached, and records queries and reads."""
 
     def __init__(self, *cold: int, knows: bool = True) -> None:
         self.cold: tuple[int, ...] = cold
@@ -60,14 +60,14 @@ def opened(path: Iterator[str], fs: FileSystem = LOCAL) -> OpenFile:
     return OpenFile(fs, fs.open_read(next(path)))
 
 
-def test_it_is_what_lies_in_the_file(path: Iterator[str]) -> None:
+def test_slice_equals_the_file_range(path: Iterator[str]) -> None:
     piece = FetchSlice(LOCAL, opened(path), 10, 500)
 
     assert (len(piece), piece.read(), piece.read(100, 50)) == (500, DATA[10:510], DATA[110:160])
     assert piece.read(490, 100) == DATA[500:510]
 
 
-def test_released_it_lets_go_of_the_file(path: Iterator[str]) -> None:
+def test_release_drops_the_file(path: Iterator[str]) -> None:
     piece = FetchSlice(LOCAL, opened(path), 0, 5)
     piece.release()
     piece.release()
@@ -79,8 +79,8 @@ def test_released_it_lets_go_of_the_file(path: Iterator[str]) -> None:
 
 
 @pytest.mark.parametrize(("cold", "expected"), [((), False), ((5099,), True), ((100,), True), ((300,), False)])
-def test_cold_is_told_by_both_ends(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
-    """What lies between is taken to be as they are."""
+def test_cold_is_judged_by_both_ends(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
+    """The pages in between are taken to be like both ends."""
     fs = Telling(*cold)
 
     assert FetchSlice(fs, opened(path, fs), 100, 5000).is_cold(0) == expected
@@ -88,7 +88,7 @@ def test_cold_is_told_by_both_ends(path: Iterator[str], cold: tuple[int, ...], e
 
 
 @pytest.mark.parametrize(("cold", "expected"), [((), False), ((599,), True), ((100,), False)])
-def test_of_a_short_one_the_last_byte_tells(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
+def test_short_slice_is_judged_by_its_last_byte(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
     fs = Telling(*cold)
 
     assert FetchSlice(fs, opened(path, fs), 100, 500).is_cold(0) == expected
@@ -99,28 +99,28 @@ BLOCK = 256 << 10
 
 
 def asked_about(fs: Telling, file: OpenFile, position: int, now_ms: int = 0) -> tuple[bool, list[int]]:
-    """Whether 100 bytes there are cold, and which positions that took."""
+    """Return whether 100 bytes at that position are cold, and which positions were queried."""
     fs.asked.clear()
     return FetchSlice(fs, file, position, 100).is_cold(now_ms), list(fs.asked)
 
 
-def test_what_lies_between_cached_pages_of_a_block_is_not_asked_about_again(path: Iterator[str]) -> None:
-    """From where it was asked to the end of the block. What reaches into another is asked about."""
+def test_cached_block_is_not_queried_again(path: Iterator[str]) -> None:
+    """From the queried position to the end of the block. A slice into another block is queried."""
     fs = Telling(3 * BLOCK - 1, 2 * BLOCK + 99)
     file = opened(path, fs)
 
     assert asked_about(fs, file, 500) == (False, [599, BLOCK - 1])
     for position in (500, 600, BLOCK // 2, BLOCK - 100):
         assert asked_about(fs, file, position) == (False, [])
-    assert asked_about(fs, file, 499) == (False, [598, BLOCK - 1])  # what lies before may have gone
+    assert asked_about(fs, file, 499) == (False, [598, BLOCK - 1])  # the bytes before it may be evicted
     assert asked_about(fs, file, BLOCK - 50) == (False, [BLOCK + 49, 2 * BLOCK - 1])
     for _ in range(2):
         assert asked_about(fs, file, 2 * BLOCK + 500) == (False, [2 * BLOCK + 599, 3 * BLOCK - 1])
     assert asked_about(fs, file, 2 * BLOCK) == (True, [2 * BLOCK + 99])
 
 
-def test_readers_at_many_places_are_remembered_each(path: Iterator[str], tmp_path: Path) -> None:
-    """Of a file a bounded number of blocks; then it begins anew."""
+def test_readers_at_many_positions_are_remembered(path: Iterator[str], tmp_path: Path) -> None:
+    """The number of remembered blocks per file is limited; then it starts again."""
     long = tmp_path / "long"
     with long.open("wb") as sparse:
         sparse.truncate(200 * BLOCK)
@@ -136,8 +136,8 @@ def test_readers_at_many_places_are_remembered_each(path: Iterator[str], tmp_pat
     assert 0 < len(file.cached) <= 64
 
 
-def test_what_was_cached_is_asked_about_again_after_a_second(path: Iterator[str]) -> None:
-    """The system has put it out of its cache meanwhile: sending it would wait for the disk."""
+def test_cached_block_is_queried_again_after_a_second(path: Iterator[str]) -> None:
+    """The kernel may have evicted it, and sending would wait for the disk."""
     fs = Telling()
     file = opened(path, fs)
     assert asked_about(fs, file, 0, now_ms=5_000) == (False, [99, BLOCK - 1])
@@ -148,7 +148,7 @@ def test_what_was_cached_is_asked_about_again_after_a_second(path: Iterator[str]
 
 
 def test_the_last_block_ends_with_the_file(path: Iterator[str], tmp_path: Path) -> None:
-    """Whose last page is asked about then, if it is not the slice's own."""
+    """The last page of the file is queried, unless it belongs to the slice."""
     short = tmp_path / "short"
     short.write_bytes(DATA[:100_000])
     fs = Telling()
@@ -161,14 +161,14 @@ def test_the_last_block_ends_with_the_file(path: Iterator[str], tmp_path: Path) 
     assert asked_about(fs, file, 99_900, now_ms=1_000) == (False, [])
 
 
-def test_what_is_in_memory_is_not_asked_about(path: Iterator[str]) -> None:
+def test_bytes_in_memory_are_not_queried(path: Iterator[str]) -> None:
     fs = Telling(104)
 
     assert not FetchSlice(fs, opened(path, fs), 100, 5, b"bytes").is_cold(0)
     assert fs.asked == []
 
 
-def test_a_file_system_that_cannot_tell_is_asked_once(path: Iterator[str]) -> None:
+def test_unsupported_file_system_is_queried_once(path: Iterator[str]) -> None:
     fs = Telling(knows=False)
     file = opened(path, fs)
 
@@ -176,8 +176,8 @@ def test_a_file_system_that_cannot_tell_is_asked_once(path: Iterator[str]) -> No
     assert fs.asked == [4]
 
 
-def test_a_disk_that_fails_is_waited_for(path: Iterator[str]) -> None:
-    """By whoever waits for disks: the loop has others to answer."""
+def test_failing_disk_counts_as_cold(path: Iterator[str]) -> None:
+    """By the thread that waits for disks, not by the event loop."""
 
     class Failing(Telling):
         def is_cached(self, handle: int, position: int) -> bool | None:
@@ -189,7 +189,7 @@ def test_a_disk_that_fails_is_waited_for(path: Iterator[str]) -> None:
 
 
 class ReadingWhatIsAsked(Telling):
-    """As newer Linux: who asks whether a page is cached has it read, and is told that it is not."""
+    """Newer Linux kernels read a page when it is queried, and report that it was missing."""
 
     def is_cached(self, handle: int, position: int) -> bool | None:
         cached = super().is_cached(handle, position)
@@ -197,8 +197,8 @@ class ReadingWhatIsAsked(Telling):
         return cached
 
 
-def test_a_page_that_was_read_as_it_was_asked_about_says_nothing_of_those_around_it(path: Iterator[str]) -> None:
-    """The first page has the end of what was read before; so both ends of a slice would seem to be there."""
+def test_queried_page_says_nothing_about_its_neighbours(path: Iterator[str]) -> None:
+    """The first page is the end of an earlier read, so both ends of the slice would look cached."""
     fs = ReadingWhatIsAsked(300_099)
     file = opened(path, fs)
     piece = FetchSlice(fs, file, 100, 300_000)
@@ -211,7 +211,7 @@ def test_a_page_that_was_read_as_it_was_asked_about_says_nothing_of_those_around
     assert not file.unread
 
 
-def test_pages_asked_about_in_vain_are_not_remembered_without_end(path: Iterator[str]) -> None:
+def test_number_of_remembered_missing_pages_is_limited(path: Iterator[str]) -> None:
     ends = [number * 4096 for number in range(1, 400)]
     fs = Telling(*(end - 1 for end in ends))
     file = opened(path, fs)
@@ -220,7 +220,7 @@ def test_pages_asked_about_in_vain_are_not_remembered_without_end(path: Iterator
     assert 0 < len(file.unread) <= 256
 
 
-def test_warming_reads_it_piece_by_piece_and_has_the_disk_go_on_ahead(path: Iterator[str]) -> None:
+def test_warming_reads_in_pieces_and_reads_ahead(path: Iterator[str]) -> None:
     fs = Telling()
     FetchSlice(fs, opened(path, fs), 100, (256 << 10) + 7).warm()
 
@@ -230,8 +230,8 @@ def test_warming_reads_it_piece_by_piece_and_has_the_disk_go_on_ahead(path: Iter
     assert fs.hinted_before_reading
 
 
-def test_warming_waits_behind_what_the_disk_was_asked_for(path: Iterator[str]) -> None:
-    """Of a large slice never more than a bounded piece is asked for beyond what is in memory."""
+def test_warming_limits_the_read_ahead(path: Iterator[str]) -> None:
+    """For a large slice only a limited range is requested beyond the bytes in memory."""
     fs = Telling()
     FetchSlice(fs, opened(path, fs), 0, 3 * AHEAD).warm()
 
@@ -239,7 +239,7 @@ def test_warming_waits_behind_what_the_disk_was_asked_for(path: Iterator[str]) -
     assert sum(size for _, size in fs.read) == 3 * AHEAD
 
 
-def test_warming_beyond_the_end_of_the_file_reads_what_there_is(path: Iterator[str]) -> None:
+def test_warming_stops_at_the_end_of_the_file(path: Iterator[str]) -> None:
     file = opened(path)
     piece = FetchSlice(LOCAL, file, len(DATA) - 10, 10)
     piece.warm()
@@ -248,8 +248,8 @@ def test_warming_beyond_the_end_of_the_file_reads_what_there_is(path: Iterator[s
     assert piece.read() == DATA[-10:]
 
 
-def test_the_system_knows_what_it_has_just_read(path: Iterator[str]) -> None:
-    """S17.4: true on most file systems, None on those that do not say; never an error."""
+def test_system_reports_pages_that_were_just_read(path: Iterator[str]) -> None:
+    """S17.4: True on most file systems, None on those that do not report it; never an error."""
     file = opened(path)
     LOCAL.pread(file.handle, 100, 0)
 

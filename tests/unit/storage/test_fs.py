@@ -1,4 +1,4 @@
-"""The door to the disk: what it does beyond the system's own calls."""
+"""Disk operations that do more than the system calls."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from tests.support.failing_fs import FailingFileSystem, ShortWrites
 
 @pytest.mark.parametrize("fs", [LOCAL, ShortWrites()])
 def test_write_at_writes_all_buffers(fs: ShortWrites, tmp_path: Path) -> None:
-    """However little the system takes at a time."""
+    """For any number of bytes per write."""
     handle = fs.open_write(str(tmp_path / "a"), create=True)
     fs.write_at(handle, 0, (b"0123456789",))
     fs.write_at(handle, 5, (b"abc", memoryview(b"defghijklm"), bytearray(b"n")))
@@ -27,7 +27,7 @@ def test_write_at_writes_all_buffers(fs: ShortWrites, tmp_path: Path) -> None:
 
 
 def test_replaced_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    """Wherever it fails."""
+    """Whichever call fails."""
     path = tmp_path / "a"
     path.write_bytes(b"old")
     for fail_at in range(1, 10):
@@ -56,8 +56,8 @@ def make_device_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_pipe, make_socket, make_device_link, Path.mkdir])
-def test_what_is_no_file_is_an_error_and_never_waited_for(make: Callable[[Path], None], tmp_path: Path) -> None:
-    """A pipe would be waited for at its opening, a device read for ever."""
+def test_pipe_socket_or_device_is_an_error(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """Opening a pipe would block, and reading a device would never end."""
     path = tmp_path / "00.log"
     make(path)
     calls: list[Callable[[str], object]] = [
@@ -75,8 +75,8 @@ def test_what_is_no_file_is_an_error_and_never_waited_for(make: Callable[[Path],
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_no_more_is_read_of_a_file_than_it_may_have(tmp_path: Path) -> None:
-    """Ten gigabytes that are a hole cost nobody anything to make."""
+def test_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    """A sparse file of ten gigabytes is easy to create."""
     path = tmp_path / "meta.properties"
     path.write_bytes(b"0123456789" * 1000)
     for most_bytes in (0, 1, 4095, 4096, 4097, 9_999, 10_000):
@@ -86,14 +86,14 @@ def test_no_more_is_read_of_a_file_than_it_may_have(tmp_path: Path) -> None:
     assert len(LOCAL.read_file(str(path), 5_000_000)) == 5_000_000
 
 
-def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
-    """Retention and a deletion of the topic may meet."""
+def test_removing_a_missing_file_is_allowed(tmp_path: Path) -> None:
+    """Retention and a topic deletion may remove the same file."""
     LOCAL.remove(str(tmp_path / "a"))
     LOCAL.remove_directory(str(tmp_path / "b"))
 
 
-def test_list_tells_sizes_and_directories(tmp_path: Path) -> None:
-    """Dangling links are left out."""
+def test_list_returns_sizes_and_directories(tmp_path: Path) -> None:
+    """Dangling links are skipped."""
     (tmp_path / "a").write_bytes(b"123")
     (tmp_path / "b").mkdir()
     (tmp_path / "c").symlink_to(tmp_path / "nowhere")
@@ -102,8 +102,8 @@ def test_list_tells_sizes_and_directories(tmp_path: Path) -> None:
     assert (found["a"].size_bytes, found["a"].is_directory, found["b"].is_directory) == (3, False, True)
 
 
-def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
-    """decisions.md, Traps: a POSIX record lock on .lock, as Java's."""
+def test_lock_excludes_other_processes(tmp_path: Path) -> None:
+    """decisions.md, Traps: a POSIX record lock on .lock, as in Java."""
     directory = LogDirectory(str(tmp_path / "logs"))
     directory.lock()
     code = (
@@ -117,8 +117,10 @@ def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_shared_lock_is_held_until_the_last_process_has_gone(tmp_path: Path) -> None:
-    """Who wants all of it is kept out by any part, be it an orphan's; parts keep each other's owners out."""
+def test_shared_lock_is_held_until_the_last_process_ends(tmp_path: Path) -> None:
+    """Any part, even one of an orphaned process, excludes a process that wants the whole lock; parts exclude each
+    other.
+    """
     directory = LogDirectory(str(tmp_path))
     directory.lock()
     directory.share_lock()
@@ -143,8 +145,8 @@ def test_a_shared_lock_is_held_until_the_last_process_has_gone(tmp_path: Path) -
     assert run("directory.lock()").returncode == 0
 
 
-def test_whoever_has_a_file_to_itself_keeps_others_waiting(tmp_path: Path) -> None:
-    """Other threads, too: the lock is of what was opened, not of the process."""
+def test_exclusive_lock_makes_others_wait(tmp_path: Path) -> None:
+    """Also other threads: the lock belongs to the open file, not to the process."""
     path = tmp_path / "lock"
     path.write_bytes(b"")
     other = os.open(path, os.O_RDWR)
@@ -154,8 +156,8 @@ def test_whoever_has_a_file_to_itself_keeps_others_waiting(tmp_path: Path) -> No
     os.close(other)
 
 
-def test_a_file_to_be_locked_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NFS gives no other a lock; it is made where it is not there."""
+def test_lock_file_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS does not lock other files; a missing file is created."""
     modes: list[int] = []
     monkeypatch.setattr(
         fcntl, "flock", lambda handle, _: modes.append(fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE)
@@ -164,7 +166,7 @@ def test_a_file_to_be_locked_is_opened_for_writing(tmp_path: Path, monkeypatch: 
         assert modes == [os.O_RDWR]
 
 
-def test_the_identity_of_a_file_is_another_ones_no_more(tmp_path: Path) -> None:
+def test_identity_changes_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     assert LOCAL.identity(str(path)) is None
     LOCAL.replace_file(str(path), b"one")
@@ -174,16 +176,16 @@ def test_the_identity_of_a_file_is_another_ones_no_more(tmp_path: Path) -> None:
     assert one != LOCAL.identity(str(path))
 
 
-def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """One line that says so."""
+def test_directory_that_cannot_be_created_is_rejected(tmp_path: Path) -> None:
+    """The error is one line."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DirectoryRefused) as caught:
         LogDirectory(str(tmp_path / "file" / "logs")).lock()
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_made_is_its_users_alone(tmp_path: Path) -> None:
-    """Whatever the process would allow others."""
+def test_new_files_are_private(tmp_path: Path) -> None:
+    """Whatever the umask of the process allows."""
     before = os.umask(0)
     try:
         LOCAL.make_directory(str(tmp_path / "made"))

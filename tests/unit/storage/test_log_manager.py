@@ -1,4 +1,4 @@
-"""All logs of a broker: found, made, flushed, marked clean; several directories."""
+"""All logs of a broker: load, create, flush, clean shutdown; several directories."""
 
 import errno
 import json
@@ -17,8 +17,8 @@ from tests.support.logs import T0, append, batch, idempotent, read_all
 from tests.support.recorded_logs import NOW_MS, copied
 
 
-def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
-    """Offsets, topic ids; the mark of the clean stop is used once."""
+def test_logs_are_loaded_after_a_clean_shutdown(tmp_path: Path) -> None:
+    """With offsets and topic ids; the clean shutdown mark is used once."""
     manager = started(tmp_path)
     for partition in range(3):
         log = manager.create("with-dash.and_more", partition, TOPIC_ID, LogConfig(), T0)
@@ -43,7 +43,7 @@ def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
 
 
 def test_clean_stop_writes_the_leader_epochs_of_the_start(tmp_path: Path) -> None:
-    """As Apache Kafka has them in the file, of partitions without and with new batches; a kill before it loses none."""
+    """The file equals Apache Kafka's, for partitions with and without new batches; a kill before loses no epoch."""
     for epoch in (0, 2, 3):
         manager = started(tmp_path)
         for partition in range(2):
@@ -91,8 +91,8 @@ def test_new_partition_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> 
     manager.close(T0)
 
 
-def test_no_new_log_in_a_cordoned_directory_while_there_is_another(tmp_path: Path) -> None:
-    """KIP-1066; where all are cordoned Kafka 4.3.1 takes the one with the fewest again."""
+def test_cordoned_directory_gets_no_new_log(tmp_path: Path) -> None:
+    """KIP-1066; if all are cordoned, Kafka 4.3.1 uses the one with the fewest logs."""
     manager = started(tmp_path / "a", tmp_path / "b")
     first, second = manager.directories
     manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
@@ -105,8 +105,8 @@ def test_no_new_log_in_a_cordoned_directory_while_there_is_another(tmp_path: Pat
     manager.close(T0)
 
 
-def test_create_again_gives_the_same_log(tmp_path: Path) -> None:
-    """Nothing is made twice."""
+def test_create_again_returns_the_same_log(tmp_path: Path) -> None:
+    """A second call creates nothing."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
     assert manager.create("t", 0, TOPIC_ID, LogConfig(), T0) is log
@@ -120,7 +120,7 @@ def test_create_again_gives_the_same_log(tmp_path: Path) -> None:
 
 
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:
-    """lost+found of a mounted disk; the metadata log, which its owner opens."""
+    """lost+found of a mounted disk; the metadata log, which the controller opens."""
     for name in ("lost+found", "x", "t-0.abc-future", "__cluster_metadata-0"):
         (tmp_path / name).mkdir()
     manager = started(tmp_path)
@@ -130,8 +130,8 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "lost+found").is_dir()
 
 
-def test_second_broker_is_kept_out_and_touches_nothing(tmp_path: Path) -> None:
-    """One directory locked is enough; those taken before are given back."""
+def test_second_broker_is_rejected_and_changes_nothing(tmp_path: Path) -> None:
+    """One locked directory is enough; those locked before are released."""
     import subprocess
     import sys
 
@@ -152,7 +152,7 @@ def test_second_broker_is_kept_out_and_touches_nothing(tmp_path: Path) -> None:
 
 
 def test_flush_by_time(tmp_path: Path) -> None:
-    """S16.3: flush.ms, counted from the last flush."""
+    """S16.3: flush.ms counts from the last flush."""
     manager = started(tmp_path)
     timed = manager.create("timed", 0, TOPIC_ID, LogConfig(flush_ms=1000), T0)
     other = manager.create("other", 0, TOPIC_ID, LogConfig(), T0)
@@ -169,7 +169,7 @@ def test_flush_by_time(tmp_path: Path) -> None:
 
 
 def test_directory_of_a_real_kafka_is_served(tmp_path: Path) -> None:
-    """The whole recorded directory: every log, the offsets of its checkpoints."""
+    """The whole recorded directory: every log, and the offsets of its checkpoint files."""
     copy = copied(LOGS / "v4.3.1-clean-shutdown", tmp_path)
     manager = LogManager([str(copy)])
     manager.lock()
@@ -184,8 +184,8 @@ def test_directory_of_a_real_kafka_is_served(tmp_path: Path) -> None:
     assert read_offsets(LOCAL, str(copy / "log-start-offset-checkpoint")) == starts
 
 
-def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
-    """producer.id.expiration.ms, which may change."""
+def test_idle_producers_expire(tmp_path: Path) -> None:
+    """producer.id.expiration.ms may change."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
     append(log, idempotent(0))
@@ -198,7 +198,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_all_directories_offline(tmp_path: Path) -> None:
-    """Nothing can be made; the stop marks nothing clean."""
+    """Nothing can be created, and the shutdown marks nothing clean."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
     manager.directories[0].fail("gone")
@@ -213,8 +213,8 @@ def test_all_directories_offline(tmp_path: Path) -> None:
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_flush_that_found_no_descriptor_is_due_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule D3: the directory goes on; whoever waited for this flush is told."""
+def test_flush_without_descriptor_is_due_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule D3: the directory continues, and the waiter of this flush gets an error."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
     append(log, batch())
@@ -237,8 +237,8 @@ def test_flush_that_found_no_descriptor_is_due_again(tmp_path: Path, monkeypatch
     manager.close(T0)
 
 
-def test_log_that_cannot_be_opened_does_not_keep_the_others_from_starting(tmp_path: Path) -> None:
-    """It alone is offline, by its own reason; its directory may be deleted and the partition made anew."""
+def test_unreadable_log_does_not_stop_the_others(tmp_path: Path) -> None:
+    """It goes offline alone, with its reason; its directory may be deleted and the partition created again."""
     config = LogConfig(segment_bytes=200, file_delete_delay_ms=0)
     manager = started(tmp_path, config=config)
     for partition in range(3):
@@ -266,7 +266,7 @@ def test_log_that_cannot_be_opened_does_not_keep_the_others_from_starting(tmp_pa
 
 
 def test_segment_files_have_names_of_20_digits(tmp_path: Path) -> None:
-    """Others are not ours, also if they look like it: neither read nor removed, and no start fails over them."""
+    """Files with similar names are foreign: neither read nor removed, and no start fails because of them."""
     manager = started(tmp_path)
     append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
     killed(manager)
@@ -280,8 +280,8 @@ def test_segment_files_have_names_of_20_digits(tmp_path: Path) -> None:
     manager.close(T0)
 
 
-def test_files_that_were_damaged_while_nobody_looked_are_told(tmp_path: Path) -> None:
-    """After a clean stop: a checkpoint, a log's epochs, an index. Apache Kafka begins with empty checkpoints."""
+def test_damaged_files_are_reported(tmp_path: Path) -> None:
+    """After a clean shutdown: a checkpoint, a log's epochs, an index. Apache Kafka creates empty checkpoint files."""
     manager = started(tmp_path)
     for partition in range(3):
         append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())
@@ -304,8 +304,8 @@ def test_files_that_were_damaged_while_nobody_looked_are_told(tmp_path: Path) ->
     manager.close(T0)
 
 
-def test_checkpoint_lines_that_are_no_entries_are_told(tmp_path: Path) -> None:
-    """The others count."""
+def test_invalid_checkpoint_lines_are_reported(tmp_path: Path) -> None:
+    """The other lines count."""
     path, remarks = tmp_path / "checkpoint", []
     path.write_text("0\n2\na 0 7\nnonsense\n")
 

@@ -1,4 +1,4 @@
-"""Logs that are deleted or belong to nobody: set aside, removed after the delay, never met again."""
+"""Deleted and stray logs: renamed, removed after the delay, never used again."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from tests.support.log_managers import TOPIC_ID, do, killed, started
 from tests.support.logs import T0, append, batch, read_all
 
 
-def test_deleted_partition_is_renamed_and_removed_after_the_delay(tmp_path: Path) -> None:
-    """S14.8: also when the broker was restarted meanwhile; the same partition may be made anew at once."""
+def test_deleted_partition_is_renamed_then_removed(tmp_path: Path) -> None:
+    """S14.8: also after a restart; the same partition may be created again at once."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=1000), T0)
     append(log, batch())
@@ -40,7 +40,7 @@ def test_deleted_partition_is_renamed_and_removed_after_the_delay(tmp_path: Path
 
 
 def test_stray_partition_is_set_aside(tmp_path: Path) -> None:
-    """Its topic is gone: people decide what becomes of it."""
+    """Its topic is gone, and an operator decides about its records."""
     manager = started(tmp_path)
     append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
     manager.set_aside("t", 0, "0" * 32)
@@ -52,8 +52,10 @@ def test_stray_partition_is_set_aside(tmp_path: Path) -> None:
     manager.close(T0)
 
 
-def test_a_log_that_is_nobodys_is_closed_too(tmp_path: Path) -> None:
-    """As the metadata log, whose owner opens it: complete, in no checkpoint file, and not found by the next start."""
+def test_log_outside_the_manager_is_closed_too(tmp_path: Path) -> None:
+    """Like the metadata log, which the controller opens: complete, in no checkpoint file, and not found by the next
+    start.
+    """
     stored = StoredLog(f"{tmp_path}/__cluster_metadata-0", "__cluster_metadata", 0, LogConfig(), T0)
     manager = started(tmp_path)
     LOCAL.make_directory(stored.path)
@@ -68,8 +70,8 @@ def test_a_log_that_is_nobodys_is_closed_too(tmp_path: Path) -> None:
     killed(manager)
 
 
-def test_new_log_has_nothing_of_a_deleted_one_of_its_name(tmp_path: Path) -> None:
-    """A recovery point or log start offset of the old one, still in a checkpoint file, would cut the new one short."""
+def test_new_log_inherits_nothing_from_a_deleted_one(tmp_path: Path) -> None:
+    """A recovery point or log start offset of the old log in a checkpoint file would truncate the new one."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
     for _ in range(20):
@@ -88,8 +90,8 @@ def test_new_log_has_nothing_of_a_deleted_one_of_its_name(tmp_path: Path) -> Non
     killed(manager)
 
 
-def test_deleted_directory_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
-    """S14.8: also folders of other people; and a file that comes meanwhile takes no directory offline."""
+def test_deleted_directory_is_removed_with_everything(tmp_path: Path) -> None:
+    """S14.8: also foreign folders; a file that is created meanwhile takes no directory offline."""
     manager = started(tmp_path)
     log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0), T0)
     folder = Path(log.path) / "of somebody else" / "deep"
@@ -103,8 +105,8 @@ def test_deleted_directory_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
     killed(manager)
 
 
-def test_flush_and_retention_of_a_log_that_is_deleted_meanwhile(tmp_path: Path) -> None:
-    """Tasks that were made before find their files gone, and that is no fault of the disk."""
+def test_flush_and_retention_of_a_deleted_log(tmp_path: Path) -> None:
+    """Their tasks find no files, which is no fault of the disk."""
     config = LogConfig(segment_bytes=100, retention_bytes=0, file_delete_delay_ms=0)
     manager = started(tmp_path, config=config)
     log = manager.create("t", 0, TOPIC_ID, config, T0)

@@ -1,4 +1,4 @@
-"""Open files: closed with their last holder, bounded in number."""
+"""Open files: closed with their last holder, limited in number."""
 
 import errno
 import gc
@@ -16,7 +16,7 @@ from tests.support.logs import append, batch, close, crash, end, idempotent, ope
 
 
 class Counting(FileSystem):
-    """Notes which handles were closed."""
+    """Records the closed handles."""
 
     def __init__(self) -> None:
         self.closed: list[int] = []
@@ -42,8 +42,8 @@ def test_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
         os.fstat(handle)
 
 
-def test_number_of_open_files_is_bounded_and_the_used_stay(tmp_path: Path) -> None:
-    """What was used since it was looked at last stays; what was closed is opened again when it is needed."""
+def test_open_files_are_limited_and_used_ones_stay(tmp_path: Path) -> None:
+    """A file that was used since the last check stays open; a closed file is opened again when needed."""
     files = OpenFiles(LOCAL, capacity=4)
     made = [LogFile(files, str(tmp_path / str(number)), writable=True) for number in range(20)]
     busy = made[0]
@@ -59,7 +59,7 @@ def test_number_of_open_files_is_bounded_and_the_used_stay(tmp_path: Path) -> No
 
 
 def test_closed_file_makes_room(tmp_path: Path) -> None:
-    """And may be closed twice."""
+    """It may be closed twice."""
     files = OpenFiles(LOCAL, capacity=4)
     file = LogFile(files, str(tmp_path / "a"), writable=True)
     file.open(create=True)
@@ -69,7 +69,7 @@ def test_closed_file_makes_room(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_not_held(tmp_path: Path) -> None:
-    """An error leaves nothing behind."""
+    """An error leaves no entry."""
     files = OpenFiles(LOCAL)
     with pytest.raises(FileNotFoundError):
         LogFile(files, str(tmp_path / "a"), writable=False).open()
@@ -77,7 +77,7 @@ def test_missing_file_is_not_held(tmp_path: Path) -> None:
 
 
 class Limited(Counting):
-    """Has so many descriptors for everyone."""
+    """Has a limited number of descriptors in total."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -91,8 +91,8 @@ class Limited(Counting):
         return super().open_write(path, create=create, empty=empty)
 
 
-def test_process_without_descriptors_gives_up_what_is_kept_for_later(tmp_path: Path) -> None:
-    """And where that does not help, the one thing fails that was tried, not the directory."""
+def test_process_without_descriptors_closes_cached_files(tmp_path: Path) -> None:
+    """If that does not help, only the current operation fails, not the directory."""
     fs = Limited(6)
     log = open_log(tmp_path, LogConfig(segment_bytes=100), fs=fs)
     for number in range(10):
@@ -108,7 +108,7 @@ def test_process_without_descriptors_gives_up_what_is_kept_for_later(tmp_path: P
 
 
 class Short(Counting):
-    """No descriptor is left for files of one kind as long as others are kept open, or `at_all`."""
+    """Has no descriptor for files of one kind while others are open, or never with `at_all`."""
 
     def __init__(self, suffix: str) -> None:
         super().__init__()
@@ -130,8 +130,8 @@ class Short(Counting):
         super().write_file(path, data, sync=sync)
 
 
-def test_what_is_kept_for_later_makes_room_for_an_aborted_transaction(tmp_path: Path) -> None:
-    """It has to be noted: its records lie in the log."""
+def test_cached_files_make_room_for_a_txn_index(tmp_path: Path) -> None:
+    """Its records are in the log, so it must be recorded."""
     log = open_log(tmp_path, fs=Short(".txnindex"))
     append(log, idempotent(0, transactional=True))
 
@@ -140,8 +140,8 @@ def test_what_is_kept_for_later_makes_room_for_an_aborted_transaction(tmp_path: 
     assert log.aborted_transactions(0, 2) == [(7, 0, 1, 2)]
 
 
-def test_log_is_not_read_on_where_an_aborted_transaction_is_not_noted(tmp_path: Path) -> None:
-    """Its marker is in the log: tried again it would end nothing, and its records would pass for committed ones."""
+def test_failed_txn_index_write_takes_the_log_offline(tmp_path: Path) -> None:
+    """Its marker is in the log: a second attempt would end nothing, and its records would look committed."""
     fs = Short(".txnindex")
     log = open_log(tmp_path, fs=fs)
     append(log, idempotent(0, transactional=True))
@@ -156,8 +156,8 @@ def test_log_is_not_read_on_where_an_aborted_transaction_is_not_noted(tmp_path: 
     assert open_log(tmp_path).aborted_transactions(0, 2) == [(7, 0, 1, 2)]
 
 
-def test_epoch_that_could_not_be_noted_is_noted_by_the_next_append(tmp_path: Path) -> None:
-    """The append that needed it has failed, the directory has not."""
+def test_failed_epoch_write_is_repeated_by_the_next_append(tmp_path: Path) -> None:
+    """The append that needed it has failed, but the directory has not."""
     fs = Short("none of them")
     log = open_log(tmp_path, fs=fs)
     append(log, batch(), leader_epoch=1)
@@ -175,8 +175,8 @@ def test_epoch_that_could_not_be_noted_is_noted_by_the_next_append(tmp_path: Pat
 
 
 @pytest.mark.parametrize("suffix", ["3.log", "3.index", "3.timeindex"])
-def test_segment_that_could_not_be_begun_is_none(suffix: str, tmp_path: Path) -> None:
-    """What fits is appended to the one before; after a crash the log would be cut off where the other's files begin."""
+def test_failed_segment_creation_leaves_no_segment(suffix: str, tmp_path: Path) -> None:
+    """Batches go to the previous segment; a crash must not cut the log where the failed one began."""
     fs = Short(suffix)
     log = open_log(tmp_path, LogConfig(segment_bytes=500), fs=fs)
     for _ in range(3):

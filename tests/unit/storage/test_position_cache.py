@@ -1,4 +1,4 @@
-"""PositionCache: what was found for readers of a segment stays known for those behind them, and not for ever."""
+"""PositionCache: positions found for one reader are cached for later ones, within a limit."""
 
 from storage.position_cache import _REMEMBERED, BatchPosition, PositionCache
 
@@ -13,13 +13,13 @@ def batch(offset: int) -> BatchPosition:
     return BatchPosition(offset, 10 * offset, 10 * offset + 10)
 
 
-def test_a_find_says_where_the_next_batch_begins() -> None:
+def test_find_caches_the_start_of_the_next_batch() -> None:
     cache = PositionCache()
     assert cache.put(5, batch(5), 6) == batch(5)
     assert [cache.get(offset) for offset in (4, 5, 6, 7)] == [None, batch(5), 60, None]
 
 
-def test_finds_are_forgotten_when_there_are_many_later_ones() -> None:
+def test_old_positions_are_evicted() -> None:
     cache = PositionCache()
     filled(cache, 0, 1)
     filled(cache, 100, _REMEMBERED)
@@ -29,8 +29,8 @@ def test_finds_are_forgotten_when_there_are_many_later_ones() -> None:
     assert len(cache._latest) + len(cache._earlier) <= 4 * _REMEMBERED + 2
 
 
-def test_what_was_found_earlier_is_not_forgotten_for_what_only_begins_there() -> None:
-    """A reader that comes from behind notes where the next batch begins, of which the whole is known."""
+def test_whole_position_is_not_replaced_by_a_start() -> None:
+    """A slower reader stores where the next batch begins, of which the whole position is cached already."""
     cache = PositionCache()
     cache.put(6, batch(6), 7)
     filled(cache, 100, 2 * _REMEMBERED)

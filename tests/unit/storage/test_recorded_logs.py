@@ -1,4 +1,4 @@
-"""Logs of a real Kafka: appending their batches makes their files, byte for byte; opening them reads what they hold."""
+"""Logs of a real Kafka: appending their batches gives the same files, and opening them gives their content."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tests.support.placed import patch_in_place
 from tests.support.recorded_logs import NOW_MS, copied, recorded_batches, recorded_directories, topic_config
 
 CLEAN = LOGS / "v4.3.1-clean-shutdown"
-#: Written by appends alone: no cleaner has been at them, nothing was deleted.
+#: Written by appends alone, without cleaning or deletion.
 APPENDED = [
     path
     for path in recorded_directories()
@@ -26,7 +26,7 @@ APPENDED = [
     and not path.name.startswith(("delrec", "retained", "__cluster", "empty", "name."))
     and not list(path.glob("*.deleted"))
 ]
-#: All that a start after a clean stop may find.
+#: The files that a start may find after a clean shutdown.
 WHOLE = [path for path in recorded_directories(v2_only=False) if not path.parent.name.endswith("2-damaged")]
 
 
@@ -50,10 +50,10 @@ def opened(path: Path, *, clean: bool, recovery_point: int = 0, expiration_ms: i
 
 
 @pytest.mark.parametrize("path", APPENDED, ids=name_of)
-def test_appending_recorded_batches_makes_the_recorded_files(path: Path, tmp_path: Path) -> None:
-    """Records, both indexes, aborted transactions, snapshots, and the places of rolls (S3.1-S3.3, S4.2, S5.3, S6.1)."""
+def test_appending_recorded_batches_gives_the_recorded_files(path: Path, tmp_path: Path) -> None:
+    """Records, both indexes, aborted transactions, snapshots, and roll offsets (S3.1-S3.3, S4.2, S5.3, S6.1)."""
     config = topic_config(CLEAN / path.name)
-    # Batches that the broker once wrote anew are appended as it wrote them.
+    # Batches that the broker rewrote are appended in their rewritten form.
     log = open_log(tmp_path, config)
     log.producer_state.expiration_ms = LONG_MAX
     for data in recorded_batches(path):
@@ -79,7 +79,7 @@ def test_appending_recorded_batches_makes_the_recorded_files(path: Path, tmp_pat
 
 
 def patch_back_to_create_time(records: bytearray) -> None:
-    """As the producer sent it: what LogAppendTime changed is undone."""
+    """Undo LogAppendTime, as the producer sent the batch."""
     from protocol.records.batch import patch_timestamp
 
     found = parse_header(records)
@@ -88,8 +88,8 @@ def patch_back_to_create_time(records: bytearray) -> None:
 
 
 @pytest.mark.parametrize("path", WHOLE, ids=name_of)
-def test_recorded_log_opens_and_reads_back_what_its_dump_says(path: Path, tmp_path: Path) -> None:
-    """After a clean stop or not, of all formats: each entry that the dump lists is read at its offset (S4.9)."""
+def test_recorded_log_reads_back_its_dump(path: Path, tmp_path: Path) -> None:
+    """After a clean shutdown or a crash, all formats: each entry of the dump is read at its offset (S4.9)."""
     expected = [entry for file in dumped_logs(path.parent / f"{path.name}.dump.txt") for entry in file.entries]
     last_offsets = [int(entry.fields.get("lastOffset") or entry.fields["offset"]) for entry in expected]
     for clean in (True, False):

@@ -1,4 +1,4 @@
-"""Several processes with one log directory: each has its partitions, and the checkpoint files are everybody's."""
+"""Several processes with one log directory: each has its partitions, and all share the checkpoint files."""
 
 import fcntl
 import os
@@ -25,7 +25,7 @@ def odd(topic: str, partition: int) -> bool:
 
 
 def opened(path: Path, owns: Callable[[str, int], bool], had_clean_shutdown: bool | None = None) -> LogManager:
-    """One of the processes; who is told how the directory was left is not the first."""
+    """Open the directory as one of the processes. With `had_clean_shutdown` it is not the first."""
     manager = LogManager([str(path)], owns=owns)
     manager.directories[0].had_clean_shutdown = had_clean_shutdown
     manager.load(lambda topic: LogConfig(), T0)
@@ -37,7 +37,7 @@ def offsets(path: Path, name: str) -> dict[tuple[str, int], int]:
 
 
 def test_each_process_opens_its_own_logs(tmp_path: Path) -> None:
-    """Also copies on their way; what is no partition's, and the mark of a clean stop, are the first one's."""
+    """Also copies in progress. The first process handles the clean shutdown mark and everything else."""
     manager = started(tmp_path)
     for partition in range(4):
         append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())
@@ -59,8 +59,8 @@ def test_each_process_opens_its_own_logs(tmp_path: Path) -> None:
     killed(second)
 
 
-def test_checkpoint_files_have_what_each_process_last_said(tmp_path: Path) -> None:
-    """Entries of others stay, our own are those of our logs: what was deleted is gone."""
+def test_checkpoint_files_have_the_last_entries_of_each_process(tmp_path: Path) -> None:
+    """Entries of others are kept, and its own are those of its logs: deleted ones are removed."""
     first, second = opened(tmp_path, even), opened(tmp_path, odd, False)
     for partition in range(4):
         manager = second if partition % 2 else first
@@ -84,8 +84,8 @@ def test_checkpoint_files_have_what_each_process_last_said(tmp_path: Path) -> No
     killed(second)
 
 
-def test_nobody_waits_for_the_disk_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one forces its entries to the disk, another one makes a partition anew; the first one takes that in."""
+def test_process_does_not_wait_for_the_disk_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process flushes its entries, another creates a partition; the first one includes the change."""
     first, second = opened(tmp_path, even), opened(tmp_path, odd, False)
     for manager, partition in ((first, 0), (second, 1)):
         append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())
@@ -112,8 +112,8 @@ def test_nobody_waits_for_the_disk_of_another(tmp_path: Path, monkeypatch: pytes
     killed(second)
 
 
-def test_a_partition_made_anew_leaves_entries_of_others_alone(tmp_path: Path) -> None:
-    """What was deleted is taken out of the files before a log of that name is made (rule D4)."""
+def test_recreated_partition_keeps_entries_of_others(tmp_path: Path) -> None:
+    """A deleted log is removed from the files before a log of that name is created (rule D4)."""
     first, second = opened(tmp_path, even), opened(tmp_path, odd, False)
     for manager, partition in ((first, 0), (second, 1)):
         log = manager.create("t", partition, TOPIC_ID, LogConfig(), T0)
@@ -129,8 +129,8 @@ def test_a_partition_made_anew_leaves_entries_of_others_alone(tmp_path: Path) ->
     killed(second)
 
 
-def test_whoever_closes_last_marks_the_directory(tmp_path: Path) -> None:
-    """The others only write what they have."""
+def test_last_process_marks_the_directory(tmp_path: Path) -> None:
+    """The others only write their entries."""
     first, second = opened(tmp_path, even), opened(tmp_path, odd, False)
     append(first.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
     append(second.create("t", 1, TOPIC_ID, LogConfig(), T0), batch())
@@ -143,8 +143,8 @@ def test_whoever_closes_last_marks_the_directory(tmp_path: Path) -> None:
     assert offsets(tmp_path, RECOVERY_POINTS) == {("t", 0): 1, ("t", 1): 1}
 
 
-def test_a_crashed_process_recovers_its_own_logs(tmp_path: Path) -> None:
-    """A torn batch behind the recovery point is cut off its log; those of the other, which goes on, are not touched."""
+def test_crashed_process_recovers_its_own_logs(tmp_path: Path) -> None:
+    """A torn batch after the recovery point is cut off; the logs of the other, running process are not touched."""
     first, second = opened(tmp_path, even), opened(tmp_path, odd, True)
     append(first.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
     append(second.create("t", 1, TOPIC_ID, LogConfig(), T0), batch())

@@ -1,4 +1,4 @@
-"""Logs that are opened when somebody asks for them first: what is known of them until then, and what opens them."""
+"""Logs that are opened at the first request: their state until then, and what opens them."""
 
 import errno
 from collections.abc import Callable
@@ -18,7 +18,7 @@ KEYS = [("t", number) for number in range(3)]
 
 
 class Watched(FileSystem):
-    """Tells which paths were listed, and may be out of order."""
+    """Records the listed paths, and can fail."""
 
     def __init__(self) -> None:
         self.listed: list[str] = []
@@ -55,7 +55,9 @@ def killed(manager: LogManager) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Three partitions of as many records as their number says, and one more; the first of partition 2 is deleted."""
+    """Three partitions whose record count equals their number, and one more; the first record of partition 2 is
+    deleted.
+    """
     manager = started(tmp_path)
     for topic, number in KEYS:
         log = manager.create(topic, number, TOPIC_ID, LogConfig(), T0)
@@ -66,8 +68,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_clean_start_looks_into_no_partition(root: Path) -> None:
-    """What is asked for is opened, and nothing else; its directory counts all of them."""
+def test_clean_start_reads_no_partition(root: Path) -> None:
+    """Only requested logs are opened; the directory counts all of them."""
     fs = Watched()
     manager = started(root, fs=fs)
     assert fs.listed == [str(root)], "but for the names of files"
@@ -83,8 +85,8 @@ def test_a_clean_start_looks_into_no_partition(root: Path) -> None:
     manager.close(T0)
 
 
-def test_what_nobody_asked_for_stays_as_it_was(root: Path) -> None:
-    """Checkpoints say the same of it, while the broker runs and after it: a stop has nothing to write."""
+def test_unopened_log_keeps_its_checkpoints(root: Path) -> None:
+    """Its checkpoints do not change, while the broker runs and afterwards: a shutdown has nothing to write."""
     names = "recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"
     before = [read_offsets(FileSystem(), f"{root}/{name}") for name in names]
     assert before == [{KEYS[0]: 1, KEYS[1]: 2, KEYS[2]: 3}, {KEYS[0]: 1, KEYS[1]: 2, KEYS[2]: 3}, {KEYS[2]: 1}]
@@ -105,8 +107,8 @@ def test_what_nobody_asked_for_stays_as_it_was(root: Path) -> None:
     manager.close(T0)
 
 
-def test_after_a_crash_nothing_waits(root: Path) -> None:
-    """Also not what the life before had not opened: it is as its stop has left it. What that has written is found."""
+def test_all_logs_are_opened_after_a_crash(root: Path) -> None:
+    """Also not logs that the killed broker had not opened. What their last shutdown wrote is found."""
     manager = started(root)
     append(opened(manager, "t", 1), batch())
     for task in manager.checkpoint_tasks():
@@ -121,8 +123,8 @@ def test_after_a_crash_nothing_waits(root: Path) -> None:
     manager.close(T0)
 
 
-def test_what_has_to_be_known_at_once_does_not_wait(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Logs for a cleaner, logs whose end no checkpoint tells, partitions that are there twice, and if not asked for."""
+def test_logs_needed_at_once_are_opened(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Logs of a cleaner, logs without a checkpointed end, partitions that exist twice, and all if not requested."""
     manager = started(root, config=LogConfig(cleanup_policy=frozenset({"compact"})))
     assert (len(manager.logs), manager.unopened) == (3, {})
     manager.close(T0)
@@ -142,8 +144,8 @@ def test_what_has_to_be_known_at_once_does_not_wait(root: Path, tmp_path_factory
     manager.close(T0)
 
 
-def test_a_log_of_many_files_does_not_wait(root: Path) -> None:
-    """To open it takes longer than others may have to wait for it later."""
+def test_log_of_many_files_is_opened(root: Path) -> None:
+    """It takes too long to open while clients wait."""
     for number in range(100):
         (root / f"t-1/{number:020d}.log.0.corrupt").touch()
     manager = started(root)
@@ -152,8 +154,8 @@ def test_a_log_of_many_files_does_not_wait(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [f"{2:020d}.snapshot", "leader-epoch-checkpoint", f"{0:020d}.txnindex"])
-def test_a_log_of_which_much_has_to_be_read_does_not_wait(root: Path, name: str) -> None:
-    """As with the producers of a large topic: they would hold the loop up."""
+def test_log_with_large_small_files_is_opened(root: Path, name: str) -> None:
+    """The producers of a large topic, for example, would block the event loop."""
     with (root / "t-1" / name).open("ab") as file:
         file.write(bytes(70_000))
     manager = started(root)
@@ -161,15 +163,15 @@ def test_a_log_of_which_much_has_to_be_read_does_not_wait(root: Path, name: str)
     manager.close(T0)
 
 
-def test_a_log_with_an_index_of_few_entries_does_not_wait(root: Path) -> None:
-    """Its end is further behind the last of them."""
+def test_log_with_a_sparse_index_is_opened(root: Path) -> None:
+    """Its end is far from the last index entry."""
     manager = started(root, config=LogConfig(index_interval_bytes=1 << 20))
     assert (len(manager.logs), manager.unopened) == (3, {})
     manager.close(T0)
 
 
-def test_an_error_of_the_disk_takes_the_directory_offline(root: Path) -> None:
-    """From then on nothing of it can be opened."""
+def test_disk_error_takes_the_directory_offline(root: Path) -> None:
+    """Afterwards none of its logs can be opened."""
     fs = Watched()
     manager = started(root, fs=fs)
     fs.failure = OSError(errno.EIO, "input/output error")
@@ -182,8 +184,8 @@ def test_an_error_of_the_disk_takes_the_directory_offline(root: Path) -> None:
     killed(manager)
 
 
-def test_a_lack_of_descriptors_is_over_some_time(root: Path) -> None:
-    """The log waits on."""
+def test_log_opens_when_descriptors_are_free_again(root: Path) -> None:
+    """The log stays unopened."""
     fs = Watched()
     manager = started(root, fs=fs)
     fs.failure = OSError(errno.EMFILE, "too many open files")
@@ -195,8 +197,8 @@ def test_a_lack_of_descriptors_is_over_some_time(root: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [StorageError("strange"), ValueError("strange")])
-def test_a_log_that_cannot_be_opened_is_offline_alone(root: Path, error: Exception) -> None:
-    """It is told once and not tried again, the checkpoints go on about it, and it may be deleted."""
+def test_log_that_cannot_be_opened_is_offline_alone(root: Path, error: Exception) -> None:
+    """It is reported once and not tried again; its checkpoints are kept, and it may be deleted."""
     fs = Watched()
     remarks: list[str] = []
     manager = started(root, fs=fs, on_remark=remarks.append)
@@ -217,8 +219,8 @@ def test_a_log_that_cannot_be_opened_is_offline_alone(root: Path, error: Excepti
     assert set(read_offsets(FileSystem(), f"{root}/recovery-point-offset-checkpoint")) == set(KEYS[1:])
 
 
-def test_one_that_waits_is_deleted_and_configured_like_others(root: Path) -> None:
-    """Without being opened; what is expired goes with the values that it was given last."""
+def test_unopened_log_is_deleted_and_configured_normally(root: Path) -> None:
+    """Without being opened. Retention uses the latest configuration."""
     fs = Watched()
     manager = started(root, fs=fs)
     manager.delete("t", 0, "0" * 32, T0)
@@ -237,15 +239,15 @@ def test_one_that_waits_is_deleted_and_configured_like_others(root: Path) -> Non
     manager.close(T0)
 
 
-def test_what_waits_is_given_where_a_log_is_to_be_made(root: Path) -> None:
-    """A new partition goes elsewhere only if there is none of that name."""
+def test_create_returns_an_unopened_log(root: Path) -> None:
+    """A new partition is created elsewhere only if no log has its name."""
     manager = started(root)
     assert manager.create("t", 2, TOPIC_ID, LogConfig(), T0, is_new=False).log_end_offset == 3
     manager.close(T0)
 
 
-def test_what_a_cleaner_knows_does_not_wait(root: Path) -> None:
-    """Though it is not compacted any more."""
+def test_log_of_a_cleaner_is_opened(root: Path) -> None:
+    """Even if it is no longer compacted."""
     (root / "cleaner-offset-checkpoint").write_text("0\n1\nt 1 1\n")
     manager = started(root)
     assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
@@ -253,8 +255,8 @@ def test_what_a_cleaner_knows_does_not_wait(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
-def test_what_lacks_a_file_is_mended_at_the_start(root: Path, name: str) -> None:
-    """That may take a minute: nobody is to wait for it later."""
+def test_log_without_an_index_is_repaired_at_the_start(root: Path, name: str) -> None:
+    """The repair may take a minute, for which no client should wait."""
     for path in (root / "t-1").glob(f"*{name}"):
         path.unlink()
     manager = started(root)
@@ -264,8 +266,8 @@ def test_what_lacks_a_file_is_mended_at_the_start(root: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("ending", [".deleted", ".cleaned", ".swap"])
-def test_what_was_interrupted_is_finished_at_the_start(root: Path, ending: str) -> None:
-    """It takes seconds to remove a segment of a gigabyte."""
+def test_interrupted_operation_is_finished_at_the_start(root: Path, ending: str) -> None:
+    """Removing a segment of a gigabyte takes seconds."""
     segment = root / "t-1/00000000000000000000.log"
     (root / f"t-1/{segment.name}{ending}").write_bytes(segment.read_bytes())
     manager = started(root)
@@ -275,11 +277,11 @@ def test_what_was_interrupted_is_finished_at_the_start(root: Path, ending: str) 
 
 
 @pytest.mark.parametrize("gone", ["t-1", ""])
-def test_a_directory_that_is_gone_is_not_made_anew(
+def test_missing_directory_is_not_created_again(
     root: Path, gone: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A log that begins at offset 0 would give offsets twice. It is offline alone, unless the disk was unmounted: then
-    the lock file is gone with it.
+    """A log that starts again at offset 0 would assign offsets twice. It goes offline alone, unless the disk was
+    unmounted: then the lock file is missing too.
     """
     manager = started(root)
     (root / gone).rename(tmp_path_factory.mktemp("elsewhere") / "t-1")
@@ -294,16 +296,16 @@ def test_a_directory_that_is_gone_is_not_made_anew(
     killed(manager)
 
 
-def test_a_log_that_is_not_open_at_the_stop_stays_closed(root: Path) -> None:
-    """Its directory is marked as clean: nothing may be written to it any more."""
+def test_unopened_log_stays_closed_after_shutdown(root: Path) -> None:
+    """Its directory is marked as clean, so nothing may be written to it."""
     manager = started(root)
     manager.close(T0)
     with pytest.raises(LogOffline, match="the broker is shutting down"):
         manager.open("t", 1)
 
 
-def test_a_log_for_which_there_was_no_descriptor_at_the_start_waits(root: Path) -> None:
-    """It is opened when there are some."""
+def test_log_without_descriptor_at_the_start_waits(root: Path) -> None:
+    """It is opened when a descriptor is free."""
     fs = Watched()
     manager = started(root, fs=fs)
     killed(manager)
@@ -318,8 +320,8 @@ def test_a_log_for_which_there_was_no_descriptor_at_the_start_waits(root: Path) 
     manager.close(T0)
 
 
-def test_high_watermarks_are_told_of_logs_that_were_closed(root: Path) -> None:
-    """Of one that was not, and waits for a descriptor, nobody knows where it ends."""
+def test_high_watermarks_of_cleanly_closed_logs_are_kept(root: Path) -> None:
+    """For a log that was not closed and waits for a descriptor, the end is unknown."""
     (root / ".kafka_cleanshutdown").unlink()
     fs = Watched()
     manager = LogManager([str(root)], fs=fs)
@@ -335,8 +337,8 @@ def test_high_watermarks_are_told_of_logs_that_were_closed(root: Path) -> None:
     killed(manager)
 
 
-def test_a_log_that_has_still_to_be_checked_is_no_clean_stop(root: Path) -> None:
-    """The next start would believe what nobody has looked at."""
+def test_unchecked_log_prevents_the_clean_mark(root: Path) -> None:
+    """Otherwise the next start would trust unchecked records."""
     (root / ".kafka_cleanshutdown").unlink()
     fs = Watched()
     listed, fs.list = fs.list, lambda path: listed(path) if not path.endswith("t-1") else fs.fail()  # type: ignore[method-assign]
@@ -352,10 +354,10 @@ def test_a_log_that_has_still_to_be_checked_is_no_clean_stop(root: Path) -> None
 
 
 @pytest.mark.parametrize("unreadable", [0, 1])
-def test_of_two_logs_of_a_partition_none_is_used_while_one_cannot_be_looked_into(
+def test_neither_log_is_used_while_one_is_unreadable(
     root: Path, tmp_path_factory: pytest.TempPathFactory, unreadable: int
 ) -> None:
-    """For want of a descriptor: it may be the one with the records."""
+    """No descriptor was free, and the unreadable one may have the records."""
     other = tmp_path_factory.mktemp("other")
     manager = started(other)
     manager.create("t", 1, TOPIC_ID, LogConfig(), T0)
@@ -373,8 +375,8 @@ def test_of_two_logs_of_a_partition_none_is_used_while_one_cannot_be_looked_into
     manager.close(T0)
 
 
-def test_a_log_whose_topic_id_cannot_be_read_is_not_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For want of a descriptor: it may be there all the same."""
+def test_log_with_unreadable_topic_id_is_not_created_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No descriptor was free, and the log may exist."""
     manager = started(root)
     manager.unopened.take(KEYS[2])
     with monkeypatch.context() as patched:
@@ -385,10 +387,8 @@ def test_a_log_whose_topic_id_cannot_be_read_is_not_made_anew(root: Path, monkey
     manager.close(T0)
 
 
-def test_a_lack_of_descriptors_while_names_are_listed_leaves_out_no_log(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is not known to be in order is opened."""
+def test_listing_without_descriptors_skips_no_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that is not known to be in order is opened."""
     with monkeypatch.context() as patched:
         patched.setattr(Watched, "names", lambda fs, path: fs.fail())
         manager = started(root, fs=Watched())

@@ -1,4 +1,4 @@
-"""Logs that turn out, when they are opened late, not to be what their clean stop has left: mended as at a start."""
+"""Logs that differ from what their clean shutdown left are repaired when they are opened later."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ KEY = "t", 0
 
 
 class Stage:
-    """A log of three batches of which each has a segment of its own, closed in order, waiting again."""
+    """A log of three batches in one segment each, closed in order and unopened again."""
 
     def __init__(self, root: Path, config: LogConfig | None = None, value: bytes = b"v", count: int = 3) -> None:
         self.root = root
@@ -66,8 +66,8 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_it_goes_on_where_it_ended(stage: Stage, damage: Callable[[Path], object]) -> None:
-    """No offset is given twice; what is lost is told."""
+def test_shortened_log_continues_at_its_old_end(stage: Stage, damage: Callable[[Path], object]) -> None:
+    """No offset is assigned twice, and the loss is reported."""
     damage(stage.log_dir)
     log = opened(stage.manager, *KEY)
     assert append(log, batch()) == 3
@@ -82,8 +82,8 @@ def test_it_goes_on_where_it_ended(stage: Stage, damage: Callable[[Path], object
 
 
 @pytest.mark.parametrize("change", [lambda data: data[: len(data) // 3 * 2], lambda data: data + data[:30]])
-def test_an_end_that_is_elsewhere_between_two_batches(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
-    """A batch is missing, or something lies behind the last one, over which the next would be out of reach."""
+def test_log_end_at_another_batch(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
+    """A batch is missing, or bytes follow the last one, which would make the next one unreachable."""
     stage = Stage(tmp_path, LogConfig())
     stage.start()
     path = stage.log_dir / f"{0:020d}.log"
@@ -94,8 +94,8 @@ def test_an_end_that_is_elsewhere_between_two_batches(tmp_path: Path, change: Ca
     stage.manager.close(T0)
 
 
-def test_an_end_far_behind_the_index_is_no_damage(tmp_path: Path) -> None:
-    """The interval was larger when it was written."""
+def test_log_end_far_from_the_index_is_valid(tmp_path: Path) -> None:
+    """The index interval was larger when it was written."""
     stage = Stage(tmp_path, LogConfig(index_interval_bytes=1 << 20), bytes(2000), 100)
     before = {path.name: path.read_bytes() for path in stage.log_dir.iterdir()}
     stage.config = LogConfig()
@@ -107,20 +107,20 @@ def test_an_end_far_behind_the_index_is_no_damage(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in stage.log_dir.iterdir()} == before
 
 
-def test_no_offset_is_given_twice_after_a_cut_and_a_crash(tmp_path: Path) -> None:
-    """What was on the disk for sure was cut off, the next life did not look at it, and was killed."""
+def test_no_offset_is_assigned_twice_after_a_cut_and_crash(tmp_path: Path) -> None:
+    """Flushed records were cut off; the next broker did not open the log and was killed."""
     stage = Stage(tmp_path)
     stage.start()
     DAMAGES["an end that is cut off"](stage.log_dir)
-    stage.manager.unlock()  # and no more: there is no mark of a clean stop
+    stage.manager.unlock()  # no clean shutdown mark is written
     stage.start()
     log = stage.manager.logs[KEY]
     assert append(log, batch()) == 3
     stage.manager.close(T0)
 
 
-def test_a_log_that_lost_its_segments_before_a_start_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """It does not begin anew at offset 0."""
+def test_log_without_segments_continues_at_its_old_end(tmp_path: Path) -> None:
+    """It does not start again at offset 0."""
     stage = Stage(tmp_path)
     DAMAGES["all segments that are gone"](stage.log_dir)
     stage.start()

@@ -1,4 +1,4 @@
-"""Worker: jobs from one pipe, results into another."""
+"""The worker process: jobs from one pipe, results to another."""
 
 import io
 import pickle
@@ -10,7 +10,7 @@ from storage.worker_process import LENGTH, pack, serve
 
 
 def results_of(*jobs):
-    """What a worker writes for these jobs, unpacked."""
+    """Return the unpacked results of a worker for these jobs."""
     written = io.BytesIO()
     serve(io.BytesIO(b"".join(pack(job) for job in jobs)), written)
     found, data = [], written.getvalue()
@@ -22,7 +22,7 @@ def results_of(*jobs):
 
 
 class Unportable(Exception):
-    """Pickles, and cannot be made again."""
+    """Can be pickled but not unpickled."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} {second}")
@@ -37,7 +37,7 @@ def raise_unpicklable():
 
 
 def test_jobs_are_done_in_order_and_errors_are_results_too():
-    """A function's exception comes back as it is."""
+    """An exception of the function is returned as it is."""
     first, second, third = results_of((divmod, (7, 2), {}), (int, ("x",), {}), (sorted, ([1, 3],), {"reverse": True}))
 
     assert first == (True, (3, 1))
@@ -47,8 +47,8 @@ def test_jobs_are_done_in_order_and_errors_are_results_too():
 
 
 @pytest.mark.parametrize("function", [raise_unportable, raise_unpicklable])
-def test_an_error_that_cannot_be_sent_is_told_in_words(function):
-    """The worker goes on after it."""
+def test_error_that_cannot_be_pickled_is_sent_as_text(function):
+    """The worker continues after it."""
     first, second = results_of((function, (), {}), (abs, (-1,), {}))
 
     assert first[0] is False
@@ -61,15 +61,15 @@ def make_generator():
     return (number for number in range(3))
 
 
-def test_a_result_that_cannot_be_sent_is_an_error():
-    """Open files, generators and the like."""
+def test_result_that_cannot_be_pickled_is_an_error():
+    """For example open files and generators."""
     ((succeeded, error),) = results_of((make_generator, (), {}))
 
     assert succeeded is False
     assert "generator" in str(error)
 
 
-def test_a_torn_job_ends_the_worker():
+def test_incomplete_job_ends_the_worker():
     """The broker died while it was sending."""
     written = io.BytesIO()
     serve(io.BytesIO(LENGTH.pack(1000)[:5]), written)
@@ -87,8 +87,8 @@ def test_a_torn_job_ends_the_worker():
         errors.UnknownCodec("7"),
     ],
 )
-def test_errors_of_the_room_come_back_whole(error):
-    """Also those whose constructor takes fields and makes the sentence of them."""
+def test_storage_errors_keep_their_fields(error):
+    """Also errors whose constructor builds the message from fields."""
     again = pickle.loads(pickle.dumps(error))
 
     assert type(error) is type(again)

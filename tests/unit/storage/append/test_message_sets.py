@@ -1,4 +1,4 @@
-"""Messages v0 and v1 made a batch: what becomes of them, and refusals as Apache Kafka 3.9.1 gives them."""
+"""Conversion of messages v0 and v1 to a batch, with the rejections of Apache Kafka 3.9.1."""
 
 import tracemalloc
 import zlib
@@ -50,7 +50,7 @@ def converted(records: bytes, **config: object) -> bytes:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS)
 def test_messages_become_one_batch_of_their_codec(magic: int, codec: Codec) -> None:
-    """Offsets from 0; timestamps as they are, and none in v0 (S7.2, S12.1)."""
+    """Offsets start at 0; timestamps are kept, and v0 has none (S7.2, S12.1)."""
     batch = converted(messages(magic, codec=codec))
 
     header = parse_header(batch)
@@ -76,31 +76,31 @@ def test_sizes_of_ten_records_in_each_format() -> None:
     assert 10 * len(converted(alone)) == 740
 
 
-def test_the_topic_may_ask_for_another_codec() -> None:
-    """compression.type, as for batches."""
+def test_topic_codec_applies_to_messages() -> None:
+    """compression.type applies as for batches."""
     assert parse_header(converted(messages(1, codec=Codec.GZIP), compression_type="lz4")).codec == Codec.LZ4
     assert parse_header(converted(messages(0), compression_type="zstd")).codec == Codec.ZSTD
     assert parse_header(converted(messages(1, codec=Codec.GZIP), compression_type="uncompressed")).codec == Codec.NONE
 
 
 def test_offsets_of_messages_do_not_matter() -> None:
-    """Some versions of librdkafka send wrappers with offset 0, other clients any offset that is not too low."""
+    """Some versions of librdkafka send wrappers with offset 0; other clients send any offset that is high enough."""
     for offset in (0, 2, 99):
         assert len(list(iter_records(converted(wrapper(messages(1), offset=offset))))) == 3
     with pytest.raises(InvalidRecords):
         converted(wrapper(messages(1), offset=1))
 
 
-def test_what_is_cut_off_at_the_end_is_ignored() -> None:
-    """As with batches."""
+def test_incomplete_message_at_the_end_is_ignored() -> None:
+    """An incomplete entry at the end is ignored, as for batches."""
     assert parse_header(converted(messages(1) + messages(1)[:-1])).record_count == 5
     assert has_whole_message(messages(0, 1))
     assert not has_whole_message(messages(0, 1)[:-1])
     assert not has_whole_message(b"")
 
 
-def test_magic_tells_messages_from_batches() -> None:
-    """The byte at 16 (S7.1, S7.7)."""
+def test_magic_distinguishes_messages_from_batches() -> None:
+    """The magic byte is at position 16 (S7.1, S7.7)."""
     assert are_messages(messages(0))
     assert are_messages(messages(1))
     assert not are_messages(converted(messages(1)))
@@ -142,18 +142,16 @@ def _damaged(records: bytes, at: int) -> bytes:
         (encode_message(0, 1, 0, T0 + 2 * 3_600_000, None, b"x"), InvalidTimestamp),
     ],
 )
-def test_what_is_refused(records: bytes, error: type[AppendRefused]) -> None:
-    """Checksums, also of messages inside (S7.6); formats that are mixed; wrappers that are none, or several."""
+def test_invalid_messages_are_rejected(records: bytes, error: type[AppendRefused]) -> None:
+    """Wrong checksums, also of inner messages (S7.6); mixed formats; invalid wrappers and several wrappers."""
     with pytest.raises(AppendRefused) as caught:
         converted(records)
     assert type(caught.value) is error
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_wrapper_of_very_many_tiny_messages_is_refused_before_they_are_read(
-    magic: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """65 KB of them would keep a worker for half a minute, and take a gigabyte."""
+def test_wrapper_of_very_many_messages_is_rejected_unread(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """65 KB of them would keep a worker busy for half a minute and need a gigabyte."""
     assert message_sets._MOST_MESSAGES <= 1 << 18
     monkeypatch.setattr(message_sets, "_MOST_MESSAGES", 999)
     tiny = encode_message(0, magic, 0, T0, None, None)
@@ -163,16 +161,16 @@ def test_a_wrapper_of_very_many_tiny_messages_is_refused_before_they_are_read(
     assert parse_header(converted(tiny * 999)).record_count == 999
 
 
-def test_a_wrapper_unpacks_to_so_many_times_the_largest_batch() -> None:
-    """What shrinks further was made for it."""
+def test_wrapper_decompresses_within_a_limit() -> None:
+    """Data that shrinks further was constructed to do so."""
     large = wrapper(encode_message(0, 1, 0, T0, None, bytes(5 << 20)), offset=0)
     assert converted(large)
     with pytest.raises(TooMuchToOpen, match="more than 4194304 bytes"):
         converted(large, max_message_bytes=len(large))
 
 
-def test_messages_are_not_all_in_memory_at_a_time() -> None:
-    """What they are unpacked to, and the records that become of them."""
+def test_messages_are_not_all_in_memory_at_once() -> None:
+    """Neither the decompressed messages nor their records are all in memory at once."""
     inner = encode_message(0, 1, 0, T0, None, None) * 5_000
     bomb = wrapper(inner, offset=0)
     converted(bomb)
@@ -183,8 +181,8 @@ def test_messages_are_not_all_in_memory_at_a_time() -> None:
     assert peak < 5_000 * 150
 
 
-def test_what_the_topic_refuses() -> None:
-    """Keys, times and sizes: of a single message, and of the batch that they become."""
+def test_topic_limits_apply_to_messages() -> None:
+    """Missing keys, timestamps and sizes are rejected, of a single message and of the resulting batch."""
     with pytest.raises(InvalidRecords):
         converted(messages(1, key=None), cleanup_policy=frozenset({"compact"}))
     with pytest.raises(InvalidTimestamp):
@@ -208,10 +206,10 @@ def test_what_the_topic_refuses() -> None:
     st.booleans(),
     st.sampled_from(["CreateTime", "LogAppendTime"]),
 )
-def test_damaged_messages_are_a_batch_or_refused(
+def test_damaged_messages_become_a_batch_or_are_rejected(
     magic: int, codec: Codec, changes: list[tuple[int, int]], summed: bool, timestamp_type: str
 ) -> None:
-    """Whatever is in them, with the right checksum or not: nothing else is raised, and a batch is sound."""
+    """Damaged content with a right or wrong checksum raises no other error, and a resulting batch is valid."""
     damaged = bytearray(messages(magic, codec=codec))
     for at, byte in changes:
         damaged[at % len(damaged)] = byte

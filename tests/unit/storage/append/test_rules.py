@@ -1,4 +1,4 @@
-"""What may be appended: every refusal as Apache Kafka 4.3.1 gives it, and records written anew."""
+"""Validation of appends: every rejection as in Apache Kafka 4.3.1, and rewritten records."""
 
 import gzip
 import pickle
@@ -35,7 +35,7 @@ def check(records: bytes | bytearray, config: LogConfig | None = None, origin: A
 
 
 def changed(at: int, value: bytes, records: bytearray | None = None) -> bytearray:
-    """A batch with some bytes of its header changed, and the right checksum."""
+    """Return a batch with changed header bytes and the right checksum."""
     records = records or batch(b"a", b"b")
     records[at : at + len(value)] = value
     records[17:21] = compute_crc(records, 0, len(records)).to_bytes(4, "big")
@@ -79,7 +79,7 @@ REFUSED: list[tuple[str, bytes | bytearray, type[AppendRefused]]] = [
 
 
 @pytest.mark.parametrize(("records", "error"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_refused_records(records: bytearray, error: type[AppendRefused]) -> None:
+def test_invalid_headers_are_rejected(records: bytearray, error: type[AppendRefused]) -> None:
     """Header checks: docs/decisions/header-validation.md."""
     with pytest.raises(AppendRefused) as caught:
         check(records)
@@ -87,20 +87,20 @@ def test_refused_records(records: bytearray, error: type[AppendRefused]) -> None
 
 
 @pytest.mark.parametrize("trailing", [b"", b"\0", bytes(11), bytes(8) + int32(200) + bytes(10)])
-def test_bytes_that_are_no_whole_entry_are_ignored_at_the_end(trailing: bytes) -> None:
-    """As Kafka trims them."""
+def test_trailing_bytes_without_a_whole_entry_are_ignored(trailing: bytes) -> None:
+    """Kafka trims them too."""
     records = batch(b"one")
     assert check(records + trailing).size_bytes == len(records)  # type: ignore[attr-defined]
 
 
-def test_coordinator_may_write_control_records_and_any_base_offset() -> None:
-    """Markers."""
+def test_coordinator_may_write_control_records_at_any_offset() -> None:
+    """Transaction markers are control records."""
     assert check(marker(commit=True), origin=COORDINATOR)
     assert check(changed(0, (5).to_bytes(8, "big")), origin=COORDINATOR)
 
 
 def test_batch_above_max_message_bytes_is_too_large() -> None:
-    """The batch as a whole counts, header and all."""
+    """The limit applies to the whole batch, including its header."""
     records = batch(bytes(100))
     assert check(records, LogConfig(max_message_bytes=len(records)))
     with pytest.raises(RecordTooLarge) as caught:
@@ -112,8 +112,8 @@ def test_batch_above_max_message_bytes_is_too_large() -> None:
     ("timestamp", "accepted"),
     [(T0 - 1000, True), (T0 - 1001, False), (T0 + 1000, True), (T0 + 1001, False), (-1, True)],
 )
-def test_timestamp_has_to_be_within_the_limits(timestamp: int, accepted: bool) -> None:
-    """S12.3: message.timestamp.before.max.ms and after.max.ms, to the millisecond; none at all is fine."""
+def test_timestamp_must_be_within_the_limits(timestamp: int, accepted: bool) -> None:
+    """S12.3: message.timestamp.before.max.ms and after.max.ms, to the millisecond; a missing timestamp is valid."""
     config = LogConfig(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=1000)
     if accepted:
         assert check(batch(timestamp=timestamp), config)
@@ -125,8 +125,8 @@ def test_timestamp_has_to_be_within_the_limits(timestamp: int, accepted: bool) -
     assert check(batch(timestamp=timestamp), LogConfig(message_timestamp_type="LogAppendTime"))
 
 
-def test_refused_timestamps_name_their_records() -> None:
-    """KIP-467: which of them, also in a compressed batch."""
+def test_rejected_timestamps_name_their_records() -> None:
+    """KIP-467: the response names the records, also of a compressed batch."""
     for codec in (Codec.NONE, Codec.ZSTD):
         records = batch(b"0", b"1", b"2", timestamp=T0 + 3_599_999, codec=codec)
         with pytest.raises(InvalidTimestamp) as caught:
@@ -134,8 +134,8 @@ def test_refused_timestamps_name_their_records() -> None:
         assert [error.batch_index for error in caught.value.record_errors] == [2]
 
 
-def test_client_may_not_set_log_append_time_on_a_topic_that_does() -> None:
-    """On others the bit is cleared (test_partition_log)."""
+def test_client_must_not_set_log_append_time_where_broker_does() -> None:
+    """On other topics the bit is cleared (test_partition_log)."""
     records = changed(21, TIMESTAMP_TYPE_BIT.to_bytes(2, "big"))
     assert check(records)
     with pytest.raises(InvalidTimestamp) as caught:
@@ -143,7 +143,7 @@ def test_client_may_not_set_log_append_time_on_a_topic_that_does() -> None:
     assert [error.batch_index for error in caught.value.record_errors] == [0, 1]
 
 
-# -- a record at a time ------------------------------------------------------------------------------------------
+# -- record by record ----------------------------------------------------------------------------------------------
 
 
 def opened(records: bytes | bytearray, config: LogConfig) -> bytes | None:
@@ -166,31 +166,31 @@ FULL = LogConfig(record_validation="full")
         (LogConfig(compression_type="uncompressed"), Codec.LZ4, True),
     ],
 )
-def test_records_are_opened_only_where_something_asks_for_it(config: LogConfig, codec: Codec, opens: bool) -> None:
-    """Never for the broker's own batches."""
+def test_records_are_inspected_only_if_necessary(config: LogConfig, codec: Codec, opens: bool) -> None:
+    """Batches of the broker itself are never inspected."""
     header = parse_header(batch(codec=codec))
     assert must_open(header, config, CLIENT) is opens
     assert must_open(header, config, COORDINATOR) is False
 
 
-def test_very_many_records_are_refused_unread() -> None:
-    """MESSAGE_TOO_LARGE: the producer splits its batch then."""
+def test_very_many_records_are_rejected_unread() -> None:
+    """MESSAGE_TOO_LARGE makes the producer split its batch."""
     records = changed(HEADER_SIZE - 4, int32((1 << 20) + 1))
     with pytest.raises(TooMuchToOpen, match="1048577 records"):
         opened(records, COMPACTED)
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_records_unpack_to_so_many_times_the_largest_batch(codec: Codec) -> None:
-    """What shrinks further was made for it: a worker has memory for the others."""
+def test_records_decompress_within_a_limit(codec: Codec) -> None:
+    """A batch that shrinks further was constructed to do so; the worker needs its memory for others."""
     records = batch(bytes(5 << 20), key=b"k", codec=codec)
     assert opened(records, COMPACTED) is None
     with pytest.raises(TooMuchToOpen, match="more than 4194304 bytes"):
         opened(records, replace(COMPACTED, max_message_bytes=60_000))
 
 
-def test_of_very_many_wrong_records_some_are_told() -> None:
-    """And how many there are: an answer that names a million of them would keep the loop."""
+def test_only_some_of_many_invalid_records_are_named() -> None:
+    """The response has the total number: a response that names a million records would block the event loop."""
     records = batch(*[b"v"] * 1500)
     with pytest.raises(InvalidRecords, match="due to 1500 record errors") as caught:
         opened(records, COMPACTED)
@@ -201,7 +201,7 @@ def test_of_very_many_wrong_records_some_are_told() -> None:
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_compacted_topic_needs_keys(codec: Codec) -> None:
-    """All records without one are named."""
+    """Every record without a key is named."""
     assert opened(batch(b"a", key=b"k", codec=codec), COMPACTED) is None
     with pytest.raises(InvalidRecords) as caught:
         opened(batch(b"a", b"b", codec=codec), COMPACTED)
@@ -211,8 +211,8 @@ def test_compacted_topic_needs_keys(codec: Codec) -> None:
 
 @pytest.mark.parametrize("source", list(Codec))
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_batch_is_written_anew_in_the_codec_of_the_topic(source: Codec, target: str) -> None:
-    """S9.3-S9.5: header and records stay but for the codec."""
+def test_batch_is_recompressed_with_the_topic_codec(source: Codec, target: str) -> None:
+    """S9.3-S9.5: header and records are kept, except for the codec."""
     records = idempotent(4, 3, codec=source, transactional=True)
     anew = opened(records, LogConfig(compression_type=target))
     wanted = Codec.NONE if target == "uncompressed" else Codec[target.upper()]
@@ -231,8 +231,8 @@ def test_batch_is_written_anew_in_the_codec_of_the_topic(source: Codec, target: 
 @pytest.mark.parametrize(
     ("key", "error"), [(b"k", InvalidTimestamp), (None, InvalidRecords)], ids=["with keys", "without keys"]
 )
-def test_missing_keys_come_before_a_client_s_log_append_time(key: bytes | None, error: type[Exception]) -> None:
-    """On a compacted topic with the broker's time, as each record is looked at."""
+def test_missing_keys_are_reported_before_log_append_time(key: bytes | None, error: type[Exception]) -> None:
+    """On a compacted topic with LogAppendTime, because each record is inspected."""
     config = LogConfig(cleanup_policy=frozenset({"compact"}), message_timestamp_type="LogAppendTime")
     records = changed(21, TIMESTAMP_TYPE_BIT.to_bytes(2, "big"), batch(b"a", key=key))
     assert check(records, config)
@@ -245,8 +245,8 @@ def test_missing_keys_come_before_a_client_s_log_append_time(key: bytes | None, 
     [{"producer_id": 5, "base_sequence": 0}, {"producer_id": -5, "producer_epoch": 0}],
     ids=["no epoch", "no sequence"],
 )
-def test_batch_written_anew_needs_all_of_a_producer(fields: dict[str, int]) -> None:
-    """Kafka takes them as they are, and fails where it writes the header itself."""
+def test_recompressed_batch_needs_all_producer_fields(fields: dict[str, int]) -> None:
+    """Kafka accepts such batches as they are, and fails when it writes the header itself."""
     records = batch(b"a", key=b"k", **fields)
     assert opened(records, COMPACTED) is None
     with pytest.raises(UnreadableRecords):
@@ -256,8 +256,8 @@ def test_batch_written_anew_needs_all_of_a_producer(fields: dict[str, int]) -> N
 @pytest.mark.parametrize(
     ("codec", "worst", "best"), [("gzip", 1, 9), ("lz4", 9, 17), ("zstd", -131072, 22)], ids=["gzip", "lz4", "zstd"]
 )
-def test_levels_count(codec: str, worst: int, best: int) -> None:
-    """KIP-390; lz4's default of 9 is its fast mode, as it was before there were levels."""
+def test_compression_levels_apply(codec: str, worst: int, best: int) -> None:
+    """KIP-390; the default level 9 of lz4 is its fast mode, as before levels existed."""
     words = random.Random(1).choices([b"%x" % (number * number) for number in range(2000)], k=3000)
     records = batch(b" ".join(words), key=b"k")
     sizes = []
@@ -270,8 +270,8 @@ def test_levels_count(codec: str, worst: int, best: int) -> None:
     assert sizes[1] < sizes[0] * 0.97
 
 
-def test_batch_that_grows_too_large_is_refused() -> None:
-    """max.message.bytes counts for what is stored too."""
+def test_batch_that_grows_too_large_is_rejected() -> None:
+    """max.message.bytes applies to the stored batch too."""
     records = batch(bytes(5000), codec=Codec.GZIP)
     with pytest.raises(RecordTooLarge):
         opened(records, LogConfig(compression_type="uncompressed", max_message_bytes=1000))
@@ -297,16 +297,16 @@ def one_fewer(records: bytearray) -> None:
 
 @pytest.mark.parametrize("change", [scrambled, count_two_more, one_fewer])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
-def test_lies_inside_the_records_are_seen_in_full_validation(change: Callable[[bytearray], None], codec: Codec) -> None:
-    """pybroker.record.validation=full: as Apache Kafka, which always looks."""
+def test_full_validation_detects_inconsistent_records(change: Callable[[bytearray], None], codec: Codec) -> None:
+    """pybroker.record.validation=full inspects records as Apache Kafka always does."""
     records = lie(change, codec)
     with pytest.raises((InvalidRecords, UnreadableRecords)):
         opened(records, FULL)
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
-def test_full_validation_rights_a_largest_timestamp_that_lies(codec: Codec) -> None:
-    """Kafka sets it from the records."""
+def test_full_validation_corrects_the_largest_timestamp(codec: Codec) -> None:
+    """Kafka computes it from the records."""
     records = changed(35, (T0 + 500).to_bytes(8, "big"), batch(b"a", b"b", codec=codec))
     anew = opened(records, FULL)
     assert anew is not None
@@ -314,8 +314,8 @@ def test_full_validation_rights_a_largest_timestamp_that_lies(codec: Codec) -> N
     assert verify_crc(anew, 0, len(anew))
 
 
-def test_compressed_offsets_that_are_not_consecutive_are_unreadable() -> None:
-    """Kafka fails on them with an unknown error, and takes them where they are not compressed."""
+def test_gaps_in_compressed_offsets_are_rejected() -> None:
+    """Kafka fails on them with an unknown error, but accepts them in uncompressed batches."""
     records = gzip.compress(encode_record(1, 0, b"k", b"v"))
     header = bytes(batch(b"a", codec=Codec.GZIP)[:HEADER_SIZE])
     lying = changed(8, int32(HEADER_SIZE - 12 + len(records)), bytearray(header + records))

@@ -1,4 +1,4 @@
-"""The table of keys: the last place of each, in a dict or in an array, and the marks that come of it."""
+"""The table of keys: the last offset of each, in a dict or in an array, and the resulting marks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACES = 1001
 
 
 def numbered(found: list[list[bytes | None]]) -> list[tuple[list[bytes | None], range]]:
-    """Batches with their offsets, from 10 on."""
+    """Return batches with their offsets, from 10 on."""
     offset = 10
     result = []
     for keys in found:
@@ -27,8 +27,8 @@ def numbered(found: list[list[bytes | None]]) -> list[tuple[list[bytes | None], 
 
 
 @given(batches, st.sampled_from(["table", "dict", "dict that gives way"]))
-def test_marks_are_those_of_the_last_of_each_key(found: list[list[bytes | None]], kind: str) -> None:
-    """Whether all fit into the dict, or it gives way to the table on the way (S15.6: 24 bytes a key)."""
+def test_marks_keep_the_last_record_of_each_key(found: list[list[bytes | None]], kind: str) -> None:
+    """Both when all keys fit into the dict and when the table replaces it (S15.6: 24 bytes per key)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys_module, "IS_COMPILED", kind == "table")
         table = KeyTable(10, 10 + sum(map(len, found)), 24 * 400, 1.0)
@@ -53,8 +53,8 @@ def test_marks_are_those_of_the_last_of_each_key(found: list[list[bytes | None]]
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.integers(0, PLACES - 1)), max_size=200), st.data())
-def test_both_kinds_say_the_same(found: list[tuple[bytes | None, int]], data: st.DataObject) -> None:
-    """Also where the table is as full as it ever gets; None is no key, what lies before the start does not count."""
+def test_dict_and_table_give_the_same_result(found: list[tuple[bytes | None, int]], data: st.DataObject) -> None:
+    """Also when the table is as full as possible. None is not a key, and offsets before the start are skipped."""
     start = data.draw(st.sampled_from([7, 107]))
     keys, offsets = [key for key, _ in found], sorted(7 + place for _, place in found)
     exact, table = DictKeys(start, 1 << 20), TableKeys(start, len(set(keys)))
@@ -72,8 +72,8 @@ def test_both_kinds_say_the_same(found: list[tuple[bytes | None, int]], data: st
     assert exact.contains(asked) == table.contains(asked)
 
 
-def test_table_grows_up_to_what_there_is_room_for() -> None:
-    """Fourfold, with a fourth free until it may not grow any more: 24 bytes a key while it grows, too."""
+def test_table_grows_within_its_memory() -> None:
+    """The table grows fourfold and keeps a quarter free up to its maximum; 24 bytes per key even while it grows."""
     table, slots = TableKeys(0, 100_000), []
     for offset in range(0, 100_000, 500):
         table.put([b"%d" % number for number in range(offset, offset + 500)], range(offset, offset + 500))
@@ -91,7 +91,7 @@ def test_table_grows_up_to_what_there_is_room_for() -> None:
 
 
 @given(st.lists(st.binary(max_size=3), min_size=1, max_size=300), st.integers(0, 1 << 40))
-def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) -> None:
+def test_consecutive_offsets_equal_a_range(keys: list[bytes], start: int) -> None:
     of_list, of_range = _free_slots(400), _free_slots(400)
     offsets = range(start, start + len(keys))
     assert compiled_walk.put_keys(keys, list(offsets), of_list, start) == compiled_walk.put_keys(
@@ -101,8 +101,8 @@ def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) ->
 
 
 @given(st.lists(st.binary(max_size=3), min_size=1, max_size=300), st.integers(0, 1 << 20))
-def test_twin_of_the_table_has_the_same_bytes(keys: list[bytes], start: int) -> None:
-    """Interpreted and compiled, where the tests are run with it: one may go on where the other has stopped."""
+def test_compiled_table_has_the_same_bytes(keys: list[bytes], start: int) -> None:
+    """The compiled and the interpreted functions can continue each other's table."""
     tables = []
     for module in (walk, compiled_walk):
         table, larger = _free_slots(301), _free_slots(600)
@@ -114,8 +114,8 @@ def test_twin_of_the_table_has_the_same_bytes(keys: list[bytes], start: int) -> 
     assert tables[0] == tables[1]
 
 
-def test_keys_that_agree_in_one_hash_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They stand side by side, told apart by what there is of the second hash; and so they do in a larger table."""
+def test_keys_with_one_equal_hash_are_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in neighbouring slots, and the second hash distinguishes them; also after the table has grown."""
     monkeypatch.setattr(walk, "hash", lambda key: len(key) << 40 if key.endswith(b"\0") else 77, raising=False)
     table, larger = _free_slots(4), _free_slots(9)
     assert walk.put_keys([b"a", b"bc", b"a"], range(3), table, 0) == 2
@@ -136,8 +136,8 @@ def test_tombstones_are_marked_until_they_are_superseded() -> None:
     assert list(table.look_up([b"a", b"x", None], [1, 2])) == [DROP, TOMBSTONE, DROP]
 
 
-def test_records_below_the_start_are_left_out() -> None:
-    """A round that begins within a batch."""
+def test_records_below_the_start_are_skipped() -> None:
+    """A round may begin inside a batch."""
     table = KeyTable(5, 10, 1 << 20, 0.9)
     table.note([b"a", None, b"b"], range(3, 6), [0, 2])
     table.finish()
@@ -145,8 +145,8 @@ def test_records_below_the_start_are_left_out() -> None:
     assert table.size == 1
 
 
-def test_full_table_takes_what_there_is_room_for() -> None:
-    """S15.8: a record with a key is the end, even of a key that is known; as in Apache Kafka."""
+def test_full_table_takes_keys_while_there_is_room() -> None:
+    """S15.8: as in Apache Kafka, a full table ends the round at the next record with a key, even a known key."""
     table = KeyTable(0, 100, 24 * 4, 0.5)
     assert table.max_keys == 2
     assert not table.note_some([b"a", None, b"b", b"a"], range(4), [])
@@ -155,8 +155,8 @@ def test_full_table_takes_what_there_is_room_for() -> None:
     assert list(table.marks[:3]) == [KEEP, DROP, KEEP]
 
 
-def test_tombstones_are_not_looked_through_for_each_record() -> None:
-    """A batch may have a million of them, and come when there is no room for all of its keys."""
+def test_tombstones_are_not_searched_for_each_record() -> None:
+    """A batch may have a million tombstones when the table has no room for all of its keys."""
     compared = 0
 
     class Place(int):
@@ -175,7 +175,7 @@ def test_tombstones_are_not_looked_through_for_each_record() -> None:
 
 
 def test_long_keys_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory is bounded by what the dict has of it, not by their number; those that come again count once."""
+    """The limit applies to the dict's memory, not to the number of keys. Repeated keys count once."""
     monkeypatch.setattr(keys_module, "IS_COMPILED", False)
     table = KeyTable(0, 1000, 1 << 20, 0.9)
     for offset in range(900):
@@ -190,7 +190,7 @@ def test_long_keys_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_marks_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round of few keys and very many offsets ends where there is no byte for them any more."""
+    """A round with few keys and very many offsets ends when no byte is left for their marks."""
     monkeypatch.setattr(keys_module, "_LEAST_OFFSETS", 8)
     table = KeyTable(0, 1 << 40, 24, 1.0)
     assert (table.end_offset, len(table.marks)) == (8, 8)

@@ -1,4 +1,4 @@
-"""Keys of a batch: the same as by way of whole records."""
+"""Reading the keys of a batch gives the same result as decoding whole records."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BASE, T0 = 1000, 1_700_000_000_000
 
 alike = st.lists(
     st.tuples(
-        st.integers(1, 90),  # so many records
+        st.integers(1, 90),  # number of records
         st.integers(0, 70),  # ms between them
         st.one_of(st.none(), st.integers(0, 70)),  # size of the keys
-        st.one_of(st.none(), st.integers(0, 200)),  # and of the values
-        st.sampled_from([1, 3, 100, 9000]),  # which are larger by less than that
+        st.one_of(st.none(), st.integers(0, 200)),  # size of the values
+        st.sampled_from([1, 3, 100, 9000]),  # by which the values may be larger
     ),
     min_size=1,
     max_size=4,
@@ -28,8 +28,8 @@ alike = st.lists(
 
 
 @given(alike, st.integers(0, 2), st.integers(0, 3))
-def test_keys_of_records_that_are_alike(runs: list[tuple], gap: int, gap_at: int) -> None:  # type: ignore[type-arg]
-    """They are read many at a time: as far as it goes, whatever comes then, from any record on."""
+def test_keys_of_uniform_records(runs: list[tuple], gap: int, gap_at: int) -> None:  # type: ignore[type-arg]
+    """Uniform records are read together, from any record on, and whatever follows them."""
     builder, offset, time = BatchBuilder(BASE), BASE, T0
     for place, (count, step_ms, key_bytes, value_bytes, spread) in enumerate(runs):
         offset += gap if place == gap_at else 0
@@ -49,7 +49,7 @@ def test_keys_of_records_that_are_alike(runs: list[tuple], gap: int, gap_at: int
 
 
 def test_keys_of_a_large_batch() -> None:
-    """Offset deltas of three bytes, from 8192 on."""
+    """From 8192 on, offset deltas have three bytes."""
     builder = BatchBuilder(BASE)
     for number in range(8500):
         builder.append(T0, b"%5d" % number, b"v")
@@ -68,13 +68,13 @@ def test_keys_of_a_large_batch() -> None:
         lambda data, header: (data, header._replace(record_count=header.record_count + 1)),
         lambda data, header: (data, header._replace(record_count=header.record_count - 1)),
         lambda data, header: (data, header._replace(last_offset_delta=0)),
-        lambda data, header: (data[:3] + b"\x04" + data[4:], header),  # offset delta 2 comes before 1
+        lambda data, header: (data[:3] + b"\x04" + data[4:], header),  # offset delta 2 is before 1
         lambda data, header: (data[:3] + b"\x01" + data[4:], header),  # offset delta -1
         lambda data, header: (data[:4] + b"\x7e" + data[5:], header),  # a key of 63 bytes
     ],
 )
-def test_records_that_are_not_what_the_header_says_are_refused(change) -> None:  # type: ignore[no-untyped-def]
-    """What is wrong here would be rewritten wrongly, so the log is left alone."""
+def test_records_that_contradict_the_header_are_rejected(change) -> None:  # type: ignore[no-untyped-def]
+    """The cleaner would rewrite such records wrongly, so it leaves the log alone."""
     builder = BatchBuilder()
     for number in range(3):
         builder.append(T0, b"k", b"%d" % number)

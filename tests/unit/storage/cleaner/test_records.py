@@ -1,4 +1,4 @@
-"""A batch anew: the same as by way of whole records."""
+"""Rewriting a batch gives the same result as encoding whole records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BASE, T0 = 1000, 1_700_000_000_000
 
 entries = st.lists(
     st.tuples(
-        st.integers(0, 300),  # offsets left out before it
+        st.integers(0, 300),  # number of missing offsets before it
         st.integers(-(1 << 40), 1 << 40),
         st.one_of(st.none(), st.binary(max_size=200)),
         st.one_of(st.none(), st.binary(max_size=300)),
@@ -39,7 +39,7 @@ def build(found: list[tuple], codec: Codec = Codec.NONE, **header: int | None) -
 
 
 def with_records(header: BatchHeader, records: list[Record], horizon: int | None) -> bytes:
-    """The batch of that header, with these records and a delete horizon."""
+    """Return a batch with this header, these records and a delete horizon."""
     base = records[0].timestamp if horizon is None else horizon
     encoded = [
         encode_record(record.offset - BASE, record.timestamp - base, record.key, record.value, record.headers)
@@ -60,7 +60,9 @@ def test_rewritten_batch_has_the_records_that_were_kept(
     codec: Codec,
     horizon: int | None,
 ) -> None:
-    """Byte for byte what whole records make: base timestamp of the first, or the horizon (KIP-534)."""
+    """Byte for byte the encoding of whole records: the base timestamp is that of the first record, or the horizon
+    (KIP-534).
+    """
     batch = memoryview(build(found, codec, producer_id=4, producer_epoch=1, base_sequence=9))
     header = parse_header(batch)
     data = uncompressed(batch, header)
@@ -86,8 +88,8 @@ def test_rewritten_batch_has_the_records_that_were_kept(
     st.integers(1, 20),
     st.integers(0, 19),
 )
-def test_rewritten_batch_of_records_that_are_alike(runs: list[tuple[int, int, int]], step: int, first: int) -> None:
-    """Where they begin is known of many at a time; their timestamps are near each other."""
+def test_rewritten_batch_of_uniform_records(runs: list[tuple[int, int, int]], step: int, first: int) -> None:
+    """The starts of uniform records are computed together; their timestamps are close to each other."""
     found: list[tuple] = []  # type: ignore[type-arg]
     for count, size, ms in runs:
         found += [(0, ms * number, b"key", bytes(size), False, False) for number in range(count)]
@@ -101,8 +103,8 @@ def test_rewritten_batch_of_records_that_are_alike(runs: list[tuple[int, int, in
     assert rewrite(uncompressed(batch, header), header, marks, None) == with_records(header, kept, None)
 
 
-def test_emptied_batch_says_all_that_its_header_said() -> None:
-    """But codec and horizon, as in Apache Kafka: producer, sequence, offsets and the largest timestamp stay."""
+def test_emptied_batch_keeps_its_header_fields() -> None:
+    """As in Apache Kafka: producer, sequence, offsets and largest timestamp are kept; codec and horizon are not."""
     batch = BatchBuilder(5, Codec.GZIP, producer_id=4, producer_epoch=1, base_sequence=9)
     batch.append(T0, b"k", None)
     batch.append(T0 + 3, b"k", None)

@@ -43,7 +43,7 @@ def make(root: Path, config: LogConfig = CONFIG) -> PartitionLog:
 
 
 def close_segment(log: PartitionLog) -> None:
-    """All that there is lies in closed segments from now on."""
+    """Roll the log, so that all batches are in closed segments."""
     log.roll(log.log_end_offset, T0)
 
 
@@ -52,7 +52,7 @@ def contents(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def headers(log: PartitionLog) -> list[BatchHeader]:
-    """Of all batches in closed segments."""
+    """Return the headers of all batches in closed segments."""
     found = []
     for segment in log.segments[:-1]:
         found += [header for _, header in iter_batches(Path(segment.log.path).read_bytes())]
@@ -60,7 +60,7 @@ def headers(log: PartitionLog) -> list[BatchHeader]:
 
 
 def test_last_record_of_each_key_stays(tmp_path: Path) -> None:
-    """S15.1, S15.12: with its offset, in order; the active segment stays as it is."""
+    """S15.1, S15.12: records keep offset and order; the active segment does not change."""
     log = make(tmp_path)
     for key, value in ((b"k1", b"a"), (b"k2", b"b"), (b"k1", b"c")):
         append(log, keyed(key, value))
@@ -75,7 +75,7 @@ def test_last_record_of_each_key_stays(tmp_path: Path) -> None:
 
 
 def test_second_round_drops_what_later_keys_supersede(tmp_path: Path) -> None:
-    """The part that was cleaned before is looked up in what has come since."""
+    """Keys of the clean part are looked up among the keys of the new part."""
     log = make(tmp_path)
     for number in range(4):
         append(log, several((b"a", b"%d" % number), (b"b-%d" % number, b"stays")))
@@ -97,8 +97,8 @@ def test_second_round_drops_what_later_keys_supersede(tmp_path: Path) -> None:
     ]
 
 
-def test_tombstone_gets_a_horizon_and_goes_when_it_has_passed(tmp_path: Path) -> None:
-    """KIP-534, S15.11: the first cleaning sets it to delete.retention.ms from then; a batch that has one keeps it."""
+def test_tombstone_gets_a_horizon_and_is_removed_after_it(tmp_path: Path) -> None:
+    """KIP-534, S15.11: the first cleaning sets it to delete.retention.ms from now; an existing horizon is kept."""
     log = make(tmp_path)
     append(log, several((b"a", b"1"), (b"b", b"1"), (b"c", None)))
     append(log, keyed(b"a", None))
@@ -115,8 +115,8 @@ def test_tombstone_gets_a_horizon_and_goes_when_it_has_passed(tmp_path: Path) ->
     assert contents(log) == [(1, b"b", b"1"), (4, b"last", b"value")]
 
 
-def test_batch_of_which_all_stays_is_copied_as_it_is(tmp_path: Path) -> None:
-    """Compressed ones too: not a byte of it changes."""
+def test_batch_without_dropped_records_is_copied_unchanged(tmp_path: Path) -> None:
+    """Also a compressed batch is copied byte for byte."""
     log = make(tmp_path, CONFIG)
     batches = [
         several((b"a-%d" % number, b"x" * 50), (b"b-%d" % number, b"y"), codec=Codec.ZSTD) for number in range(3)
@@ -130,8 +130,10 @@ def test_batch_of_which_all_stays_is_copied_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_rewritten_batch_keeps_all_but_the_records_that_go(codec: Codec, tmp_path: Path) -> None:
-    """Offsets, codec, sequence, epoch and times; headers of records; the base timestamp is that of the first left."""
+def test_rewritten_batch_keeps_everything_else(codec: Codec, tmp_path: Path) -> None:
+    """Offsets, codec, sequence, epoch, times and record headers are kept; the base timestamp is that of the first
+    record.
+    """
     log = make(tmp_path, LogConfig())
     builder = BatchBuilder(codec=codec, producer_id=5, producer_epoch=2, base_sequence=10)
     for number in range(300):
@@ -154,7 +156,7 @@ def test_rewritten_batch_keeps_all_but_the_records_that_go(codec: Codec, tmp_pat
 
 
 def test_log_append_time_stays(tmp_path: Path) -> None:
-    """All records of such a batch have its largest timestamp, also after some of them are gone."""
+    """All records of such a batch have its largest timestamp, also after some were removed."""
     log = make(tmp_path, LogConfig(cleanup_policy=frozenset({"compact"}), message_timestamp_type="LogAppendTime"))
     append(log, several((b"a", b"1"), (b"b", b"1"), (b"a", b"2")), now_ms=T0 + 5_000)
     append(log, keyed(b"b"), now_ms=T0 + 6_000)
@@ -164,8 +166,8 @@ def test_log_append_time_stays(tmp_path: Path) -> None:
     assert headers(log)[0].timestamp_type == 1
 
 
-def test_records_without_a_key_go(tmp_path: Path) -> None:
-    """They are there where a topic was not compacted before."""
+def test_records_without_a_key_are_removed(tmp_path: Path) -> None:
+    """They exist if the topic was not compacted before."""
     log = make(tmp_path, LogConfig(segment_bytes=400))
     append(log, batch(b"no key"))
     log.config = CONFIG
@@ -175,8 +177,8 @@ def test_records_without_a_key_go(tmp_path: Path) -> None:
     assert contents(log) == [(1, b"a", b"value")]
 
 
-def test_last_batch_of_a_producer_and_of_the_round_stay_without_records(tmp_path: Path) -> None:
-    """A producer goes on where it was, after a restart too, and the log ends where it ended."""
+def test_last_batches_of_producer_and_round_stay_empty(tmp_path: Path) -> None:
+    """A producer continues its sequence, also after a restart, and the log end offset does not change."""
     log = make(tmp_path)
     append(log, keyed(b"a", producer_id=7, producer_epoch=1, base_sequence=0))
     append(log, keyed(b"a", producer_id=7, producer_epoch=1, base_sequence=1))
@@ -192,8 +194,8 @@ def test_last_batch_of_a_producer_and_of_the_round_stay_without_records(tmp_path
     assert headers(log)[0].max_timestamp == T0
 
 
-def test_aborted_records_go_and_their_marker_after_its_horizon(tmp_path: Path) -> None:
-    """KIP-98, KIP-534: in the round after that in which the data went the marker gets a horizon."""
+def test_aborted_records_go_at_once_markers_after_horizon(tmp_path: Path) -> None:
+    """KIP-98, KIP-534: the marker gets a horizon in the round after the one that removed the records."""
     log = make(tmp_path)
     transactional = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     append(log, keyed(b"a", b"kept"))
@@ -211,15 +213,15 @@ def test_aborted_records_go_and_their_marker_after_its_horizon(tmp_path: Path) -
     assert log.aborted_transactions(0, 10) == []
 
 
-def test_round_that_is_broken_off_counts_for_the_segments_that_have_taken_their_places(tmp_path: Path) -> None:
-    """KIP-534, as in Apache Kafka: the next one gives their markers a horizon, and none to those behind them."""
+def test_interrupted_round_counts_for_swapped_segments(tmp_path: Path) -> None:
+    """KIP-534, as in Apache Kafka: the next round sets a horizon for the markers in these segments only."""
     log = make(tmp_path)
     for producer_id in (7, 8):
         append(log, keyed(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True))
         append(log, keyed(b"b" * 100))
         end(log, commit=True, producer_id=producer_id)
         close_segment(log)
-    for producer_id in (7, 8):  # or the batches stay, empty, for their sequences
+    for producer_id in (7, 8):  # otherwise the empty batches are kept for their sequences
         append(log, keyed(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=1))
     append(log, keyed(b"b" * 100))
     close_segment(log)
@@ -233,7 +235,7 @@ def test_round_that_is_broken_off_counts_for_the_segments_that_have_taken_their_
 
 
 def test_data_beyond_an_open_transaction_is_not_cleaned(tmp_path: Path) -> None:
-    """Nothing at or above the last stable offset, in whole segments."""
+    """Whole segments at or above the last stable offset are not cleaned."""
     log = make(tmp_path)
     for number in range(3):
         append(log, keyed(b"a", b"%d" % number))
@@ -248,8 +250,8 @@ def test_data_beyond_an_open_transaction_is_not_cleaned(tmp_path: Path) -> None:
     assert [offset for offset, _, _ in contents(log)] == [2, 3, 4, 5]
 
 
-def test_full_table_ends_the_round_and_the_next_goes_on(tmp_path: Path) -> None:
-    """S15.6, S15.8: keys a round are at most the buffer times the load factor by 24; several rounds do the same."""
+def test_full_table_ends_the_round_and_the_next_continues(tmp_path: Path) -> None:
+    """S15.6, S15.8: a round has at most buffer * load factor / 24 keys; several rounds give the same result."""
     log = make(tmp_path)
     for number in range(30):
         append(log, several((b"k-%d" % (number % 10), b"%d" % number), (b"j-%d" % (number % 7), b"%d" % number)))
@@ -273,7 +275,7 @@ def test_full_table_ends_the_round_and_the_next_goes_on(tmp_path: Path) -> None:
 
 
 def test_small_segments_become_one_up_to_segment_bytes(tmp_path: Path) -> None:
-    """And the offsets of one are within 31 bits of its base offset."""
+    """The offsets of a segment stay within 31 bits of its base offset."""
     config = LogConfig(segment_bytes=100, segment_index_bytes=80)
 
     def grouped(*segments: tuple[int, int, int], end_offset: int = 1 << 40) -> list[list[int]]:
@@ -290,8 +292,8 @@ def test_small_segments_become_one_up_to_segment_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
-def test_old_formats_stay_what_they_are(magic: int, codec: Codec, tmp_path: Path) -> None:
-    """Messages v0 and v1, wrapped ones too; tombstones by the age of the file (no horizon has room in them)."""
+def test_old_formats_are_kept(magic: int, codec: Codec, tmp_path: Path) -> None:
+    """Messages v0 and v1, also wrapped ones. The age of the file decides on their tombstones."""
     log = make(tmp_path)
     append(log, keyed(b"placeholder"))
     close_segment(log)
@@ -314,8 +316,8 @@ def test_old_formats_stay_what_they_are(magic: int, codec: Codec, tmp_path: Path
         assert [record.timestamp for record in consume(log)] == [T0 + number for number in (3, 4, 5, 6)]
 
 
-def test_segment_with_a_wrong_checksum_is_refused_and_nothing_changes(tmp_path: Path) -> None:
-    """A rewritten batch would get a right one, and nobody would ever know."""
+def test_segment_with_a_wrong_checksum_is_not_cleaned(tmp_path: Path) -> None:
+    """The rewritten batch would get a right checksum and hide the damage."""
     log = make(tmp_path)
     for number in range(8):
         append(log, keyed(b"a", b"%d" % number))

@@ -1,4 +1,4 @@
-"""The cleaner against what Apache Kafka's made of the same files."""
+"""The cleaner's output compared with that of Apache Kafka for the same files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recorded_log(directory: Path, segment_files: list[Path], config: LogConfig, 
 
 
 def check_against(want: Path, log: PartitionLog, now_ms: int, checkpoint: int, same_bytes: bool) -> None:
-    """Each cleaned file equals that of Apache Kafka; where it compresses otherwise, the records in it."""
+    """Compare each cleaned file with Apache Kafka's; where the compressors differ, compare the records."""
     job = job_for(log, now_ms, checkpoint)
     assert job is not None
     result = clean(job)
@@ -77,7 +77,7 @@ def without_sizes(header: BatchHeader) -> BatchHeader:
 def test_first_cleaning_equals_that_of_apache_kafka(
     topic: str, now_ms: int, delete_retention_ms: int, tmp_path: Path
 ) -> None:
-    """S15.1: files, byte for byte: records, horizons, empty segments, indexes, aborted transactions."""
+    """S15.1: files equal byte for byte: records, horizons, empty segments, indexes, aborted transactions."""
     before, after = (each / f"{topic}-0" for each in RECORDED)
     config = LogConfig(
         cleanup_policy=frozenset({"compact"}),
@@ -94,7 +94,7 @@ def test_first_cleaning_equals_that_of_apache_kafka(
     [("compacted", 1_795_261_691_057, 121), ("compacted-txn", 1_795_261_691_057, 65)],
 )
 def test_second_cleaning_equals_that_of_apache_kafka(topic: str, now_ms: int, checkpoint: int, tmp_path: Path) -> None:
-    """What was cleaned before is cleaned again: segments joined, tombstones and markers gone, horizons set."""
+    """The cleaned part is cleaned again: segments are joined, tombstones and markers removed, horizons set."""
     want = LAST / f"{topic}-0"
     config = LogConfig(
         cleanup_policy=frozenset({"compact"}), segment_bytes=1500, index_interval_bytes=100, delete_retention_ms=3000

@@ -1,4 +1,4 @@
-"""What is due to be cleaned, and from where to where."""
+"""Which logs are due for cleaning, and their ranges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPACT = frozenset({"compact"})
 
 
 def log_of(root: Path, *, segments: int = 4, **values: object) -> PartitionLog:
-    """Segments of ten records each, a second apart, and an active one."""
+    """Return a log with segments of ten records, one second apart, and an active segment."""
     log = open_log(root, LogConfig(cleanup_policy=COMPACT, **values))  # type: ignore[arg-type]
     for number in range(segments):
         for _ in range(10):
@@ -26,21 +26,21 @@ def log_of(root: Path, *, segments: int = 4, **values: object) -> PartitionLog:
 
 
 def test_all_but_the_active_segment(tmp_path: Path) -> None:
-    """S15.12."""
+    """S15.12: the active segment is never cleaned."""
     found = find_cleanable(log_of(tmp_path), None, T0)
     assert found is not None
     assert (found.first_dirty_offset, found.end_offset, found.ratio) == (0, 40, 1.0)
     assert found.is_due
 
 
-def test_ratio_is_dirty_by_all_that_may_be_cleaned(tmp_path: Path) -> None:
-    """S15.10; due above it, not at it."""
+def test_ratio_is_dirty_bytes_by_cleanable_bytes(tmp_path: Path) -> None:
+    """S15.10: a log is due above the ratio, not at it."""
     log = log_of(tmp_path, min_cleanable_dirty_ratio=0.5)
     found = find_cleanable(log, 20, T0)
     assert found is not None
     assert found.ratio == 0.5
     assert not found.is_due
-    found = find_cleanable(log, 19, T0)  # a round that ended within a segment: all of it counts
+    found = find_cleanable(log, 19, T0)  # a round that ended inside a segment: the whole segment counts
     assert found is not None
     assert found.ratio == 0.75
     assert found.is_due
@@ -49,7 +49,7 @@ def test_ratio_is_dirty_by_all_that_may_be_cleaned(tmp_path: Path) -> None:
 
 
 def test_young_segments_wait(tmp_path: Path) -> None:
-    """min.compaction.lag.ms: from the first segment with a record that is too young."""
+    """min.compaction.lag.ms excludes everything from the first segment with a too young record on."""
     log = log_of(tmp_path, min_compaction_lag_ms=1500)
     found = find_cleanable(log, None, T0 + 2500)
     assert found is not None
@@ -57,8 +57,8 @@ def test_young_segments_wait(tmp_path: Path) -> None:
     assert find_cleanable(log, None, T0 + 1499) is None
 
 
-def test_record_that_waits_too_long_makes_the_log_due(tmp_path: Path) -> None:
-    """max.compaction.lag.ms, by the first record of dirty segments."""
+def test_old_dirty_record_makes_the_log_due(tmp_path: Path) -> None:
+    """max.compaction.lag.ms applies to the first record of dirty segments."""
     log = log_of(tmp_path, max_compaction_lag_ms=5000, min_cleanable_dirty_ratio=1.0)
     found = find_cleanable(log, 10, T0 + 6000)
     assert found is not None
@@ -70,7 +70,7 @@ def test_record_that_waits_too_long_makes_the_log_due(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("checkpoint", "expected"), [(None, 5), (4, 5), (5, 5), (12, 12), (41, 41), (42, 5)])
 def test_checkpoint_counts_only_within_the_log(checkpoint: int | None, expected: int, tmp_path: Path) -> None:
-    """Below the log start, or beyond the end after damage, all of the log is dirty."""
+    """Below the log start, or beyond the end after damage, the whole log is dirty."""
     log = log_of(tmp_path)
     log.delete_records(5)
     assert first_dirty_offset(log, checkpoint) == expected

@@ -1,4 +1,4 @@
-"""Logs of batches that are one record each: a window of them at a time, with the same result as one by one."""
+"""Logs of one-record batches are processed window by window, with the same result as one by one."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def single(key: bytes | None, value: bytes | None, timestamp: int = T0, **header
 
 
 def batches(log: PartitionLog) -> list[tuple[int, bytes]]:
-    """All batches, by their offsets."""
+    """Return all batches by offset."""
     data = b"".join(Path(segment.log.path).read_bytes() for segment in log.segments)
     return [(header.base_offset, data[at : at + header.size_bytes]) for at, header in iter_batches(data)]
 
 
 @given(found, found, st.booleans())
 def test_last_batch_of_each_key_stays_as_it_is(first: list, second: list, same_key_size: bool) -> None:  # type: ignore[type-arg]
-    """In two rounds: in the second, keys of what is clean are looked up. Of tombstones the records stay."""
+    """The second round looks up the keys of the clean part. Tombstones are kept."""
     with tempfile.TemporaryDirectory() as directory:
         log = open_log(Path(directory), CONFIG)
         appended: dict[int, bytes] = {}
@@ -83,10 +83,10 @@ def test_last_batch_of_each_key_stays_as_it_is(first: list, second: list, same_k
     st.none() | st.tuples(st.integers(min_value=0), st.integers(1, 255)),
     st.booleans(),
 )
-def test_slices_and_walk_find_the_same(
+def test_slices_and_loops_give_the_same_keys(
     records: list[tuple[bytes, int | None]], left_out: int, changed: tuple[int, int] | None, same_key_size: bool
 ) -> None:
-    """Of whole batches and of damaged ones: which of both runs depends on whether the modules are compiled."""
+    """For whole and damaged batches. Which of the two runs depends on whether the modules are compiled."""
     built = []
     for offset, (key, size) in enumerate(records):
         key = (key + bytes(5))[:5] if same_key_size else key
@@ -116,13 +116,13 @@ def test_slices_and_walk_find_the_same(
 
 
 def size_bytes(record: tuple[bytes, int | None]) -> bool:
-    """Whether a record with a key of five bytes has a size of two."""
+    """Return whether the size of a record with a key of five bytes has two bytes."""
     size = record[1] or 0
     return 4 + 1 + 5 + (2 if size > 63 else 1) + size >= 64
 
 
-def test_batches_larger_than_a_window_stay_whole(tmp_path: Path) -> None:
-    """Each is read by itself, the first time and the second."""
+def test_batches_larger_than_a_window_are_kept_whole(tmp_path: Path) -> None:
+    """Each is read by itself, in the first and the second pass."""
     log = open_log(tmp_path, CONFIG)
     for number, size in enumerate([300_000, 10, 400_000, 1, 300_000, 10]):
         append(log, single(b"key-%d" % (number % 4), bytes(size)))
@@ -134,8 +134,8 @@ def test_batches_larger_than_a_window_stay_whole(tmp_path: Path) -> None:
     log.close()
 
 
-def test_sizes_in_more_bytes_than_they_need_are_none() -> None:
-    """Two bytes that begin a record may be one size of two bytes, or one of one byte and the attributes."""
+def test_sizes_with_superfluous_bytes_are_invalid() -> None:
+    """The first two bytes of a record may be a size of two bytes, or a size of one byte and the attributes."""
     sizes = record_sizes()
     assert sizes[0x90 | 0x00 << 8] == 0
     assert sizes[0x90 | 0x01 << 8] == 2 + 72
@@ -143,8 +143,8 @@ def test_sizes_in_more_bytes_than_they_need_are_none() -> None:
 
 
 @pytest.mark.parametrize("size", [20, 100])
-def test_wrong_checksum_among_them_stops_the_round(tmp_path: Path, size: int) -> None:
-    """Nothing is cleaned of what a disk has changed."""
+def test_wrong_checksum_in_a_window_stops_the_round(tmp_path: Path, size: int) -> None:
+    """A log that the disk has damaged is not cleaned."""
     log = open_log(tmp_path, CONFIG)
     for number in range(50):
         append(log, single(b"k", bytes(size + number % 3)))
@@ -159,7 +159,7 @@ def test_wrong_checksum_among_them_stops_the_round(tmp_path: Path, size: int) ->
 
 
 def test_last_batch_of_a_producer_stays_without_its_record(tmp_path: Path) -> None:
-    """S15: its header tells the sequence; the others of the window go."""
+    """S15: its header has the sequence number; the other batches of the window are removed."""
     log = open_log(tmp_path, CONFIG)
     for number in range(20):
         append(log, single(b"k", b"v", producer_id=7, producer_epoch=0, base_sequence=number))

@@ -1,4 +1,4 @@
-"""Cleaned segments take the place of others: names, list, readers, snapshots."""
+"""Cleaned segments replace others: names, segment list, readers, snapshots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=2000)
 
 @pytest.fixture
 def log(tmp_path: Path) -> PartitionLog:
-    """Six segments, with an aborted transaction in one of them, and an active one."""
+    """Return a log with six closed segments, one with an aborted transaction, and an active one."""
     made = open_log(tmp_path, SMALL)
     for number in range(10):
         append(made, batch(b"%d" % number, key=b"k%d" % (number % 3)))
@@ -45,8 +45,8 @@ def names(log: PartitionLog) -> list[str]:
     return sorted(path.name for path in Path(log.path).iterdir())
 
 
-def test_one_segment_takes_the_place_of_several(log: PartitionLog) -> None:
-    """Their files and snapshots are marked as deleted, its own have their names; nothing else is left."""
+def test_one_segment_replaces_several(log: PartitionLog) -> None:
+    """The old files and snapshots get the suffix .deleted and the new files their names; no other file is left."""
     old = [segment.base_offset for segment in log.segments[:-1]]
     job, result = cleaned(log)
     assert [segment.replaced for segment in result.segments] == [tuple(old)]
@@ -66,8 +66,8 @@ def test_one_segment_takes_the_place_of_several(log: PartitionLog) -> None:
     assert again.segments.base_offsets == [0, job.end_offset]
 
 
-def test_readers_between_the_steps_have_the_new_segment(log: PartitionLog) -> None:
-    """Its files are held open while their names change, and opened by name afterwards."""
+def test_readers_between_the_steps_use_the_new_segment(log: PartitionLog) -> None:
+    """Its files are held open while they are renamed, and opened by name afterwards."""
     part = log.read(0, 60, log.log_end_offset)
     assert isinstance(part, FetchSlice)
     old_bytes = part.read()
@@ -90,8 +90,8 @@ def test_readers_between_the_steps_have_the_new_segment(log: PartitionLog) -> No
     assert new.txn_index.path == f"{log.path}/{0:020d}.txnindex"
 
 
-def test_log_that_is_closed_on_the_way_is_left_alone(log: PartitionLog) -> None:
-    """Its topic is deleted: nobody takes its directory offline for files that are not there any more."""
+def test_log_closed_during_the_swap_is_left_alone(log: PartitionLog) -> None:
+    """The topic is deleted, so missing files must not take the directory offline."""
     job, result = cleaned(log)
     task = SwapInTask(log, result.segments[0], T0, lambda paths: None)
     log.close_files()
@@ -104,7 +104,7 @@ def test_log_that_is_closed_on_the_way_is_left_alone(log: PartitionLog) -> None:
 
 
 class WithoutDescriptor(FileSystem):
-    """There is none when names are forced to the disk for the `fail_at`th time."""
+    """A file system without a free descriptor when names are forced to the disk for the `fail_at`th time."""
 
     fail_at = 0
 
@@ -116,8 +116,8 @@ class WithoutDescriptor(FileSystem):
 
 
 @pytest.mark.parametrize("fail_at", [1, 2, 3])
-def test_names_that_are_half_changed_end_all_work_on_them(fail_at: int, log: PartitionLog) -> None:
-    """Though it is no fault of the disk: another round would remove what it has just made. A start has all of it."""
+def test_half_renamed_segment_takes_the_directory_offline(fail_at: int, log: PartitionLog) -> None:
+    """The disk is not at fault, but another round would remove its own results. A start repairs all of it."""
     fs = log.directory.fs = WithoutDescriptor()
     _, result = cleaned(log)
     fs.fail_at = fail_at
@@ -131,8 +131,8 @@ def test_names_that_are_half_changed_end_all_work_on_them(fail_at: int, log: Par
     assert kept == {b"k0": b"active", b"k1": b"7", b"k2": b"8"}
 
 
-def test_what_was_cleaned_must_be_what_there_is(log: PartitionLog) -> None:
-    """Other segments, or another policy: the result does not fit. Appends, and new segments, do not matter."""
+def test_cleaned_segments_must_still_be_in_the_log(log: PartitionLog) -> None:
+    """With other segments or another policy the result is discarded. Appends and new segments do not matter."""
     job, _ = cleaned(log)
     append(log, batch(b"more", key=b"k1"))
     log.roll(log.log_end_offset, T0)

@@ -1,10 +1,10 @@
-"""Pacing by a clock that the test moves."""
+"""The throttle, with a clock that the test controls."""
 
 from storage.cleaner.throttle import Throttle
 
 
 class Time:
-    """Stands still but for sleeps."""
+    """A clock that moves only when `sleep` is called."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -16,7 +16,7 @@ class Time:
         self.now += seconds
 
 
-def test_bytes_take_as_long_as_they_may() -> None:
+def test_bytes_are_limited_per_second() -> None:
     """S15.5: log.cleaner.io.max.bytes.per.second."""
     time = Time()
     throttle = Throttle(1000, time.clock, time.sleep)
@@ -25,7 +25,7 @@ def test_bytes_take_as_long_as_they_may() -> None:
     assert 49 < time.now <= 50.5
 
 
-def test_slow_work_is_not_held_up() -> None:
+def test_slow_work_is_not_throttled() -> None:
     time = Time()
     throttle = Throttle(1000, time.clock, time.sleep)
     for _ in range(50):

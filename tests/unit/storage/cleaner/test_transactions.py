@@ -1,4 +1,4 @@
-"""What a walk over batches tells of transactions (KIP-98)."""
+"""The state of transactions while the cleaner reads batches (KIP-98)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_marker_is_needed_as_long_as_there_is_data_before_it() -> None:
     assert is_obsolete(transactions, marker(14, 8, commit=True))
 
 
-def test_marker_of_which_nothing_is_left_is_obsolete() -> None:
+def test_marker_without_remaining_records_is_obsolete() -> None:
     transactions = CleanedTransactions([AbortedTransaction(7, 10, 12, 13)])
     assert is_obsolete(transactions, marker(12, commit=False))
     assert is_obsolete(transactions, marker(13, commit=True))
@@ -53,8 +53,8 @@ def test_marker_of_which_nothing_is_left_is_obsolete() -> None:
     assert is_obsolete(transactions, empty)
 
 
-def test_transaction_that_ended_before_says_nothing_of_later_ones() -> None:
-    """A walk that begins behind its marker never meets it."""
+def test_earlier_transaction_does_not_affect_later_ones() -> None:
+    """A scan that begins after its marker never reads that marker."""
     later = AbortedTransaction(7, 30, 31, 32)
     transactions = CleanedTransactions([later, AbortedTransaction(7, 10, 12, 13)])
     assert not is_aborted(transactions, data(20))

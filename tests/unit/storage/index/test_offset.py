@@ -1,4 +1,4 @@
-"""The offset index: the documents' worked examples, look-ups over any number of entries, its size while active."""
+"""The offset index: the documented examples, look-ups over any number of entries, and its size while active."""
 
 from bisect import bisect_right
 from pathlib import Path
@@ -42,10 +42,10 @@ def reopened(index: OffsetIndex) -> OffsetIndex:
         (10, [(12, 7)], 11, (10, 0)),
     ],
 )
-def test_look_up_gives_the_last_entry_not_above(
+def test_look_up_returns_the_last_entry_not_above(
     base_offset: int, entries: list[tuple[int, int]], target: int, expected: tuple[int, int], tmp_path: Path
 ) -> None:
-    """S4.9-S4.12: floor search; the segment's beginning where no entry is low enough."""
+    """S4.9-S4.12: floor search; the start of the segment if no entry is low enough."""
     index = new_index(tmp_path, base_offset)
     for offset, position in entries:
         index.append(offset, position)
@@ -64,7 +64,7 @@ def test_entry_is_two_big_endian_ints_relative_to_the_base(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("max_bytes", "size"), [(10_485_760, 10_485_760), (67, 64), (8, 8), (4, 0)])
 def test_active_index_has_its_full_size_rounded_to_entries(max_bytes: int, size: int, tmp_path: Path) -> None:
-    """S4.6, S4.7: preallocated but sparse while active, cut on roll."""
+    """S4.6, S4.7: preallocated but sparse while active, truncated on roll."""
     index = new_index(tmp_path, max_bytes=max_bytes)
     path = Path(index.file.path)
     assert path.stat().st_size == size
@@ -87,7 +87,7 @@ def test_index_is_full_when_the_size_is_reached(tmp_path: Path) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=1500), st.data())
 def test_look_up_equals_a_search_in_a_list(gaps: list[int], data: st.DataObject) -> None:
-    """For entries that are written, kept back, and read in pieces."""
+    """For written, buffered and windowed entries."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as directory:
@@ -111,8 +111,8 @@ def test_look_up_equals_a_search_in_a_list(gaps: list[int], data: st.DataObject)
 
 
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 70])
-def test_begun_anew_while_active_it_keeps_its_size(count: int, tmp_path: Path) -> None:
-    """Entries that were written and those that were not yet are forgotten."""
+def test_cleared_active_index_keeps_its_size(count: int, tmp_path: Path) -> None:
+    """Both written and buffered entries are removed."""
     index = new_index(tmp_path)
     for number in range(1, 1 + count):
         index.append(number, 10 * number)
@@ -127,7 +127,7 @@ def test_begun_anew_while_active_it_keeps_its_size(count: int, tmp_path: Path) -
 
 
 def test_file_that_is_shorter_than_its_entries_is_corrupt(tmp_path: Path) -> None:
-    """Rule R6: never a wrong answer."""
+    """Rule R6: an error, never a wrong result."""
     index = new_index(tmp_path)
     for number in range(1, 9):
         index.append(number, 10 * number)
@@ -143,7 +143,7 @@ def test_file_that_is_shorter_than_its_entries_is_corrupt(tmp_path: Path) -> Non
 
 
 def test_zeros_at_the_end_are_corrupt(tmp_path: Path) -> None:
-    """Rule R6: an index that was never cut to its entries is not believed."""
+    """Rule R6: an index that was not truncated to its entries is not used."""
     path = tmp_path / f"{0:020d}.index"
     path.write_bytes(b"\0\0\0\x03\0\0\x01\xf1" + bytes(64))
     with pytest.raises(CorruptFile):
@@ -151,8 +151,8 @@ def test_zeros_at_the_end_are_corrupt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 95, 5_000, 60_000, -700, -60_000], ids=str)
-def test_look_ups_of_readers_that_go_on_by_steps(step: int, tmp_path: Path) -> None:
-    """Forwards and backwards, within a piece of the index, to the next one and beyond: what a search finds."""
+def test_look_ups_of_readers_that_move_in_steps(step: int, tmp_path: Path) -> None:
+    """Forwards and backwards, within the window, in the next one and beyond: the same result as a search."""
     index = new_index(tmp_path, max_bytes=1 << 20)
     offsets = [10 * number + 9 for number in range(3000)]
     for number, offset in enumerate(offsets):
@@ -164,7 +164,7 @@ def test_look_ups_of_readers_that_go_on_by_steps(step: int, tmp_path: Path) -> N
 
 
 def test_large_index_is_searched_with_few_reads(tmp_path: Path) -> None:
-    """S4.9: the first look-ups read where searches begin, later ones a piece, those that go on nothing but the next."""
+    """S4.9: first look-ups read probes, later ones a window, and sequential ones only the next window."""
     entries = 64 * 1024
     path = tmp_path / "0.index"
     path.write_bytes(b"".join(pack(">ii", 4 * number + 3, 100 * number + 1) for number in range(entries)))
@@ -187,8 +187,8 @@ def test_large_index_is_searched_with_few_reads(tmp_path: Path) -> None:
     assert index.look_up(10**6) == (0, 0)
 
 
-def test_what_was_read_goes_with_the_descriptor(tmp_path: Path) -> None:
-    """However many indexes are read, memory is kept for as many as may be open."""
+def test_cache_is_released_with_the_descriptor(tmp_path: Path) -> None:
+    """The cache is released with the descriptor, so memory depends only on the number of open files."""
     files = OpenFiles(LOCAL, 2)
     found = []
     for number in range(5):

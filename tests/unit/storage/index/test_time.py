@@ -1,4 +1,4 @@
-"""The time index: the documents' sizes and examples, one entry a growth, one kept free."""
+"""The time index: the documented sizes and examples, one entry per increase, one reserved entry."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_entry_is_a_timestamp_and_a_relative_offset(tmp_path: Path) -> None:
     assert Path(index.file.path).read_bytes() == (1563248553235).to_bytes(8, "big") + (1).to_bytes(4, "big")
 
 
-def test_entry_is_skipped_where_the_largest_timestamp_did_not_grow(tmp_path: Path) -> None:
+def test_no_entry_if_the_largest_timestamp_is_unchanged(tmp_path: Path) -> None:
     """S5.3, S5.8."""
     index = new_index(tmp_path)
     for timestamp, offset in [(100, 1), (100, 2), (90, 3), (101, 4), (-1, 5)]:
@@ -41,7 +41,7 @@ def test_entry_is_skipped_where_the_largest_timestamp_did_not_grow(tmp_path: Pat
 @pytest.mark.parametrize(
     ("timestamp", "expected"), [(99, (-1, 7)), (100, (100, 8)), (149, (100, 8)), (150, (150, 20)), (999, (200, 30))]
 )
-def test_look_up_gives_the_last_entry_not_later(timestamp: int, expected: tuple[int, int], tmp_path: Path) -> None:
+def test_look_up_returns_the_last_entry_not_later(timestamp: int, expected: tuple[int, int], tmp_path: Path) -> None:
     """S5.5, S5.7."""
     index = new_index(tmp_path, 7)
     for entry in [(100, 8), (150, 20), (200, 30)]:
@@ -49,7 +49,7 @@ def test_look_up_gives_the_last_entry_not_later(timestamp: int, expected: tuple[
     assert index.look_up(timestamp) == TimestampOffset(*expected)
 
 
-def test_one_entry_is_kept_free_for_the_roll(tmp_path: Path) -> None:
+def test_one_entry_is_reserved_for_the_roll(tmp_path: Path) -> None:
     """S13.4."""
     index = new_index(tmp_path, max_bytes=36)
     index.maybe_append(1, 1)

@@ -1,4 +1,4 @@
-"""The transaction index: entries of 34 bytes, only of aborted transactions, in order of their ends."""
+"""The transaction index: entries of 34 bytes for aborted transactions, ordered by their end."""
 
 from pathlib import Path
 
@@ -46,15 +46,15 @@ def test_entry_has_34_bytes(tmp_path: Path) -> None:
         (25, 100, [], False),
     ],
 )
-def test_collect_gives_what_overlaps(
+def test_collect_returns_overlapping_transactions(
     start: int, end: int, expected: list[AbortedTransaction], complete: bool, tmp_path: Path
 ) -> None:
-    """Up to the entry whose last stable offset says that none behind it can matter."""
+    """The search stops at an entry whose last stable offset excludes all later ones."""
     assert filled(tmp_path).collect(start, end) == (expected, complete)
 
 
 def test_reset_empties_the_file(tmp_path: Path) -> None:
-    """Recovery makes it anew."""
+    """Recovery rebuilds it."""
     index = filled(tmp_path)
     index.reset()
     assert index.entries() == []
@@ -62,7 +62,7 @@ def test_reset_empties_the_file(tmp_path: Path) -> None:
 
 
 def test_reset_makes_no_file(tmp_path: Path) -> None:
-    """S6.1: the file exists only where there are aborted transactions."""
+    """S6.1: the file exists only if there are aborted transactions."""
     index = TransactionIndex(OpenFiles(LOCAL), f"{tmp_path}/x.txnindex", exists=False)
     index.reset()
     assert not list(tmp_path.iterdir())
@@ -70,7 +70,7 @@ def test_reset_makes_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [bytes(33), bytes(34), b"\0\x07" + bytes(32), b"\xff" * 34])
-def test_what_is_no_entry_is_corrupt(data: bytes, tmp_path: Path) -> None:
+def test_invalid_entry_is_corrupt(data: bytes, tmp_path: Path) -> None:
     """Rule R6."""
     index = filled(tmp_path)
     Path(index.path).write_bytes(data)

@@ -1,4 +1,4 @@
-"""A search for a time in one batch, by the name of its file."""
+"""A search for a timestamp in one batch of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> PartitionLog:
     return large_segments(tmp_path)
 
 
-def test_a_search_says_how_much_it_looked_at(log: PartitionLog) -> None:
+def test_search_reports_the_number_of_records(log: PartitionLog) -> None:
     [entry] = log.segments[1].scan(0)
     search = BatchSearch(log.segments[1].log.path, entry, T0 + LARGE + 9, False, 0, 1000)
 
@@ -32,7 +32,7 @@ def test_a_search_says_how_much_it_looked_at(log: PartitionLog) -> None:
     assert search_file(search._replace(most_records=10)) == ((T0 + LARGE + 9, LARGE + 9), 10, True)
 
 
-def test_a_search_in_more_than_may_be_unpacked_finds_nothing(tmp_path: Path) -> None:
+def test_search_beyond_the_size_limit_finds_nothing(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     bomb = small_records(1 << 27, Codec.ZSTD)
     [(_, header)] = iter_batches(bomb)
@@ -42,7 +42,7 @@ def test_a_search_in_more_than_may_be_unpacked_finds_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("left", [0, 10, 61, 70])
-def test_a_batch_that_is_cut_off_is_gone(log: PartitionLog, left: int) -> None:
+def test_truncated_batch_is_gone(log: PartitionLog, left: int) -> None:
     [entry] = log.segments[0].scan(0)
     path = Path(log.segments[0].log.path)
     path.write_bytes(path.read_bytes()[:left])

@@ -1,4 +1,4 @@
-"""Log directories taken together: all of them, or none and nothing touched."""
+"""Locking several log directories: all of them, or none and no change."""
 
 import os
 from pathlib import Path
@@ -10,8 +10,8 @@ from storage.fs import LOCAL
 from storage.log.directory import LogDirectory, lock_all
 
 
-def test_all_directories_are_made_and_locked(tmp_path: Path) -> None:
-    """Also those above them."""
+def test_all_directories_are_created_and_locked(tmp_path: Path) -> None:
+    """Parent directories are created too."""
     directories = [LogDirectory(str(tmp_path / name)) for name in ("a", "b/c")]
     lock_all(directories)
     assert (tmp_path / "b" / "c" / ".lock").exists()
@@ -19,16 +19,16 @@ def test_all_directories_are_made_and_locked(tmp_path: Path) -> None:
         directory.unlock()
 
 
-def test_one_that_cannot_be_used_leaves_the_others_untouched(tmp_path: Path) -> None:
-    """Looking comes before making."""
+def test_unusable_directory_leaves_the_others_unchanged(tmp_path: Path) -> None:
+    """All directories are checked before one is created."""
     (tmp_path / "file").touch()
     with pytest.raises(DirectoryRefused, match="cannot be used: Not a directory"):
         lock_all([LogDirectory(str(tmp_path / "new")), LogDirectory(str(tmp_path / "file"))])
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_locks_that_are_there_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another broker's is found before anything is made."""
+def test_existing_locks_are_taken_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of another broker is found before a directory is created."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / ".lock").touch()
     monkeypatch.setattr(LOCAL, "lock", lambda path: None, raising=False)
@@ -38,16 +38,16 @@ def test_locks_that_are_there_come_first(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("second", ["a", "link", "b/../a"])
-def test_one_directory_under_two_names_is_refused(second: str, tmp_path: Path) -> None:
-    """A process is not kept out by its own locks."""
+def test_one_directory_with_two_names_is_rejected(second: str, tmp_path: Path) -> None:
+    """POSIX locks do not exclude the same process."""
     (tmp_path / "link").symlink_to(tmp_path / "a")
     with pytest.raises(DirectoryRefused, match="is the same directory as"):
         lock_all([LogDirectory(f"{tmp_path}/a"), LogDirectory(f"{tmp_path}/{second}")])
     assert os.listdir(tmp_path) == ["link"]
 
 
-def test_read_only_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its permission bits."""
+def test_read_only_directory_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permission bits are checked."""
     monkeypatch.setattr(os, "access", lambda *arguments, **options: False)
     with pytest.raises(DirectoryRefused, match="cannot be used: Permission denied"):
         LogDirectory(str(tmp_path)).check_usable()

@@ -1,4 +1,4 @@
-"""Appends to a partition's log: offsets, what is refused, what the broker puts into batches, rolls."""
+"""Appends to a partition's log: offsets, rejections, fields that the broker sets, rolls."""
 
 from pathlib import Path
 
@@ -37,8 +37,8 @@ SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 # -- append ----------------------------------------------------------------------------------------------------------
 
 
-def test_append_gives_the_next_offsets(tmp_path: Path) -> None:
-    """One batch after the other."""
+def test_append_assigns_the_next_offsets(tmp_path: Path) -> None:
+    """Each batch gets the offsets after the previous one."""
     log = open_log(tmp_path)
     first = log.append(batch(b"a", b"b"), leader_epoch=4, now_ms=T0)
     second = log.append(batch(b"c"), leader_epoch=4, now_ms=T0)
@@ -50,8 +50,8 @@ def test_append_gives_the_next_offsets(tmp_path: Path) -> None:
     assert (header.base_offset, header.leader_epoch) == (2, 4)
 
 
-def test_writable_records_are_patched_in_place_and_others_left_alone(tmp_path: Path) -> None:
-    """No copy of what the client sent; the checksum covers neither field."""
+def test_only_writable_records_are_patched_in_place(tmp_path: Path) -> None:
+    """The client's bytes are not copied, because the checksum covers neither field."""
     log = open_log(tmp_path)
     append(log, batch())
     writable, frozen = batch(b"x"), bytes(batch(b"y"))
@@ -65,14 +65,14 @@ def test_writable_records_are_patched_in_place_and_others_left_alone(tmp_path: P
 
 
 def test_trailing_bytes_are_not_written(tmp_path: Path) -> None:
-    """What is no whole entry behind the batch is dropped."""
+    """Bytes of an incomplete entry after the batch are dropped."""
     log = open_log(tmp_path)
     append(log, batch(b"a") + bytes(9))
     append(log, batch(b"b"))
     assert [record.value for record in read_all(log)] == [b"a", b"b"]
 
 
-def test_refused_append_changes_nothing(tmp_path: Path) -> None:
+def test_rejected_append_changes_nothing(tmp_path: Path) -> None:
     """Rule W2."""
     log = open_log(tmp_path, LogConfig(segment_bytes=200))
     append(log, idempotent(0))
@@ -88,7 +88,7 @@ def test_refused_append_changes_nothing(tmp_path: Path) -> None:
     assert before == (log.log_end_offset, log.size_bytes, len(log.segments), sorted(Path(log.path).iterdir()))
 
 
-def test_repeated_batch_is_answered_with_its_offsets_and_not_written(tmp_path: Path) -> None:
+def test_repeated_batch_gets_its_offsets_and_is_not_written(tmp_path: Path) -> None:
     """S19.2."""
     log = open_log(tmp_path)
     append(log, batch())
@@ -102,7 +102,7 @@ def test_repeated_batch_is_answered_with_its_offsets_and_not_written(tmp_path: P
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_last_five_batches_are_known_after_a_restart(clean: bool, tmp_path: Path) -> None:
-    """A snapshot keeps one batch a producer; the others are found in the log when a client sends them again."""
+    """A snapshot has one batch per producer; the others are searched in the log when a client repeats them."""
     config = LogConfig(segment_bytes=400, index_interval_bytes=100)
     log = open_log(tmp_path, config)
     for sequence in range(8):
@@ -130,7 +130,7 @@ def test_flush_is_due_by_flush_messages(tmp_path: Path) -> None:
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 def test_log_append_time_is_the_brokers(writable: bool, codec: Codec, tmp_path: Path) -> None:
-    """S12.2, S12.3: type and largest timestamp of the batch, with a new checksum; the answer tells the time."""
+    """S12.2, S12.3: type and largest timestamp of the batch, with a new checksum; the response has the time."""
     log = open_log(tmp_path, LogConfig(message_timestamp_type="LogAppendTime"))
     records = batch(b"a", b"b", timestamp=5, codec=codec)
     result = log.append(records if writable else bytes(records), leader_epoch=0, now_ms=T0 + 77)
@@ -152,8 +152,8 @@ def test_log_append_time_bit_of_a_client_is_cleared(tmp_path: Path) -> None:
     assert verify_crc(stored, 0, len(stored))
 
 
-def test_compression_type_of_the_topic_counts(tmp_path: Path) -> None:
-    """S9.3, S9.5; and it may change while the log is in use."""
+def test_topic_compression_type_applies(tmp_path: Path) -> None:
+    """S9.3, S9.5: the value may change while the log is in use."""
     log = open_log(tmp_path, LogConfig(compression_type="zstd"))
     append(log, batch(b"a", b"b"))
     log.config = LogConfig(compression_type="uncompressed")
@@ -165,8 +165,8 @@ def test_compression_type_of_the_topic_counts(tmp_path: Path) -> None:
     assert [record.value for record in read_all(log)] == [b"a", b"b", b"c", b"d"]
 
 
-def test_compacted_topic_refuses_records_without_keys(tmp_path: Path) -> None:
-    """S15: the broker's own batches are not asked."""
+def test_compacted_topic_rejects_records_without_keys(tmp_path: Path) -> None:
+    """S15: batches of the broker itself are not checked."""
     log = open_log(tmp_path, LogConfig(cleanup_policy=frozenset({"compact"})))
     with pytest.raises(InvalidRecords):
         append(log, batch())
@@ -174,8 +174,8 @@ def test_compacted_topic_refuses_records_without_keys(tmp_path: Path) -> None:
     assert append(log, batch(), origin=AppendOrigin.COORDINATOR) == 1
 
 
-def test_batches_of_another_log_keep_their_offsets_and_epochs(tmp_path: Path) -> None:
-    """Gaps too."""
+def test_replicated_batches_keep_offsets_and_epochs(tmp_path: Path) -> None:
+    """Gaps are kept too."""
     source = open_log(tmp_path / "source")
     append(source, batch(b"a", b"b"), leader_epoch=3)
     append(source, idempotent(0), leader_epoch=5)
@@ -199,7 +199,7 @@ def test_batches_of_another_log_keep_their_offsets_and_epochs(tmp_path: Path) ->
 
 
 def test_segments_are_named_after_their_first_offset(tmp_path: Path) -> None:
-    """S3.3, S3.9, S3.10, S14.18: closed ones are close to the limit, never above."""
+    """S3.3, S3.9, S3.10, S14.18: closed segments are close to the limit, never above it."""
     log = open_log(tmp_path, SMALL)
     for _ in range(20):
         append(log, sized(120))
@@ -212,15 +212,15 @@ def test_segments_are_named_after_their_first_offset(tmp_path: Path) -> None:
 
 
 def test_control_batch_rolls_by_its_wall_clock_time(tmp_path: Path) -> None:
-    """Old record timestamps and a marker of today: segment.ms between them."""
+    """segment.ms is between old record timestamps and a marker with the current time."""
     log = open_log(tmp_path, LogConfig(segment_ms=1000))
     append(log, idempotent(0, transactional=True, timestamp=T0 - 5000))
     append(log, marker(commit=True), origin=AppendOrigin.COORDINATOR)
     assert log.segments.base_offsets == [0, 1]
 
 
-def test_rolls_before_sequences_are_looked_at(tmp_path: Path) -> None:
-    """A repeated batch, and one out of order, begin a segment when the active one has no room for them."""
+def test_rolls_before_sequences_are_checked(tmp_path: Path) -> None:
+    """A repeated or out-of-order batch creates a segment if the active one has no room for it."""
     log = open_log(tmp_path, LogConfig(segment_bytes=200))
     first = bytes(idempotent(0))
     for sequence in range(2):
@@ -237,8 +237,8 @@ def test_rolls_before_sequences_are_looked_at(tmp_path: Path) -> None:
     assert log.log_end_offset == 4
 
 
-def test_index_interval_of_a_segment_stays(tmp_path: Path) -> None:
-    """Another value holds for segments that begin later."""
+def test_index_interval_of_a_segment_is_fixed(tmp_path: Path) -> None:
+    """A new value applies to later segments."""
     log = open_log(tmp_path, LogConfig(index_interval_bytes=4096))
     append(log, sized(100))
     log.config = LogConfig(index_interval_bytes=0)
@@ -251,7 +251,7 @@ def test_index_interval_of_a_segment_stays(tmp_path: Path) -> None:
 
 
 def test_snapshot_is_taken_on_roll_and_on_close(tmp_path: Path) -> None:
-    """At the new segment's base offset, and at the end."""
+    """At the base offset of the new segment, and at the end."""
     log = open_log(tmp_path, LogConfig(segment_bytes=200))
     for sequence in range(6):
         append(log, idempotent(sequence))

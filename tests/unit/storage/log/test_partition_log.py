@@ -1,4 +1,4 @@
-"""A partition's log: transactions, epochs, time; deleting, cutting, closing."""
+"""A partition's log: transactions, epochs, timestamps; deleting, truncating, closing."""
 
 import tracemalloc
 from pathlib import Path
@@ -23,11 +23,11 @@ from tests.support.logs import T0, append, batch, close, crash, end, idempotent,
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
 
-# -- transactions, epochs, time --------------------------------------------------------------------------------------
+# -- transactions, epochs, timestamps --------------------------------------------------------------------------------
 
 
-def test_open_transaction_holds_readers_of_committed_data_back(tmp_path: Path) -> None:
-    """The last stable offset; aborted data is listed for what overlaps it."""
+def test_open_transaction_limits_read_committed_consumers(tmp_path: Path) -> None:
+    """The last stable offset stops there, and aborted transactions are listed for overlapping ranges."""
     log = open_log(tmp_path, SMALL)
     append(log, batch(b"plain"))
     append(log, idempotent(0, transactional=True))
@@ -44,8 +44,8 @@ def test_open_transaction_holds_readers_of_committed_data_back(tmp_path: Path) -
     assert log.aborted_transactions(0, 1) == []
 
 
-def test_transaction_over_several_segments_is_listed_from_its_last(tmp_path: Path) -> None:
-    """Its entry lies where its marker is."""
+def test_transaction_is_indexed_in_its_last_segment(tmp_path: Path) -> None:
+    """Its entry is in the segment of its marker."""
     log = open_log(tmp_path, LogConfig(segment_bytes=200))
     for sequence in range(6):
         append(log, idempotent(sequence, transactional=True))
@@ -59,7 +59,7 @@ def test_transaction_over_several_segments_is_listed_from_its_last(tmp_path: Pat
 
 
 def test_upper_bound_of_a_fetch_comes_from_the_index(tmp_path: Path) -> None:
-    """As Apache Kafka has it: the first entry at or behind the end of what was read."""
+    """As in Apache Kafka: the first entry at or after the end of the records that were read."""
     log = open_log(tmp_path, LogConfig(index_interval_bytes=100))
     for _ in range(10):
         append(log, sized(100))
@@ -72,7 +72,7 @@ def test_upper_bound_of_a_fetch_comes_from_the_index(tmp_path: Path) -> None:
 
 
 def test_markers_are_checked(tmp_path: Path) -> None:
-    """Epochs of producer and coordinator, and that they end something."""
+    """The epochs of producer and coordinator are checked, and that the marker ends a transaction."""
     log = open_log(tmp_path)
     append(log, idempotent(0, transactional=True, epoch=2))
     with pytest.raises(InvalidProducerEpoch):
@@ -84,7 +84,7 @@ def test_markers_are_checked(tmp_path: Path) -> None:
         append(log, batch(b"x", control=True, producer_id=7, producer_epoch=2), origin=AppendOrigin.COORDINATOR)
 
 
-def test_leader_epochs_begin_where_their_first_batch_is(tmp_path: Path) -> None:
+def test_leader_epochs_begin_at_their_first_batch(tmp_path: Path) -> None:
     """Or at the end of the log when a leader takes over."""
     log = open_log(tmp_path)
     log.assign_leader_epoch(0)
@@ -101,7 +101,7 @@ def test_leader_epochs_begin_where_their_first_batch_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_epoch_of_a_start_is_written_with_its_first_batch(clean: bool, tmp_path: Path) -> None:
-    """A start leads every partition in a new epoch: where nothing is appended, no file is touched."""
+    """Each start has a new epoch for every partition; without an append no file is written."""
     stop = close if clean else crash
     log = open_log(tmp_path)
     log.assign_leader_epoch(0)
@@ -125,7 +125,7 @@ def test_epoch_of_a_start_is_written_with_its_first_batch(clean: bool, tmp_path:
 
 
 def test_offset_for_timestamp_equals_a_scan(tmp_path: Path) -> None:
-    """S5.5, S5.6, S5.9: segments with times 1-100, 101-200, 201-300; also out of order, compressed, reopened."""
+    """S5.5, S5.6, S5.9: segments with timestamps 1-100, 101-200, 201-300; also out of order, compressed, reopened."""
     log = open_log(tmp_path, LogConfig(segment_bytes=1500, index_interval_bytes=100))
     for number in range(60):
         timestamp = T0 + 5 * number - (40 if number % 7 == 3 else 0)
@@ -152,7 +152,7 @@ def test_offset_for_timestamp_equals_a_scan(tmp_path: Path) -> None:
 
 
 def test_time_look_ups_in_an_empty_log(tmp_path: Path) -> None:
-    """Nothing to find; the largest timestamp of records without one is that of the first."""
+    """Nothing is found; without timestamps the largest timestamp is that of the first record."""
     log = open_log(tmp_path)
     assert log.offset_for_timestamp(0) is None
     assert log.max_timestamp() is None
@@ -160,11 +160,11 @@ def test_time_look_ups_in_an_empty_log(tmp_path: Path) -> None:
     assert log.max_timestamp() == (-1, 0, 0)
 
 
-def test_batches_of_very_many_records_are_found_by_where_they_begin(tmp_path: Path) -> None:
-    """Look-ups by time do not unpack what fills the memory, nor look through all of what keeps the loop."""
+def test_huge_batches_are_found_by_their_start(tmp_path: Path) -> None:
+    """A look-up by time neither fills the memory nor blocks the event loop."""
     log = open_log(tmp_path)
     append(log, batch(b"first"))
-    for size in (1 << 21, 1 << 27):  # more records than are looked at; more bytes than are unpacked
+    for size in (1 << 21, 1 << 27):  # more records than the limit; more bytes than the limit
         bomb = small_records(size, Codec.ZSTD)
         [(_, header)] = iter_batches(bomb)
         offset = append(log, bomb, now_ms=header.max_timestamp)
@@ -179,8 +179,8 @@ def test_batches_of_very_many_records_are_found_by_where_they_begin(tmp_path: Pa
         assert log.offset_for_timestamp(header.max_timestamp) == (header.max_timestamp, offset + 7, 0)
 
 
-def test_batches_that_belie_their_time_are_looked_into_a_few_times(tmp_path: Path) -> None:
-    """After 16 of them the next one is believed by its header."""
+def test_few_batches_with_a_wrong_timestamp_are_opened(tmp_path: Path) -> None:
+    """After 16 such batches the header of the next one is trusted."""
     log = open_log(tmp_path)
     lying = large_record(100, Codec.GZIP)
     [(_, header)] = iter_batches(lying)
@@ -191,11 +191,11 @@ def test_batches_that_belie_their_time_are_looked_into_a_few_times(tmp_path: Pat
     assert log.offset_for_timestamp(header.max_timestamp) == (header.max_timestamp, 16, 0)
 
 
-# -- deleting, cutting, closing --------------------------------------------------------------------------------------
+# -- deleting, truncating, closing -----------------------------------------------------------------------------------
 
 
 def test_delete_records_raises_the_log_start(tmp_path: Path) -> None:
-    """S14.17: inside a segment; never back, never above the high watermark."""
+    """S14.17: also inside a segment; never lower, never above the high watermark."""
     log = open_log(tmp_path, SMALL)
     for epoch in range(3):
         for _ in range(4):
@@ -211,8 +211,8 @@ def test_delete_records_raises_the_log_start(tmp_path: Path) -> None:
     assert append(log, batch()) == 12
 
 
-def test_high_watermark_of_a_replicated_log_is_moved_by_others(tmp_path: Path) -> None:
-    """It follows the end only where there is one replica."""
+def test_high_watermark_of_a_replicated_log_is_set(tmp_path: Path) -> None:
+    """It follows the log end only if there is one replica."""
     log = open_log(tmp_path)
     log.replicated = True
     append(log, batch())
@@ -226,7 +226,7 @@ def test_high_watermark_of_a_replicated_log_is_moved_by_others(tmp_path: Path) -
 
 
 def test_closed_log_is_offline(tmp_path: Path) -> None:
-    """Of a deleted topic, say."""
+    """For example the log of a deleted topic."""
     log = open_log(tmp_path)
     append(log, batch())
     close(log)
@@ -236,7 +236,7 @@ def test_closed_log_is_offline(tmp_path: Path) -> None:
 
 
 def test_few_descriptors_serve_many_segments(tmp_path: Path) -> None:
-    """Bounded open files: all are readable, few are open."""
+    """With a limit for open files, all segments are readable and few are open."""
     log = open_log(tmp_path, LogConfig(segment_bytes=100))
     log.directory.files.capacity = 8
     for number in range(40):

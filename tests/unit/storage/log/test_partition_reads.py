@@ -1,4 +1,4 @@
-"""Reads of a partition's log: by offset, by bytes, up to an end, in gaps."""
+"""Reads of a partition's log: by offset, by size, up to an end offset, in gaps."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
 
 def test_read_finds_every_offset_in_every_segment(tmp_path: Path) -> None:
-    """S3.11, S4.9: first, last and middle offsets; at the tail and far from it; from open and reopened logs."""
+    """S3.11, S4.9: first, last and middle offsets; near the end and far from it; in open and reopened logs."""
     log = open_log(tmp_path, LogConfig(segment_bytes=2000, index_interval_bytes=150))
     for number in range(120):
         append(log, batch(*(b"%d" % (3 * number + part) for part in range(3))))
@@ -33,8 +33,8 @@ def test_read_finds_every_offset_in_every_segment(tmp_path: Path) -> None:
         log = open_log(tmp_path, log.config, clean=True)
 
 
-def test_read_is_bounded_by_bytes_but_for_the_first_batch(tmp_path: Path) -> None:
-    """S4.14: at most max_bytes, which may cut the last batch; one whole batch where asked for."""
+def test_read_is_limited_by_bytes_after_the_first_batch(tmp_path: Path) -> None:
+    """S4.14: at most max_bytes, which may cut the last batch; one whole batch if requested."""
     log = open_log(tmp_path)
     for _ in range(5):
         append(log, sized(100))
@@ -51,7 +51,7 @@ def test_read_is_bounded_by_bytes_but_for_the_first_batch(tmp_path: Path) -> Non
 
 
 def test_read_ends_at_the_end_offset(tmp_path: Path) -> None:
-    """High watermark or last stable offset; nothing at or beyond it."""
+    """Nothing is returned at or above the high watermark or last stable offset."""
     log = open_log(tmp_path, SMALL)
     for _ in range(12):
         append(log, sized(100))
@@ -64,7 +64,7 @@ def test_read_ends_at_the_end_offset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [-1, 4, 13, 1 << 40])
 def test_offset_out_of_range(offset: int, tmp_path: Path) -> None:
-    """Below the log start offset, above the log end offset."""
+    """Below the log start offset, or above the log end offset."""
     log = open_log(tmp_path)
     for _ in range(12):
         append(log, batch())
@@ -76,8 +76,8 @@ def test_offset_out_of_range(offset: int, tmp_path: Path) -> None:
     assert log.read(12, 1000, 12) == b""
 
 
-def test_read_in_a_gap_gives_the_next_batch(tmp_path: Path) -> None:
-    """What compaction leaves: inside a segment, and from one to the next."""
+def test_read_in_a_gap_returns_the_next_batch(tmp_path: Path) -> None:
+    """Compaction leaves gaps inside a segment and between segments."""
     (tmp_path / "orders-0").mkdir()
     for offsets in ((0, 10), (20, 30)):
         records = [batch(b"%d" % offset) for offset in offsets]
@@ -91,7 +91,7 @@ def test_read_in_a_gap_gives_the_next_batch(tmp_path: Path) -> None:
 
 
 def test_slice_outlives_its_segment(tmp_path: Path) -> None:
-    """Rule H1: deleted and closed, the bytes are still those."""
+    """Rule H1: the bytes stay readable after the segment is deleted and closed."""
     log = open_log(tmp_path)
     append(log, batch(b"kept"))
     part = log.read(0, 1000, 1)
@@ -110,8 +110,8 @@ def test_slice_outlives_its_segment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_a_batch_that_is_awaited_is_at_hand_as_it_stands_in_the_file(tmp_path: Path, writable: bool) -> None:
-    """Once: only who waits has it kept. Read as a whole or in part, with what is before it or alone."""
+def test_awaited_batch_is_in_memory_as_in_the_file(tmp_path: Path, writable: bool) -> None:
+    """Only for a waiting reader, and once. Reads of all or part of it, with or without the records before it."""
     log = open_log(tmp_path)
     for number in range(3):
         log.awaited = number == 1
@@ -132,8 +132,8 @@ def test_a_batch_that_is_awaited_is_at_hand_as_it_stands_in_the_file(tmp_path: P
     close(log)
 
 
-def test_a_large_batch_that_is_awaited_is_not_kept(tmp_path: Path) -> None:
-    """Those go out by sendfile."""
+def test_large_awaited_batch_is_not_kept_in_memory(tmp_path: Path) -> None:
+    """Large batches are sent by sendfile."""
     log = open_log(tmp_path)
     log.awaited = True
     append(log, sized(5000))
@@ -143,8 +143,8 @@ def test_a_large_batch_that_is_awaited_is_not_kept(tmp_path: Path) -> None:
     close(log)
 
 
-def test_what_was_awaited_is_forgotten_with_what_is_cut_off(tmp_path: Path) -> None:
-    """A roll, too, makes the last batch one like others."""
+def test_roll_and_truncation_clear_the_awaited_batch(tmp_path: Path) -> None:
+    """A roll also clears the batch in memory."""
     log = open_log(tmp_path)
     log.awaited = True
     append(log, sized(100))
@@ -155,8 +155,8 @@ def test_what_was_awaited_is_forgotten_with_what_is_cut_off(tmp_path: Path) -> N
     close(log)
 
 
-def test_so_many_logs_of_a_directory_keep_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that nobody appends to any more would have it for ever; a closed one has none."""
+def test_limited_number_of_logs_keep_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a log without further appends would keep it for ever; a closed log has none."""
     monkeypatch.setattr("storage.log.local._KEPT_BATCHES", 2)
     manager = LogManager([str(tmp_path)])
     manager.lock()

@@ -1,4 +1,4 @@
-"""What is on its way out, by when it is due."""
+"""Files that wait for their removal, by due time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from storage.log.removals import Removals
 from tests.support.failing_fs import FailingFileSystem
 
 
-def test_what_is_due_goes_in_the_order_of_its_time(tmp_path: Path) -> None:
-    """Whatever was added first; nothing twice."""
+def test_due_removals_are_in_order_of_time(tmp_path: Path) -> None:
+    """In any order of insertion, and each only once."""
     paths = [tmp_path / name for name in ("late", "early", "never")]
     for path in paths:
         path.write_bytes(b"x")
@@ -28,7 +28,7 @@ def test_what_is_due_goes_in_the_order_of_its_time(tmp_path: Path) -> None:
         assert removals.tasks(now_ms) == []
 
 
-def test_directory_that_failed_keeps_what_it_has(tmp_path: Path) -> None:
+def test_failed_directory_keeps_its_files(tmp_path: Path) -> None:
     """Rule H3."""
     removals, directory = Removals(), LogDirectory(str(tmp_path))
     removals.add(10, directory, [f"{tmp_path}/file"])
@@ -37,10 +37,8 @@ def test_directory_that_failed_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_deleted_partitions_lose_nothing_before_their_new_names_are_forced_to_the_disk(
-    fails: bool, tmp_path: Path
-) -> None:
-    """P6: with its old name back and its topic id gone a directory would be taken for that of a new topic."""
+def test_renaming_of_deleted_partitions_is_flushed_first(fails: bool, tmp_path: Path) -> None:
+    """P6: with its old name and without its topic id, a directory would be used for a new topic."""
     fs = FailingFileSystem(int(fails))
     removals, directory = Removals(), LogDirectory(str(tmp_path), fs)
     paths = [tmp_path / f"t-{number}.{number:032d}-delete" for number in range(2)]

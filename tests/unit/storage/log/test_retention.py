@@ -1,4 +1,4 @@
-"""What goes when: by time, by size, by log start offset; in two steps, with a new segment where all goes."""
+"""Retention by time, size and log start offset, in two steps; an expired active segment is replaced first."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def run_retention(manager: LogManager, now_ms: int) -> None:
 
 
 def config(**values: object) -> LogConfig:
-    """Segments of four batches of 100 bytes; no limits but those given."""
+    """Segments of four batches of 100 bytes; only the given limits apply."""
     return LogConfig(**{"segment_bytes": 400, "retention_ms": -1, **values})  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def filled(log: PartitionLog, count: int = 20) -> None:
     [(1200, 3), (1201, 4), (1199, 3), (1600, 4), (1999, 5), (2000, 5), (100, 1), (0, 1)],
 )
 def test_size_keeps_the_log_at_or_above_the_limit(retention_bytes: int, left: int, tmp_path: Path) -> None:
-    """S14.11, S14.13: whole segments as long as what is left is no less than the limit."""
+    """S14.11, S14.13: whole segments are removed while the rest is not smaller than the limit."""
     manager, log = manager_with(tmp_path, config(retention_bytes=retention_bytes))
     filled(log)
     run_retention(manager, T0)
@@ -48,8 +48,8 @@ def test_size_keeps_the_log_at_or_above_the_limit(retention_bytes: int, left: in
     assert log.log_end_offset == 20
 
 
-def test_time_goes_by_the_largest_timestamp_of_the_records(tmp_path: Path) -> None:
-    """S14.5, S14.7: not by the file's; records from the future keep their segment, and those behind it."""
+def test_time_is_the_largest_timestamp_of_the_records(tmp_path: Path) -> None:
+    """S14.5, S14.7: not the file's time; a record from the future keeps its segment and all later ones."""
     manager, log = manager_with(tmp_path, config(retention_ms=10_000))
     filled(log)
     run_retention(manager, T0 + 13_000)
@@ -61,8 +61,8 @@ def test_time_goes_by_the_largest_timestamp_of_the_records(tmp_path: Path) -> No
     assert log.log_start_offset == 20
 
 
-def test_all_segments_expire_and_offsets_go_on(tmp_path: Path) -> None:
-    """S14.9: an empty segment named after the end is begun first."""
+def test_all_segments_expire_and_offsets_continue(tmp_path: Path) -> None:
+    """S14.9: an empty segment that is named after the end is created first."""
     manager, log = manager_with(tmp_path, config(retention_ms=10_000))
     filled(log)
     run_retention(manager, T0 + DAY)
@@ -75,8 +75,8 @@ def test_all_segments_expire_and_offsets_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "base"), [(0, 0), (3, 0), (4, 4), (7, 4), (15, 12), (16, 16), (20, 16)])
-def test_segments_below_the_log_start_go(start: int, base: int, tmp_path: Path) -> None:
-    """S14.16, S14.17: when the next one's base offset is not above it; also where nothing else is deleted."""
+def test_segments_below_the_log_start_are_removed(start: int, base: int, tmp_path: Path) -> None:
+    """S14.16, S14.17: if the base offset of the next segment is not above the log start; with every policy."""
     manager, log = manager_with(tmp_path, config(cleanup_policy=frozenset({"compact"})))
     for number in range(20):
         append(log, keyed(number))
@@ -92,8 +92,8 @@ def keyed(number: int) -> bytearray:
     return records
 
 
-def test_policies_and_limits_stand_side_by_side(tmp_path: Path) -> None:
-    """S14.2, S14.14, S14.15: compact alone deletes nothing; with delete, whichever limit is hit first."""
+def test_policies_and_limits_combine(tmp_path: Path) -> None:
+    """S14.2, S14.14, S14.15: compact alone deletes nothing; with delete, whichever limit is reached first."""
     _, log = manager_with(tmp_path, config())
     filled(log)
     for policy, retention_ms, retention_bytes, gone in [
@@ -111,8 +111,8 @@ def test_policies_and_limits_stand_side_by_side(tmp_path: Path) -> None:
         assert len(expired_segments(log, T0 + 14_500)) == gone, (policy, retention_ms, retention_bytes)
 
 
-def test_nothing_beyond_the_high_watermark_goes(tmp_path: Path) -> None:
-    """What is not committed is not deleted."""
+def test_nothing_beyond_the_high_watermark_is_removed(tmp_path: Path) -> None:
+    """Uncommitted records are not deleted."""
     _, log = manager_with(tmp_path, config(retention_ms=1))
     log.replicated = True
     filled(log)
@@ -121,7 +121,7 @@ def test_nothing_beyond_the_high_watermark_goes(tmp_path: Path) -> None:
 
 
 def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> None:
-    """S14.8, S14.20, S14.10: readers are refused at once, the files stay for file.delete.delay.ms."""
+    """S14.8, S14.20, S14.10: readers get an error at once; the files are kept for file.delete.delay.ms."""
     manager, log = manager_with(tmp_path, config(retention_bytes=1200, file_delete_delay_ms=60_000))
     for sequence in range(4):
         append(log, idempotent(sequence))
@@ -154,8 +154,8 @@ def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> 
         *((9, 800, 12), (9, 1200, 8)),
     ],
 )
-def test_what_has_not_been_read_is_held_up_to_a_size(unread_from: int, limit: int, start: int, tmp_path: Path) -> None:
-    """Whole segments from the one on in which the reader is; beyond the size the oldest of them go."""
+def test_unread_records_are_held_up_to_a_size(unread_from: int, limit: int, start: int, tmp_path: Path) -> None:
+    """Whole segments from the reader's offset on are held; beyond the limit the oldest are removed."""
     manager, log = manager_with(tmp_path, config(retention_ms=10_000, retention_hold_max_bytes=limit))
     filled(log)
     manager.unread_from = lambda log: unread_from
@@ -165,8 +165,8 @@ def test_what_has_not_been_read_is_held_up_to_a_size(unread_from: int, limit: in
     assert log.log_end_offset == 20
 
 
-def test_size_limits_are_held_from_too_and_what_is_deleted_is_not(tmp_path: Path) -> None:
-    """Of five segments two are over; DeleteRecords takes what nobody has read, whatever is held."""
+def test_hold_covers_size_limits_but_not_deleted_records(tmp_path: Path) -> None:
+    """Two of five segments have expired. DeleteRecords removes unread records even if they are held."""
     manager, log = manager_with(tmp_path, config(retention_bytes=1200, retention_hold_max_bytes=10_000))
     filled(log)
     manager.unread_from = lambda log: 5
@@ -178,8 +178,8 @@ def test_size_limits_are_held_from_too_and_what_is_deleted_is_not(tmp_path: Path
     assert log.segments[0].base_offset == 12
 
 
-def test_nothing_is_held_where_nobody_reads(tmp_path: Path) -> None:
-    """Though the topic would have it."""
+def test_nothing_is_held_without_a_reader(tmp_path: Path) -> None:
+    """Even if the topic is configured for it."""
     manager, log = manager_with(tmp_path, config(retention_ms=10_000, retention_hold_max_bytes=10_000))
     filled(log)
     run_retention(manager, T0 + DAY)

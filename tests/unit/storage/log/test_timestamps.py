@@ -1,4 +1,4 @@
-"""Look-ups by time go in steps: any of them lead to the same answer, and none does much."""
+"""Look-ups by time run in steps: any division gives the same result, and no step takes long."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.bombs import large_record
 from tests.support.logs import T0, append, batch, close, open_log, read_all
 from tests.support.look_ups import LARGE, Driver, look_up
 
-# -- the same answers ------------------------------------------------------------------------------------------------
+# -- the same result ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("a_turn", [1, 3, 200])
-def test_any_steps_lead_to_what_a_scan_finds(tmp_path: Path, a_turn: int) -> None:
-    """Times out of order, small batches and large ones, over segments; also where none of these is known yet."""
+def test_any_steps_give_the_result_of_a_scan(tmp_path: Path, a_turn: int) -> None:
+    """Timestamps out of order, small and large batches, several segments; also before anything is cached."""
     config = LogConfig(segment_bytes=4000, index_interval_bytes=400)
     log = open_log(tmp_path, config)
     for number in range(40):
@@ -48,7 +48,7 @@ def test_any_steps_lead_to_what_a_scan_finds(tmp_path: Path, a_turn: int) -> Non
         log = open_log(tmp_path, config, clean=True, log_start_offset=4)
 
 
-def test_small_batches_are_searched_at_once(tmp_path: Path) -> None:
+def test_small_batches_are_searched_on_the_event_loop(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, batch(*[b"v"] * 100, codec=Codec.ZSTD))
     append(log, batch(*[b"v" * 200] * 500))
@@ -59,7 +59,7 @@ def test_small_batches_are_searched_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["many records", "many bytes", "many bytes once unpacked"])
-def test_large_batches_are_searched_elsewhere(tmp_path: Path, what: str) -> None:
+def test_large_batches_are_searched_in_a_worker(tmp_path: Path, what: str) -> None:
     log = open_log(tmp_path)
     append(
         log,
@@ -77,7 +77,7 @@ def test_large_batches_are_searched_elsewhere(tmp_path: Path, what: str) -> None
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 @pytest.mark.parametrize("size_bytes", [1, 200])
 def test_messages_of_format_v1_are_found_too(tmp_path: Path, codec: Codec, size_bytes: int) -> None:
-    """Their entries have an offset of their end only; sets that unpack to much are searched elsewhere."""
+    """Their entries only have their last offset; sets that decompress to many bytes are searched in a worker."""
     log = open_log(tmp_path)
     together = LARGE if codec else 1
     for first in range(0, 2 * LARGE, together):
@@ -93,11 +93,11 @@ def test_messages_of_format_v1_are_found_too(tmp_path: Path, codec: Codec, size_
     assert look_up(log, T0 + 1200, Driver(100)) is None
 
 
-# -- how much one turn does ------------------------------------------------------------------------------------------
+# -- work per turn ---------------------------------------------------------------------------------------------------
 
 
-def test_a_scan_over_many_batches_is_cut_into_turns(tmp_path: Path) -> None:
-    """The header of the first lies, and those behind it are too early. No index helps, and none is scanned twice."""
+def test_scan_over_many_batches_is_split_into_turns(tmp_path: Path) -> None:
+    """The first header is wrong and later batches are too early: no index helps, and no batch is scanned twice."""
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1 << 30))
     lying = large_record(100, Codec.GZIP)
     [(_, header)] = iter_batches(lying)
@@ -109,7 +109,7 @@ def test_a_scan_over_many_batches_is_cut_into_turns(tmp_path: Path) -> None:
     assert 10 <= driver.turns <= 12
 
 
-def test_segments_of_which_nothing_is_known_yet_are_looked_at_a_few_in_a_turn(tmp_path: Path) -> None:
+def test_few_unknown_segments_are_read_per_turn(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=100)
     log = open_log(tmp_path, config)
     for number in range(50):
@@ -125,12 +125,12 @@ def test_segments_of_which_nothing_is_known_yet_are_looked_at_a_few_in_a_turn(tm
         assert again.turns == 1
 
 
-# -- when segments were written to -----------------------------------------------------------------------------------
+# -- modification times of segments ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("a_turn", [1, 800])
-def test_the_last_segment_that_was_written_to_by_a_time(tmp_path: Path, a_turn: int) -> None:
-    """The newest, though an older one may have been written to later; a few files are looked at in a turn."""
+def test_last_segment_written_before_a_time(tmp_path: Path, a_turn: int) -> None:
+    """The newest one, even if an older one was written later; each turn opens a few files."""
     log = open_log(tmp_path, LogConfig(segment_bytes=100))
     for number in range(100):
         append(log, batch(timestamp=T0 + number))

@@ -1,4 +1,4 @@
-"""Look-ups by time go in steps: what happens to the log between two of them."""
+"""Look-ups by time run in steps: changes of the log between two of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def log(tmp_path: Path) -> PartitionLog:
 
 
 def test_no_file_is_held_open_between_steps(log: PartitionLog) -> None:
-    """Rule H2: as many look-ups as there are clients may wait."""
+    """Rule H2: as many look-ups as clients may be waiting."""
 
     def give_up_files(_: BatchSearch) -> None:
         for segment in log.segments:
@@ -44,8 +44,8 @@ def test_no_file_is_held_open_between_steps(log: PartitionLog) -> None:
     assert handles
 
 
-def test_a_segment_is_removed_meanwhile(log: PartitionLog) -> None:
-    """Retention: the next one has what is later, and nothing else is there any more."""
+def test_segment_is_removed_between_steps(log: PartitionLog) -> None:
+    """Retention removes it; the next segment has the later records."""
 
     def remove(search: BatchSearch) -> None:
         first = log.segments[0]
@@ -59,7 +59,7 @@ def test_a_segment_is_removed_meanwhile(log: PartitionLog) -> None:
     assert driver.searches == 2
 
 
-def test_the_segment_with_the_largest_timestamp_is_removed_meanwhile(tmp_path: Path) -> None:
+def test_segment_with_largest_timestamp_is_removed(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(segment_bytes=len(large())))
     for number in (9, 1, 2):
         append(log, large(number))
@@ -74,8 +74,8 @@ def test_the_segment_with_the_largest_timestamp_is_removed_meanwhile(tmp_path: P
     assert look_up(log, None, Driver(800, remove)) == (T0 + 3 * LARGE - 1, 3 * LARGE - 1, 0)
 
 
-def test_the_largest_timestamp_becomes_an_earlier_ones_meanwhile(tmp_path: Path) -> None:
-    """The cleaner removes the batch that has claimed it: what was passed over for it is looked at again."""
+def test_earlier_batch_gets_the_largest_timestamp(tmp_path: Path) -> None:
+    """The cleaner removes the batch that claimed it, so batches that were skipped for it are read again."""
     log = open_log(tmp_path, LogConfig(segment_bytes=len(large())))
     lying = large(1)
     patch_timestamp(lying, 0, len(lying), CREATE_TIME, T0 + 9 * LARGE)
@@ -92,21 +92,21 @@ def test_the_largest_timestamp_becomes_an_earlier_ones_meanwhile(tmp_path: Path)
     assert look_up(log, None, Driver(800, clean)) == (T0 + LARGE - 1, LARGE - 1, 0)
 
 
-def test_another_segment_takes_its_place_meanwhile(log: PartitionLog) -> None:
-    """The cleaner: the file of that name has other bytes there now."""
+def test_segment_is_replaced_between_steps(log: PartitionLog) -> None:
+    """After a cleaning the file of that name has other bytes."""
     path = Path(log.segments[0].log.path)
     before = path.read_bytes()
 
     def replace(search: BatchSearch) -> None:
-        path.write_bytes(before[:20] + b"\1" + before[21:])  # of its checksum, which look-ups do not go by
+        path.write_bytes(before[:20] + b"\1" + before[21:])  # the checksum, which look-ups do not verify
 
     driver = Driver(800, replace)
     assert look_up(log, T0 + 5, driver) == (T0 + 5, 5, 0)
     assert driver.searches == 2
 
 
-def test_records_are_deleted_meanwhile(log: PartitionLog) -> None:
-    """The first record that is still there, of the same batch or of a later one."""
+def test_records_are_deleted_between_steps(log: PartitionLog) -> None:
+    """The result is the first remaining record, in the same batch or a later one."""
     moved = iter([7, LARGE + 3])
 
     def delete_after(search: BatchSearch) -> Any:
@@ -118,8 +118,8 @@ def test_records_are_deleted_meanwhile(log: PartitionLog) -> None:
     assert look_up(log, T0, driver) == (T0 + LARGE + 3, LARGE + 3, 0)
 
 
-def test_batches_are_appended_meanwhile(log: PartitionLog) -> None:
-    """A later record that comes while the largest timestamp is looked for does no harm."""
+def test_batches_are_appended_between_steps(log: PartitionLog) -> None:
+    """A later record that is appended during a search for the largest timestamp changes nothing."""
 
     def appending(search: BatchSearch) -> Any:
         append(log, batch(b"later", timestamp=T0 + 99 * LARGE), now_ms=T0 + 99 * LARGE)
@@ -129,14 +129,14 @@ def test_batches_are_appended_meanwhile(log: PartitionLog) -> None:
 
 
 @pytest.mark.parametrize("timestamp", [T0, None])
-def test_the_log_is_closed_meanwhile(log: PartitionLog, timestamp: int | None) -> None:
+def test_log_is_closed_between_steps(log: PartitionLog, timestamp: int | None) -> None:
     with pytest.raises(LogOffline):
         look_up(log, timestamp, Driver(800, lambda search: log.close_files()))
     assert log.directory.is_online
 
 
-def test_a_log_in_another_directory_takes_its_place_meanwhile(log: PartitionLog, tmp_path: Path) -> None:
-    """A move (KIP-113): the look-up goes on in what is the log by then."""
+def test_log_moves_between_steps(log: PartitionLog, tmp_path: Path) -> None:
+    """After a move (KIP-113) the look-up continues in the new log."""
     other = open_log(tmp_path / "other")
     for number in range(4):
         append(other, large(number))
@@ -154,15 +154,15 @@ def test_a_log_in_another_directory_takes_its_place_meanwhile(log: PartitionLog,
     assert driver.searches == 2
 
 
-def test_a_file_that_stays_away_is_looked_for_a_few_times(log: PartitionLog) -> None:
-    """And then the answer is where the batch begins: who reads from there is told what is wrong."""
+def test_missing_file_is_tried_a_few_times(log: PartitionLog) -> None:
+    """Then the result is the start of the batch; a read from there reports the error."""
     Path(log.segments[0].log.path).rename(f"{log.segments[0].log.path}.elsewhere")
     driver = Driver(800)
     assert look_up(log, T0 + 5, driver) == (T0 + LARGE - 1, 0, 0)
     assert driver.searches == 16
 
 
-def test_a_disk_that_fails_takes_its_directory_offline(log: PartitionLog) -> None:
+def test_failing_disk_takes_its_directory_offline(log: PartitionLog) -> None:
     def fail(search: BatchSearch) -> None:
         raise OSError(errno.EIO, "broken")
 
@@ -171,7 +171,7 @@ def test_a_disk_that_fails_takes_its_directory_offline(log: PartitionLog) -> Non
     assert not log.directory.is_online
 
 
-def test_a_batch_that_ends_its_process_is_not_looked_into_again(tmp_path: Path) -> None:
+def test_batch_that_kills_a_worker_is_not_tried_again(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, large())
     for timestamp in (T0 + 5, None):
@@ -186,8 +186,8 @@ def test_a_batch_that_ends_its_process_is_not_looked_into_again(tmp_path: Path) 
         assert end.value.value == (T0 + LARGE - 1, 0, 0)
 
 
-def test_a_batch_that_goes_back_ends_a_look_up_all_the_same(tmp_path: Path) -> None:
-    """Somebody has written into the file: what was passed over is not told of."""
+def test_look_up_ends_despite_decreasing_offsets(tmp_path: Path) -> None:
+    """If a program has written into the file, the skipped batches are not reported."""
     log = open_log(tmp_path)
     lying = large_record(100, Codec.GZIP)
     [(_, header)] = iter_batches(lying)
@@ -202,7 +202,7 @@ def test_a_batch_that_goes_back_ends_a_look_up_all_the_same(tmp_path: Path) -> N
     assert look_up(log, header.max_timestamp, Driver(800)) == (header.max_timestamp, 16, -1)
 
 
-def test_a_segment_is_removed_before_it_is_asked_when_it_was_written_to(tmp_path: Path) -> None:
+def test_segment_is_removed_before_its_time_is_read(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(segment_bytes=100))
     for number in range(9):
         append(log, batch())

@@ -1,4 +1,4 @@
-"""Copies of logs in other directories: round by round, from anywhere, of every format."""
+"""Copies of logs in other directories: round by round, from any offset, of every format."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def future(home: Path, config: LogConfig = SMALL) -> StoredLog:
 
 
 def rounds(log: PartitionLog, home: Path, most_bytes: int = 1 << 30) -> Copied:
-    """Copy until nothing is left, looking first."""
+    """Copy until nothing is left, asking for pieces first."""
     copied: Copied | None = None
     while True:
         pieces = () if copied is None else pieces_from(log, copied.end_offset, most_bytes)
@@ -62,8 +62,8 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("most_bytes", [1, 150, 1 << 20])
-def test_a_copy_has_all_that_the_log_has(tmp_path: Path, home: Path, most_bytes: int) -> None:
-    """Records, epochs, producers, transactions, topic id; whatever the size of a round."""
+def test_copy_equals_the_log(tmp_path: Path, home: Path, most_bytes: int) -> None:
+    """Records, epochs, producers, transactions and topic id, for any size of a round."""
     log = open_log(tmp_path, SMALL)
     for sequence in range(12):
         append(log, idempotent(sequence, transactional=sequence > 8), leader_epoch=sequence // 5)
@@ -80,8 +80,8 @@ def test_a_copy_has_all_that_the_log_has(tmp_path: Path, home: Path, most_bytes:
     assert last_batch(copy) == last_batch(log) != b""
 
 
-def test_a_copy_begins_where_the_log_does(tmp_path: Path, home: Path) -> None:
-    """With the batch in which the log start offset lies; readers may not go below that in the end."""
+def test_copy_begins_where_the_log_does(tmp_path: Path, home: Path) -> None:
+    """It begins with the batch that contains the log start offset; readers cannot go below that offset."""
     log = open_log(tmp_path, SMALL)
     for number in range(10):
         append(log, batch(b"%d" % number, b"-", b"-"))
@@ -95,7 +95,7 @@ def test_a_copy_begins_where_the_log_does(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4])
-def test_of_a_log_without_records_the_offsets_are_kept(tmp_path: Path, home: Path, count: int) -> None:
+def test_copy_of_an_empty_log_keeps_its_offsets(tmp_path: Path, home: Path, count: int) -> None:
     log = open_log(tmp_path, SMALL)
     for _ in range(count):
         append(log, batch())
@@ -107,7 +107,7 @@ def test_of_a_log_without_records_the_offsets_are_kept(tmp_path: Path, home: Pat
     assert (copy.log_start_offset, copy.log_end_offset) == (count, count)
 
 
-def test_the_rest_is_appended_to_an_open_copy(tmp_path: Path, home: Path) -> None:
+def test_rest_is_appended_to_an_open_copy(tmp_path: Path, home: Path) -> None:
     log = open_log(tmp_path, SMALL)
     append(log, batch(b"1"))
     rounds(log, home)
@@ -121,8 +121,8 @@ def test_the_rest_is_appended_to_an_open_copy(tmp_path: Path, home: Path) -> Non
         append_rest(copy, log, T0)
 
 
-def test_old_formats_are_copied_as_they_are(tmp_path: Path, home: Path) -> None:
-    """Message sets of v0 and v1, of every codec, byte for byte."""
+def test_old_formats_are_copied_unchanged(tmp_path: Path, home: Path) -> None:
+    """Message sets v0 and v1 of every codec, byte for byte."""
     from tests.support.dump_log import LOGS
 
     source = copied_logs(LOGS / "v3.9.1-old-formats", tmp_path)
@@ -143,7 +143,7 @@ def test_old_formats_are_copied_as_they_are(tmp_path: Path, home: Path) -> None:
     manager.unlock()
 
 
-def test_bytes_that_are_no_batch_end_the_copy(tmp_path: Path, home: Path) -> None:
+def test_invalid_bytes_end_the_copy(tmp_path: Path, home: Path) -> None:
     log = open_log(tmp_path, SMALL)
     append(log, batch(bytes(100)))
     path = Path(log.active_segment.log.path)
@@ -155,7 +155,7 @@ def test_bytes_that_are_no_batch_end_the_copy(tmp_path: Path, home: Path) -> Non
         copy_batches(job)
 
 
-def test_heads_of_batches_tell_logs_apart(tmp_path: Path) -> None:
+def test_first_bytes_of_batches_distinguish_logs(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     for number in range(8):
         append(log, batch(b"%d" % number, b"second"))

@@ -1,4 +1,4 @@
-"""Of two logs of a partition which one stays; copies whose log is gone."""
+"""The choice between two logs of a partition, and copies whose log is missing."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def twin(path: Path, *values: bytes, topic_id: bytes = TOPIC_ID) -> None:
 
 
 @pytest.mark.parametrize("lengths", [(2, 3), (3, 2), (3, 3), (0, 3)], ids=str)
-def test_of_a_log_and_its_copy_the_longer_one_stays(tmp_path: Path, lengths: tuple[int, int]) -> None:
-    """As a crash leaves them between the two names that a move changes."""
+def test_longer_one_of_log_and_copy_is_kept(tmp_path: Path, lengths: tuple[int, int]) -> None:
+    """A crash between the two renames of a move leaves both."""
     values = (b"1", b"2", b"3")
     for name, length in zip("ab", lengths, strict=True):
         twin(tmp_path / name, *values[:length])
@@ -52,7 +52,7 @@ def test_of_a_log_and_its_copy_the_longer_one_stays(tmp_path: Path, lengths: tup
 @pytest.mark.parametrize("lengths", [(3, 5), (5, 3), (4, 4)], ids=str)
 @pytest.mark.parametrize("knows", "ab")
 def test_what_was_deleted_stays_deleted(tmp_path: Path, lengths: tuple[int, int], knows: str) -> None:
-    """Whichever of the two has it; also if the process dies before the next checkpoint. What stays is on the disk."""
+    """Whichever log knows it, and even if the process dies before the next checkpoint. The kept log is on the disk."""
     for name, length in zip("ab", lengths, strict=True):
         twin(tmp_path / name, *(b"%d" % number for number in range(length)))
     alone = manager_of(tmp_path / knows)
@@ -75,8 +75,8 @@ def differing(home: Path) -> None:
     twin(home / "b", b"1", b"other", b"3")
 
 
-def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
-    """Nobody knows which of them is the right one."""
+def test_two_logs_with_different_records_are_rejected(tmp_path: Path) -> None:
+    """The broker cannot know which of them is right."""
     differing(tmp_path)
     both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
     both.lock()
@@ -86,8 +86,8 @@ def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", "ab")
-def test_of_two_logs_with_different_records_the_one_stays_that_the_metadata_names(tmp_path: Path, named: str) -> None:
-    """As when a disk that had failed is back, and retention has removed elsewhere what its log ends with."""
+def test_differing_logs_metadata_names_the_kept_one(tmp_path: Path, named: str) -> None:
+    """A failed disk is back, and retention has removed the end of its log from the other log."""
     differing(tmp_path)
     both = manager_of(tmp_path / "a", tmp_path / "b", place=tmp_path / named)
     log = both.logs["t", 0]
@@ -101,8 +101,8 @@ def test_of_two_logs_with_different_records_the_one_stays_that_the_metadata_name
     both.close(T0)
 
 
-def test_logs_of_two_topics_are_no_twins(tmp_path: Path) -> None:
-    """The new one has no records yet, and is not the beginning of the old one."""
+def test_logs_of_two_topics_are_not_duplicates(tmp_path: Path) -> None:
+    """The new log has no records yet, but is not the beginning of the old one."""
     twin(tmp_path / "a", b"of the old one")
     twin(tmp_path / "b", topic_id=bytes(16))
     both = manager_of(tmp_path / "a", tmp_path / "b", place=tmp_path / "b")
@@ -112,7 +112,7 @@ def test_logs_of_two_topics_are_no_twins(tmp_path: Path) -> None:
 
 
 def load_and_break(manager: LogManager, place: Path, code: int) -> None:
-    """From when all is open no file can be read on the disk any more."""
+    """Load both logs; afterwards no file on one disk can be read."""
 
     def place_of(topic: str, partition: int) -> str:
         manager.directories[0].fs.code = code  # type: ignore[attr-defined]
@@ -124,8 +124,8 @@ def load_and_break(manager: LogManager, place: Path, code: int) -> None:
 
 @pytest.mark.parametrize("broken", "ab")
 @pytest.mark.parametrize("named", "ab")
-def test_of_a_directory_that_fails_meanwhile_nothing_is_decided(tmp_path: Path, named: str, broken: str) -> None:
-    """Both stay where they are. What the metadata names is the log, and with the directory it is offline."""
+def test_nothing_is_decided_if_a_directory_fails(tmp_path: Path, named: str, broken: str) -> None:
+    """Both stay. The log that the metadata names is used and is offline with its directory."""
     differing(tmp_path)
     manager = LogManager([str(tmp_path / name) for name in "ab"], fs=Unreadable(tmp_path / broken))
     load_and_break(manager, tmp_path / named, errno.EIO)
@@ -135,8 +135,8 @@ def test_of_a_directory_that_fails_meanwhile_nothing_is_decided(tmp_path: Path, 
     manager.close(T0)
 
 
-def test_what_cannot_be_compared_for_want_of_descriptors_is_not_decided(tmp_path: Path) -> None:
-    """Which is no fault of a disk: the start fails, and another one may have them."""
+def test_nothing_is_decided_without_descriptors(tmp_path: Path) -> None:
+    """No disk is at fault: this start fails, and another one may have free descriptors."""
     differing(tmp_path)
     manager = LogManager([str(tmp_path / name) for name in "ab"], fs=Unreadable(tmp_path / "a"))
     with pytest.raises(LogOffline, match="Too many open files"):
@@ -145,8 +145,8 @@ def test_what_cannot_be_compared_for_want_of_descriptors_is_not_decided(tmp_path
     manager.unlock()
 
 
-def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
-    """The log's directory is gone for good: a copy of this topic is better than nothing, one of another is not."""
+def test_copy_replaces_a_lost_log(tmp_path: Path) -> None:
+    """The log's directory is lost: a copy of the same topic is better than nothing, one of another topic is not."""
     twin(tmp_path / "a", b"1", b"2")
     (tmp_path / "a/t-0").rename(tmp_path / f"a/t-0.{'ab' * 16}-future")
     manager = manager_of(tmp_path / "a")
@@ -160,8 +160,8 @@ def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
     manager.close(T0)
 
 
-def test_a_new_topic_has_nothing_of_a_directory_that_another_left(tmp_path: Path) -> None:
-    """As one was deleted while the directory that it had moved to was offline, and this one is not."""
+def test_new_topic_does_not_use_the_logs_of_another(tmp_path: Path) -> None:
+    """The old topic was deleted while the directory of its moved log was offline."""
     twin(tmp_path / "a", b"of the old one")
     (tmp_path / "a/t-0").rename(tmp_path / "t-0")
     manager = manager_of(tmp_path / "a")

@@ -1,4 +1,4 @@
-"""Sequences, epochs and transactions of producers: what is taken, repeated, refused (KIP-98, KIP-360)."""
+"""Sequence numbers, epochs and transactions of producers: accepted, repeated, rejected (KIP-98, KIP-360)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ MAX = (1 << 31) - 1
 
 
 class Appender:
-    """Checks and adds batches as a log does, giving offsets."""
+    """Checks and adds batches as a log does, and assigns offsets."""
 
     def __init__(self) -> None:
         self.state = ProducerState()
@@ -25,7 +25,7 @@ class Appender:
     def append(
         self, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1, transactional: bool = False
     ) -> BatchMetadata | None:
-        """None when the batch was new."""
+        """Return None if the batch was new."""
         duplicate = self.state.check(producer_id, epoch, sequence, count - 1, transactional)
         if duplicate is None:
             self.offset += count
@@ -39,7 +39,7 @@ class Appender:
 
 
 def test_batches_follow_each_other() -> None:
-    """S19.2: last + 1, and nothing else."""
+    """S19.2: only last + 1 is accepted."""
     producer = Appender()
     assert producer.append(0, 3) is None
     assert producer.append(3) is None
@@ -49,15 +49,15 @@ def test_batches_follow_each_other() -> None:
     assert producer.append(4) is None
 
 
-def test_an_epoch_that_none_can_have_is_refused() -> None:
-    """Also of a producer that nobody has seen; -1, no epoch at all, is taken as Kafka does."""
+def test_impossible_epoch_is_rejected() -> None:
+    """Also for an unknown producer; -1, no epoch, is accepted as in Kafka."""
     with pytest.raises(InvalidProducerEpoch):
         Appender().append(0, epoch=-2)
     assert Appender().append(0, epoch=-1) is None
 
 
-def test_last_five_batches_are_answered_again() -> None:
-    """S19.2: with the offsets they have; the sixth is out of order."""
+def test_last_five_batches_are_recognised() -> None:
+    """S19.2: the response has their offsets; the sixth is out of order."""
     producer = Appender()
     for number in range(6):
         assert producer.append(2 * number, 2) is None
@@ -70,8 +70,8 @@ def test_last_five_batches_are_answered_again() -> None:
 
 
 @pytest.mark.parametrize(("sequence", "count"), [(1, 1), (0, 1), (1, 2), (0, 3)])
-def test_part_of_a_batch_is_no_repetition(sequence: int, count: int) -> None:
-    """Only the same first and last sequence are."""
+def test_part_of_a_batch_is_not_a_repetition(sequence: int, count: int) -> None:
+    """Only the same first and last sequence number is a repetition."""
     producer = Appender()
     producer.append(0, 2)
     with pytest.raises(OutOfOrderSequence):
@@ -80,7 +80,7 @@ def test_part_of_a_batch_is_no_repetition(sequence: int, count: int) -> None:
 
 @pytest.mark.parametrize("first", [MAX, MAX - 2])
 def test_sequences_wrap_to_zero(first: int) -> None:
-    """S19.2: after 2147483647 comes 0, also inside a batch; such a batch is known again."""
+    """S19.2: 0 follows 2147483647, also inside a batch, and such a batch is recognised again."""
     producer = Appender()
     assert producer.append(first, 3) is None
     following = (first + 3) & MAX
@@ -91,12 +91,12 @@ def test_sequences_wrap_to_zero(first: int) -> None:
 
 
 def test_unknown_producer_may_begin_anywhere() -> None:
-    """Its state may have expired, or its records be deleted (KIP-360)."""
+    """Its state may have expired, or its records may be deleted (KIP-360)."""
     assert Appender().append(41) is None
 
 
 def test_higher_epoch_begins_at_zero_and_fences_the_lower() -> None:
-    """A producer that starts anew with the same id."""
+    """A producer restarts with the same id."""
     producer = Appender()
     producer.append(0)
     with pytest.raises(OutOfOrderSequence):
@@ -109,7 +109,7 @@ def test_higher_epoch_begins_at_zero_and_fences_the_lower() -> None:
 
 
 def test_batches_without_sequences_are_checked_by_epoch_only() -> None:
-    """Offset commits of a transaction come from the group coordinator."""
+    """Offset commits in a transaction come from the group coordinator."""
     state = ProducerState()
     for offset in range(3):
         assert state.check(1, 5, -1, 0, True, sequences=False) is None
@@ -119,8 +119,8 @@ def test_batches_without_sequences_are_checked_by_epoch_only() -> None:
     assert state.producers[1].last_sequence == -1
 
 
-def test_refused_batch_changes_nothing() -> None:
-    """Checking is reading."""
+def test_rejected_batch_changes_nothing() -> None:
+    """A check only reads."""
     producer = Appender()
     producer.append(0)
     for sequence, epoch in [(5, 0), (0, -1), (3, 1)]:
@@ -130,8 +130,8 @@ def test_refused_batch_changes_nothing() -> None:
     assert (entry.producer_epoch, entry.last_sequence, producer.offset) == (0, 0, 1)
 
 
-def test_open_transaction_holds_the_stable_offset_back() -> None:
-    """The earliest of all open ones counts."""
+def test_open_transaction_limits_the_stable_offset() -> None:
+    """The earliest open transaction decides."""
     producer = Appender()
     producer.append(0, producer_id=1, transactional=True)
     producer.append(0, 5, producer_id=3)
@@ -143,8 +143,8 @@ def test_open_transaction_holds_the_stable_offset_back() -> None:
     assert producer.state.first_unstable_offset is None
 
 
-def test_stable_offset_after_an_abort_is_that_of_the_others() -> None:
-    """What the transaction index notes: where the next open transaction begins, else after the marker."""
+def test_stable_offset_after_an_abort() -> None:
+    """Its index entry has the start of the next open transaction, else the offset after the marker."""
     producer = Appender()
     producer.append(0, producer_id=1, transactional=True)
     producer.append(0, producer_id=2, transactional=True)
@@ -154,8 +154,8 @@ def test_stable_offset_after_an_abort_is_that_of_the_others() -> None:
     assert producer.state.stable_offset_after(completed) == 4  # type: ignore[arg-type]
 
 
-def test_end_of_a_transaction_looks_at_the_earliest_open_one_alone() -> None:
-    """There may be thousands in a partition."""
+def test_end_of_transaction_reads_only_the_earliest_open_one() -> None:
+    """A partition may have thousands of open transactions."""
 
     class Watched(dict[int, int]):
         def items(self) -> Any:
@@ -170,7 +170,7 @@ def test_end_of_a_transaction_looks_at_the_earliest_open_one_alone() -> None:
     assert producer.state.stable_offset_after(completed) == 0
 
 
-def test_plain_batch_inside_a_transaction_is_refused() -> None:
+def test_plain_batch_inside_a_transaction_is_rejected() -> None:
     """INVALID_TXN_STATE."""
     producer = Appender()
     producer.append(0, transactional=True)
@@ -182,8 +182,8 @@ def test_plain_batch_inside_a_transaction_is_refused() -> None:
     assert producer.append(1) is None
 
 
-def test_marker_without_data_ends_nothing_but_raises_the_epochs() -> None:
-    """A coordinator ends what a producer never wrote to."""
+def test_marker_without_data_only_raises_the_epochs() -> None:
+    """A coordinator also ends transactions in partitions that the producer never wrote to."""
     producer = Appender()
     assert producer.end(aborted=True, epoch=3, coordinator_epoch=2) is None
     with pytest.raises(InvalidProducerEpoch):
@@ -194,7 +194,7 @@ def test_marker_without_data_ends_nothing_but_raises_the_epochs() -> None:
 
 
 def test_marker_of_a_higher_epoch_forgets_the_batches() -> None:
-    """The coordinator fenced the producer: its sequences begin anew (KIP-890)."""
+    """The coordinator has fenced the producer, so its sequence starts again (KIP-890)."""
     producer = Appender()
     producer.append(0, transactional=True)
     producer.end(aborted=True, epoch=1)
@@ -203,7 +203,7 @@ def test_marker_of_a_higher_epoch_forgets_the_batches() -> None:
     assert producer.append(0, epoch=1, transactional=True) is None
 
 
-def test_silent_producer_expires_but_not_with_a_transaction_open() -> None:
+def test_idle_producer_expires_unless_in_a_transaction() -> None:
     """producer.id.expiration.ms."""
     producer = Appender()
     producer.append(0, producer_id=1)
@@ -214,8 +214,8 @@ def test_silent_producer_expires_but_not_with_a_transaction_open() -> None:
     assert list(producer.state.producers) == [2]
 
 
-def test_load_leaves_expired_producers_out() -> None:
-    """What a snapshot has may be old."""
+def test_load_skips_expired_producers() -> None:
+    """The entries of a snapshot may be old."""
     state = ProducerState(expiration_ms=500)
     old = ProducerEntry(1, 0, -1, 1000, -1, [BatchMetadata(5, 9, 0, 1000)])
     young = ProducerEntry(2, 0, -1, 2000, 7, [BatchMetadata(5, 9, 0, 2000)])
@@ -225,7 +225,7 @@ def test_load_leaves_expired_producers_out() -> None:
     assert (state.producers, state.transactions, state.end_offset) == ({}, {}, 3)
 
 
-def test_earliest_open_transaction_is_known_whatever_the_order_of_a_snapshot():
+def test_earliest_open_transaction_in_any_snapshot_order():
     state = ProducerState()
     opened = {1: 30, 2: -1, 3: 10, 4: 20}
     entries = [ProducerEntry(number, 0, transaction_offset=offset) for number, offset in opened.items()]

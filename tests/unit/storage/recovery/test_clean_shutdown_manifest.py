@@ -1,4 +1,4 @@
-"""Logs that a start need not look at, as their stop noted that they are in order; and what makes it look."""
+"""Logs that a start need not inspect, because the manifest of the last shutdown lists them; and exceptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEYS = [("t", 0), ("t", 1), ("u", 0)]
 
 
 class Watched(FileSystem):
-    """Tells of which partitions the files' names were asked for."""
+    """Records the partitions whose file names were listed."""
 
     def __init__(self) -> None:
         self.looked_at: list[str] = []
@@ -45,7 +45,7 @@ def started(root: Path, fs: FileSystem = LOCAL, config: LogConfig | None = None)
 
 
 def stopped(manager: LogManager, broker_epoch: int) -> None:
-    """After a moment of the file system's clock: what changes in the moment of a stop is looked at again."""
+    """Wait for the file system's clock to advance: changes at the moment of the shutdown are inspected again."""
     root = Path(manager.directories[0].path)
     scratch = root.parent / "clock"
     last = max(path.stat().st_ctime_ns for path in (*root.glob("*-*"), *root.glob("*-*/partition.metadata")))
@@ -56,7 +56,7 @@ def stopped(manager: LogManager, broker_epoch: int) -> None:
 
 
 def looked_at(root: Path) -> set[str]:
-    """Which logs a start looks at; it ends as a process that is killed."""
+    """Return the logs that a start inspects; the start ends like a killed process."""
     fs = Watched()
     manager = started(root, fs)
     for log in manager.logs.values():
@@ -67,7 +67,7 @@ def looked_at(root: Path) -> set[str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Three partitions, stopped in order twice: the second time there was nothing to write."""
+    """Three partitions after two clean shutdowns; the second one had nothing to write."""
     root = tmp_path / "logs"
     manager = started(root)
     for topic, partition in KEYS:
@@ -82,8 +82,8 @@ def note(root: Path) -> dict:
     return json.loads((root / MANIFEST).read_bytes())
 
 
-def test_nothing_is_looked_at_that_is_as_it_was_left(root: Path) -> None:
-    """All wait, with their topic ids, and are opened as ever."""
+def test_unchanged_logs_are_not_inspected(root: Path) -> None:
+    """All stay unopened, with their topic ids, and open normally."""
     fs = Watched()
     manager = started(root, fs)
     assert fs.looked_at == []
@@ -97,8 +97,8 @@ def test_nothing_is_looked_at_that_is_as_it_was_left(root: Path) -> None:
     manager.close(T0)
 
 
-def test_a_note_is_of_one_stop(root: Path) -> None:
-    """It goes with the start, and after a kill nothing waits at all."""
+def test_manifest_is_used_once(root: Path) -> None:
+    """A start removes it, and after a kill no log stays unopened."""
     manager = started(root)
     assert not (root / MANIFEST).exists()
     manager.unlock()
@@ -107,8 +107,8 @@ def test_a_note_is_of_one_stop(root: Path) -> None:
     manager.close(T0)
 
 
-def test_the_stop_looks_at_what_has_changed_and_at_nothing_else(root: Path) -> None:
-    """Also of logs that were opened."""
+def test_shutdown_inspects_only_changed_logs(root: Path) -> None:
+    """Also logs that were opened are not inspected if they did not change."""
     fs = Watched()
     manager = started(root, fs)
     for key in KEYS:
@@ -120,8 +120,8 @@ def test_the_stop_looks_at_what_has_changed_and_at_nothing_else(root: Path) -> N
     assert looked_at(root) == set()
 
 
-def test_a_log_that_is_not_in_order_is_no_part_of_it(root: Path) -> None:
-    """Something unfinished came into its directory while the broker ran."""
+def test_log_out_of_order_is_not_in_the_manifest(root: Path) -> None:
+    """An unfinished file was added to its directory while the broker ran."""
     manager = started(root)
     (root / "t-1" / "x.swap").touch()
     stopped(manager, 3)
@@ -129,8 +129,8 @@ def test_a_log_that_is_not_in_order_is_no_part_of_it(root: Path) -> None:
     assert looked_at(root) == {"t-1"}
 
 
-def test_compacted_topics_are_no_part_of_it(root: Path) -> None:
-    """A cleaner has to know them at once."""
+def test_compacted_topics_are_not_in_the_manifest(root: Path) -> None:
+    """A cleaner needs them at once."""
     stopped(started(root, config=LogConfig(cleanup_policy=frozenset({"compact"}))), 3)
     assert note(root)["topics"] == {}
 
@@ -176,21 +176,21 @@ CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_has_changed_since_is_looked_at(change: str, root: Path) -> None:
-    """By hand, while nobody ran."""
+def test_changed_logs_are_inspected(change: str, root: Path) -> None:
+    """A manual change while no broker ran."""
     do, expected = CHANGES[change]
     do(root)
     assert looked_at(root) == expected
 
 
-def test_a_copy_is_looked_at(root: Path, tmp_path: Path) -> None:
-    """Whatever was changed before, or while it was made."""
+def test_copied_directory_is_inspected(root: Path, tmp_path: Path) -> None:
+    """Whatever changed before or during the copy."""
     shutil.copytree(root, tmp_path / "copy")
     assert looked_at(tmp_path / "copy") == {"t-0", "t-1", "u-0"}
 
 
-def test_a_damaged_note_is_none(root: Path, tmp_path: Path) -> None:
-    """Cut anywhere, bytes changed, nested without end: no start fails, and who is not believed is looked at."""
+def test_damaged_manifest_is_ignored(root: Path, tmp_path: Path) -> None:
+    """Truncated anywhere, changed bytes, deep nesting: no start fails, and untrusted logs are inspected."""
     data = (root / MANIFEST).read_bytes()
     random = Random(1)
     flipped = [bytearray(data) for _ in range(scaled(20))]
@@ -206,17 +206,15 @@ def test_a_damaged_note_is_none(root: Path, tmp_path: Path) -> None:
             assert seen == {"t-0", "t-1", "u-0"}
 
 
-def test_a_note_that_is_a_directory_is_none(root: Path) -> None:
-    """Nor does it stop a start, or a stop."""
+def test_directory_in_place_of_the_manifest_is_ignored(root: Path) -> None:
+    """It breaks neither a start nor a shutdown."""
     (root / MANIFEST).unlink()
     (root / MANIFEST).mkdir()
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
 class ClockGoneBack(Watched):
-    """Since the stop, or the start, the clock of the file system has gone back by an hour: what is changed now seems
-    older than what was there.
-    """
+    """The file system's clock went back by an hour since the shutdown or the start, so new changes look older."""
 
     def __init__(self, changed: Path) -> None:
         super().__init__()
@@ -230,16 +228,16 @@ class ClockGoneBack(Watched):
         return found._replace(modified_ns=found.modified_ns - hour_ns, changed_ns=found.changed_ns - hour_ns)
 
 
-def test_a_change_is_seen_though_the_clock_went_back(root: Path) -> None:
-    """Between the stop and the start."""
+def test_change_is_detected_after_the_clock_went_back(root: Path) -> None:
+    """Between the shutdown and the start."""
     (root / "t-1" / "x.swap").touch()
     fs = ClockGoneBack(root / "t-1")
     started(root, fs).unlock()
     assert fs.looked_at == ["t-1"]
 
 
-def test_a_change_while_a_broker_runs_is_seen_though_the_clock_went_back(root: Path) -> None:
-    """The stop does not take it for what the start has found."""
+def test_change_at_run_time_is_detected_despite_the_clock(root: Path) -> None:
+    """The shutdown must not take the change for the state that the start found."""
     fs = ClockGoneBack(root / "nothing yet")
     manager = started(root, fs)
     (root / "t-1" / "x.swap").touch()
@@ -248,22 +246,22 @@ def test_a_change_while_a_broker_runs_is_seen_though_the_clock_went_back(root: P
     assert list(note(root)["topics"]["t"]["partitions"]) == ["0"]
 
 
-def test_a_note_of_an_older_version_is_none(root: Path) -> None:
-    """It knew times in their order alone."""
+def test_manifest_of_an_older_version_is_ignored(root: Path) -> None:
+    """The older version compared the order of times."""
     former = {"version": 0, "brokerEpoch": 2, "untilNs": 2**62, "checkpoints": note(root)["checkpoints"]}
     topics = {"t": {"topicId": base64.b64encode(TOPIC_ID).decode(), "others": []}}
     (root / MANIFEST).write_text(json.dumps({**former, "topics": topics}))
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
-def test_a_note_of_a_later_version_is_none(root: Path) -> None:
+def test_manifest_of_a_later_version_is_ignored(root: Path) -> None:
     (root / MANIFEST).write_text(json.dumps({**note(root), "version": 2}))
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_what_changes_while_a_broker_runs_is_looked_at_by_its_stop(linked: bool, root: Path) -> None:
-    """In logs that nobody has opened: a file that is removed, another topic's id; log.dirs may name a link."""
+def test_shutdown_inspects_logs_that_changed_at_run_time(linked: bool, root: Path) -> None:
+    """In unopened logs: a removed file, another topic id; log.dirs may contain a symbolic link."""
     path = root
     if linked:
         path = root.with_name("link")
@@ -277,8 +275,8 @@ def test_what_changes_while_a_broker_runs_is_looked_at_by_its_stop(linked: bool,
     assert looked_at(path) == {"u-0", "t-1"}
 
 
-def test_a_stop_that_cannot_note_it_is_clean_all_the_same(root: Path) -> None:
-    """The next start looks at each log."""
+def test_shutdown_without_manifest_is_clean(root: Path) -> None:
+    """The next start inspects every log."""
     fs = FailingFileSystem()
     manager = started(root, fs)
     fs.fail_at = len(fs.calls) + next(
@@ -302,14 +300,14 @@ def calls_of_a_stop(scratch: Path, root: Path) -> list[str]:
 
 
 def about_to_stop(root: Path, fs: FileSystem) -> LogManager:
-    """With something to write."""
+    """A manager with something to write."""
     manager = started(root, fs)
     append(opened(manager, "t", 1), batch())
     return manager
 
 
-def test_a_stop_may_die_at_any_call(root: Path, tmp_path: Path) -> None:
-    """Before the mark the next start checks all logs, after it it may believe the note: each has all its records."""
+def test_shutdown_may_die_at_any_call(root: Path, tmp_path: Path) -> None:
+    """Before the mark the next start checks all logs; after it the manifest may be used. No record is lost."""
     whole = FailingFileSystem()
     shutil.copytree(root, tmp_path / "whole")
     manager = about_to_stop(tmp_path / "whole", whole)

@@ -1,4 +1,4 @@
-"""What a broker was at when it ended is finished or undone at the next start."""
+"""Interrupted operations are finished or undone at the next start."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def filled(directory: Path) -> PartitionLog:
     return log
 
 
-def test_leftovers_of_deletion_and_cleaning_go(tmp_path: Path) -> None:
-    """Rule R1: .deleted, .cleaned and .tmp files are removed; orphaned indexes too."""
+def test_leftovers_of_deletion_and_cleaning_are_removed(tmp_path: Path) -> None:
+    """Rule R1: .deleted, .cleaned and .tmp files are removed, and indexes without records."""
     log = filled(tmp_path)
     expected = read_all(log)
     crash(log)
@@ -34,7 +34,7 @@ def test_leftovers_of_deletion_and_cleaning_go(tmp_path: Path) -> None:
 
 
 def test_interrupted_swap_is_finished(tmp_path: Path) -> None:
-    """Rule R1: a .swap segment takes the place of those whose offsets it covers."""
+    """Rule R1: a .swap segment replaces the segments whose offsets it covers."""
     log = filled(tmp_path)
     expected = read_all(log)
     crash(log)
@@ -48,7 +48,7 @@ def test_interrupted_swap_is_finished(tmp_path: Path) -> None:
 
 
 def test_swap_of_an_unfinished_split_is_dropped(tmp_path: Path) -> None:
-    """Rule R1: with a .cleaned file below it, a .swap file is part of something that was not ready."""
+    """Rule R1: a .cleaned file at a lower offset shows that other parts of the split were not ready."""
     log = filled(tmp_path)
     expected = read_all(log)
     crash(log)
@@ -58,7 +58,7 @@ def test_swap_of_an_unfinished_split_is_dropped(tmp_path: Path) -> None:
 
 
 def test_foreign_files_of_the_metadata_log_are_left_alone(tmp_path: Path) -> None:
-    """Snapshots and the quorum state belong to others."""
+    """Snapshots and the quorum state belong to the controller."""
     log = filled(tmp_path)
     crash(log)
     names = ("quorum-state", f"{10:020d}-0000000001.checkpoint", f"{5:020d}-0000000001.checkpoint.deleted")

@@ -1,4 +1,4 @@
-"""What a start makes of a directory: after a clean stop or a crash, with files missing, torn, or full of garbage."""
+"""Opening a directory after a clean shutdown or a crash, with missing, torn and damaged files."""
 
 import os
 import random
@@ -18,12 +18,12 @@ from tests.support.dump_log import LOGS
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log, read_all
 from tests.support.recorded_logs import NOW_MS, copied
 
-#: Small segments and indexes, so that a handful of batches makes several of each.
+#: Small segments and indexes, so that a few batches create several of each.
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100, segment_index_bytes=512)
 
 
 def recovered(path: Path, *, recovery_point: int = 0) -> PartitionLog:
-    """A recorded log after our recovery, with the configuration that it was written with."""
+    """Recover a recorded log with the configuration that it was written with."""
     topic = path.name.rpartition("-")[0]
     config = LogConfig(segment_bytes=3000, index_interval_bytes=100, segment_index_bytes=512)
     stored = StoredLog(str(path), topic, 0, config, NOW_MS, recovery_point=recovery_point)
@@ -31,8 +31,8 @@ def recovered(path: Path, *, recovery_point: int = 0) -> PartitionLog:
 
 
 @pytest.mark.parametrize(("kind", "end_offset"), [("unclean", 125), ("unclean-crc", 66)])
-def test_damaged_log_is_recovered_to_the_bytes_that_kafka_recovers(kind: str, end_offset: int, tmp_path: Path) -> None:
-    """A torn tail, a missing index, a flipped bit, an open transaction: records and indexes as Kafka leaves them."""
+def test_recovery_gives_the_same_bytes_as_kafka(kind: str, end_offset: int, tmp_path: Path) -> None:
+    """A torn tail, a missing index, a flipped bit, an open transaction: records and indexes equal Kafka's."""
     log = recovered(copied(LOGS / f"v4.3.1-{kind}-2-damaged" / f"{kind}-0", tmp_path))
     assert end_offset == log.log_end_offset
     close(log)
@@ -42,7 +42,7 @@ def test_damaged_log_is_recovered_to_the_bytes_that_kafka_recovers(kind: str, en
         assert expected == {path.name: path.read_bytes() for path in Path(log.path).glob(f"*{suffix}")}
 
 
-def test_recovered_log_knows_its_producers_as_kafka_does(tmp_path: Path) -> None:
+def test_recovery_gives_the_same_producers_as_kafka(tmp_path: Path) -> None:
     """The snapshot at the recovered end has the same producers, with their open transaction."""
     log = recovered(copied(LOGS / "v4.3.1-unclean-2-damaged" / "unclean-0", tmp_path))
     theirs = read_snapshot(LOCAL, str(LOGS / "v4.3.1-unclean-3-recovered/unclean-0/00000000000000000125.snapshot"))
@@ -57,7 +57,7 @@ def test_recovered_log_knows_its_producers_as_kafka_does(tmp_path: Path) -> None
 
 
 def filled(root: Path, config: LogConfig = SMALL) -> PartitionLog:
-    """Some 20 batches over several segments: plain, idempotent, transactional, aborted."""
+    """About 20 batches in several segments: plain, idempotent, transactional, aborted."""
     log = open_log(root, config)
     for number in range(6):
         append(log, batch(b"plain", b"%d" % number, timestamp=T0 + 1000 * number))
@@ -69,7 +69,7 @@ def filled(root: Path, config: LogConfig = SMALL) -> PartitionLog:
 
 
 def state_of(log: PartitionLog) -> object:
-    """What must be the same after a restart."""
+    """Return everything that a restart must preserve."""
     producers = {
         entry.producer_id: (entry.producer_epoch, entry.last_sequence, entry.last_offset, entry.transaction_offset)
         for entry in log.producer_state.producers.values()
@@ -88,8 +88,8 @@ def state_of(log: PartitionLog) -> object:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_reopened_log_is_what_it_was(clean: bool, tmp_path: Path) -> None:
-    """Offsets, records, producers, transactions, epochs, look-ups by time: after a clean stop and after a crash."""
+def test_reopened_log_is_unchanged(clean: bool, tmp_path: Path) -> None:
+    """Offsets, records, producers, transactions, epochs, look-ups by time; after a shutdown and a crash."""
     log = filled(tmp_path)
     expected = state_of(log)
     if clean:
@@ -103,7 +103,7 @@ def test_reopened_log_is_what_it_was(clean: bool, tmp_path: Path) -> None:
 
 
 def test_crash_recovers_only_from_the_recovery_point_on(tmp_path: Path) -> None:
-    """Rule R3: segments before the recovery point are not read; damage there stays unseen."""
+    """Rule R3: segments before the recovery point are not read, so damage there is not detected."""
     log = filled(tmp_path)
     second = log.segments[1]
     crash(log)
@@ -114,12 +114,13 @@ def test_crash_recovers_only_from_the_recovery_point_on(tmp_path: Path) -> None:
     assert len(log.segments) == len(again.segments)
 
 
-def test_unforced_segment_of_zeros_is_cut_off_without_a_snapshot(tmp_path: Path) -> None:
-    """Rules R4, P8: looking for the producers before the recovery point stops there: what is behind was not checked."""
+def test_unflushed_segment_of_zeros_is_cut_off(tmp_path: Path) -> None:
+    """Rules R4, P8: the search for producers stops at the recovery point, because later batches were not checked."""
     log = filled(tmp_path)
     second = log.segments[1]
     crash(log)
-    for snapshot in Path(log.path).glob("*.snapshot"):  # a power loss has taken their names, and the records' pages
+    # a power failure has lost their names, and the pages of the records
+    for snapshot in Path(log.path).glob("*.snapshot"):
         snapshot.unlink()
     path = Path(second.log.path)
     path.write_bytes(bytes(len(path.read_bytes())))
@@ -129,8 +130,8 @@ def test_unforced_segment_of_zeros_is_cut_off_without_a_snapshot(tmp_path: Path)
     assert again.producer_state.producers[7].last_offset < second.base_offset
 
 
-def test_preallocated_segment_that_was_flushed_to_its_end_before_it_was_cut_to_it(tmp_path: Path) -> None:
-    """R4: the flush went up to the roll, but did not see it: after a power loss the file may have its full size."""
+def test_preallocated_segment_flushed_before_its_truncation(tmp_path: Path) -> None:
+    """R4: the flush reached the roll but not its truncation, so the file may have its full size again."""
     config = LogConfig(segment_bytes=400, preallocate=True)
     log = open_log(tmp_path, config)
     for number in range(3):
@@ -147,8 +148,8 @@ def test_preallocated_segment_that_was_flushed_to_its_end_before_it_was_cut_to_i
     assert append(again, batch()) == 3
 
 
-def test_transaction_index_without_records_goes_once_these_are_gone_for_good(tmp_path: Path) -> None:
-    """R1: a crash came between the two; a power loss must not bring the records back without it."""
+def test_txn_index_is_removed_after_its_records(tmp_path: Path) -> None:
+    """R1: after a crash in between, a power failure must not bring the records back without their index."""
     log = filled(tmp_path)
     crash(log)
     orphan = next(Path(log.path).glob("*.txnindex"))
@@ -165,7 +166,7 @@ def test_transaction_index_without_records_goes_once_these_are_gone_for_good(tmp
 
 
 def test_torn_tail_keeps_exactly_the_whole_batches(tmp_path: Path) -> None:
-    """Rule R4: wherever the last segment is cut, the batches before the cut are kept, and producers agree with them."""
+    """Rule R4: for any cut of the last segment the whole batches before it are kept, and producers agree with them."""
     log = filled(tmp_path, LogConfig(index_interval_bytes=100))
     crash(log)
     path = Path(log.segments[-1].log.path)
@@ -190,8 +191,8 @@ def test_torn_tail_keeps_exactly_the_whole_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("garbage", ["zeros", "noise"])
-def test_garbage_behind_the_end_is_cut_off(garbage: str, tmp_path: Path) -> None:
-    """A preallocated or half-written tail is no batch."""
+def test_garbage_after_the_end_is_cut_off(garbage: str, tmp_path: Path) -> None:
+    """A preallocated or half-written tail is not a batch."""
     log = filled(tmp_path)
     expected = state_of(log)
     crash(log)
@@ -200,8 +201,8 @@ def test_garbage_behind_the_end_is_cut_off(garbage: str, tmp_path: Path) -> None
     assert expected == state_of(open_log(tmp_path, SMALL))
 
 
-def test_what_lies_behind_the_end_after_a_clean_stop_is_not_appended_to(tmp_path: Path) -> None:
-    """Batches behind it would be out of reach, and the next crash would cut them off."""
+def test_bytes_after_the_end_are_not_appended_to(tmp_path: Path) -> None:
+    """Batches after it would be unreachable, and the next crash would cut them off."""
     log = filled(tmp_path)
     end = log.log_end_offset
     close(log)
@@ -214,8 +215,8 @@ def test_what_lies_behind_the_end_after_a_clean_stop_is_not_appended_to(tmp_path
 
 
 @pytest.mark.parametrize("flipped", [1, 4, 64])
-def test_where_a_whole_log_ended_is_not_what_a_damaged_checkpoint_says(flipped: int, tmp_path: Path) -> None:
-    """After a clean stop the last snapshot of the producers lies at the log's end, too."""
+def test_damaged_checkpoint_does_not_move_the_log_end(flipped: int, tmp_path: Path) -> None:
+    """After a clean shutdown the last producer snapshot is at the log's end too."""
     log = filled(tmp_path)
     end, expected = log.log_end_offset, read_all(log)
     close(log)
@@ -224,8 +225,8 @@ def test_where_a_whole_log_ended_is_not_what_a_damaged_checkpoint_says(flipped: 
     assert append(again, batch(b"next")) == end
 
 
-def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again(tmp_path: Path) -> None:
-    """The last batch is missing, whole: the snapshot lies behind the log's end, as the checkpoint does. It is told."""
+def test_offsets_of_lost_records_are_not_assigned_again(tmp_path: Path) -> None:
+    """The last batch is missing: snapshot and checkpoint are beyond the log's end. The loss is reported."""
     log = filled(tmp_path)
     append(log, batch(b"one more"))
     end, last = log.log_end_offset, log.segments[-1]
@@ -241,8 +242,8 @@ def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again
     assert append(again, batch(b"next")) == end
 
 
-def test_corrupt_batch_takes_what_follows_it_along(tmp_path: Path) -> None:
-    """Rule R4: later segments go too, as offsets must not have holes that nobody made."""
+def test_corrupt_batch_ends_the_log(tmp_path: Path) -> None:
+    """Rule R4: later segments are removed too, because offsets must not have unexplained gaps."""
     log = filled(tmp_path)
     crash(log)
     assert len(log.segments) > 3
@@ -258,7 +259,7 @@ def test_corrupt_batch_takes_what_follows_it_along(tmp_path: Path) -> None:
 
 
 def test_batch_with_a_wrong_offset_ends_the_log(tmp_path: Path) -> None:
-    """The checksum does not cover the base offset: offsets that go back are damage too."""
+    """The checksum does not cover the base offset: decreasing offsets are damage too."""
     log = open_log(tmp_path, SMALL)
     for number in range(3):
         append(log, batch(b"%d" % number))
@@ -299,7 +300,7 @@ DERIVED = ["*.index", "*.timeindex", "*.snapshot", "leader-epoch-checkpoint"]
 def test_damaged_small_file_loses_nothing(
     clean: bool, pattern: str, damage: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """Rule R6: each index, snapshot or epoch file, one by one, after a clean stop and after a crash."""
+    """Rule R6: each index, snapshot and epoch file in turn, after a clean shutdown and after a crash."""
     log = filled(tmp_path)
     expected = state_of(log)
     if clean:
@@ -318,8 +319,8 @@ def test_damaged_small_file_loses_nothing(
 
 @pytest.mark.parametrize("damage", [truncate, scramble, zero])
 @pytest.mark.parametrize("clean", [True, False])
-def test_damaged_transaction_index_is_made_anew(clean: bool, damage: Callable[[Path], None], tmp_path: Path) -> None:
-    """Aborted transactions are found again in the records."""
+def test_damaged_transaction_index_is_rebuilt(clean: bool, damage: Callable[[Path], None], tmp_path: Path) -> None:
+    """Aborted transactions are restored from the records."""
     log = filled(tmp_path)
     expected = log.aborted_transactions(0, 100)
     assert len(expected) == 2
@@ -333,7 +334,7 @@ def test_damaged_transaction_index_is_made_anew(clean: bool, damage: Callable[[P
 
 
 def test_all_small_files_missing_after_a_crash(tmp_path: Path) -> None:
-    """The records alone are enough."""
+    """The records alone are sufficient."""
     log = filled(tmp_path)
     expected = state_of(log)
     crash(log)
@@ -343,8 +344,8 @@ def test_all_small_files_missing_after_a_crash(tmp_path: Path) -> None:
     assert expected == state_of(open_log(tmp_path, SMALL))
 
 
-def test_log_that_ends_below_its_start_goes_on_at_its_start(tmp_path: Path) -> None:
-    """Records were deleted up to an offset that the files do not reach any more: no offset is given twice."""
+def test_log_that_ends_below_its_start_continues_there(tmp_path: Path) -> None:
+    """Records were deleted up to an offset beyond the files; no offset is assigned twice."""
     log = filled(tmp_path)
     crash(log)
     again = open_log(tmp_path, SMALL, log_start_offset=1000)
@@ -352,8 +353,8 @@ def test_log_that_ends_below_its_start_goes_on_at_its_start(tmp_path: Path) -> N
     assert append(again, batch()) == 1000
 
 
-def test_recovery_reads_batches_whose_records_lie(tmp_path: Path) -> None:
-    """Rule R5: the header and checksum are right, the records are noise: the log has the batch, and goes on."""
+def test_recovery_keeps_batches_with_invalid_records(tmp_path: Path) -> None:
+    """Rule R5: header and checksum are right, but the records are noise: the batch is kept and the log continues."""
     from protocol.records.batch import HEADER_SIZE, compute_crc
 
     log = open_log(tmp_path, SMALL)
@@ -369,8 +370,8 @@ def test_recovery_reads_batches_whose_records_lie(tmp_path: Path) -> None:
     assert again.max_timestamp().timestamp < LONG_MAX  # type: ignore[union-attr]
 
 
-def test_snapshots_that_are_right_are_left_as_they_are(tmp_path: Path) -> None:
-    """Recovery writes those that are not, and removes those that no log of this length has."""
+def test_valid_snapshots_are_left_unchanged(tmp_path: Path) -> None:
+    """Recovery writes wrong snapshots again and removes those that no log of this length has."""
     config = LogConfig(segment_bytes=300)
     log = open_log(tmp_path, config)
     for sequence in range(9):

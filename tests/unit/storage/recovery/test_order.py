@@ -1,4 +1,4 @@
-"""What files tell of a log by their names."""
+"""What the file names of a log show."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ CLOSED = {
 
 
 def test_a_closed_log() -> None:
-    """What recovery has put aside, and what people have put there, does not matter."""
+    """Files that recovery or people have added do not matter."""
     assert is_in_order(CLOSED, 9, 0)
     assert is_in_order(CLOSED, 9, 8)
 
@@ -34,7 +34,7 @@ def test_a_closed_log() -> None:
     "missing", sorted(CLOSED - {f"{FIRST}.txnindex", "partition.metadata", f"{FIRST}.log.497.corrupt", "notes.txt"})
 )
 def test_a_log_that_lacks_a_file(missing: str) -> None:
-    """An index without records is out of order, too."""
+    """An index without records is out of order too."""
     assert not is_in_order(CLOSED - {missing}, 9, 0)
 
 
@@ -44,12 +44,12 @@ def test_a_log_that_lacks_a_file(missing: str) -> None:
     + [f"{3:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".txnindex")],
 )
 def test_a_log_with_something_unfinished(more: str) -> None:
-    """Or with part of a segment."""
+    """Or with a part of a segment."""
     assert not is_in_order(CLOSED | {more}, 9, 0)
 
 
 def test_a_log_without_records_needs_nothing_derived_from_them() -> None:
-    """It begins where it ends: at its first segment, or at its log start offset."""
+    """It begins where it ends: at its first segment or at its log start offset."""
     empty = {f"{SECOND}.log", f"{SECOND}.index", f"{SECOND}.timeindex"}
     assert is_in_order(empty, 7, 0)
     assert is_in_order(empty, 9, 9)
@@ -58,7 +58,7 @@ def test_a_log_without_records_needs_nothing_derived_from_them() -> None:
 
 
 def test_a_log_of_many_files() -> None:
-    """It takes a while to open."""
+    """It takes long to open."""
     assert not is_in_order(CLOSED | {f"{number}.corrupt" for number in range(100)}, 9, 0)
 
 
@@ -72,8 +72,8 @@ def test_a_log_of_many_files() -> None:
         ({f"{FIRST}.txnindex": 70_000}, False),
     ],
 )
-def test_what_is_read_of_a_log(tmp_path: Path, sizes: dict[str, int], is_little: bool) -> None:
-    """Producers as they were at the end, epochs, and aborted transactions; records are not."""
+def test_files_that_opening_a_log_reads(tmp_path: Path, sizes: dict[str, int], is_little: bool) -> None:
+    """The producer snapshot at the end, epochs and aborted transactions are read; records are not."""
     for name, size in sizes.items():
         (tmp_path / name).write_bytes(bytes(size))
     assert reads_little(LOCAL, str(tmp_path), sizes, 9) is is_little

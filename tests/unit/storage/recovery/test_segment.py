@@ -1,4 +1,4 @@
-"""What recovery cuts off a log: said where and why, and kept beside it."""
+"""What recovery cuts off a log is reported with its position and reason, and kept in a file."""
 
 import errno
 from pathlib import Path
@@ -35,15 +35,15 @@ def three_segments(root: Path) -> tuple[LogConfig, list[Path]]:
 
 
 def test_undamaged_log_has_no_cut(tmp_path: Path) -> None:
-    """Nothing is said, nothing is kept."""
+    """Nothing is reported or kept."""
     config, _ = three_segments(tmp_path)
     log, cuts = recovered(tmp_path, config)
     assert (log.log_end_offset, cuts) == (6, [])
     assert list(tmp_path.rglob("*.corrupt")) == []
 
 
-def test_flipped_bit_cuts_there_and_keeps_all_that_follows(tmp_path: Path) -> None:
-    """The rest of the segment and later segments are kept byte for byte under names that nobody reads."""
+def test_flipped_bit_cuts_the_log_and_keeps_the_rest_aside(tmp_path: Path) -> None:
+    """The rest of the segment and later segments are kept byte for byte under names that the broker ignores."""
     config, paths = three_segments(tmp_path)
     data = bytearray(paths[1].read_bytes())
     data[180] ^= 4
@@ -76,8 +76,8 @@ def test_flipped_bit_cuts_there_and_keeps_all_that_follows(tmp_path: Path) -> No
         (bytes(8) + b"\x7f\xff\xff\xff" + bytes(4) + b"\2" + bytes(60), "the last batch is incomplete"),
     ],
 )
-def test_reason_says_what_is_wrong(garbage: bytes, reason: str, tmp_path: Path) -> None:
-    """Zeros, a torn batch, offsets that go back, a length that lies."""
+def test_reason_names_the_damage(garbage: bytes, reason: str, tmp_path: Path) -> None:
+    """Zeros, a torn batch, decreasing offsets, a wrong length."""
     config, paths = three_segments(tmp_path)
     with paths[-1].open("ab") as file:
         file.write(garbage)
@@ -87,7 +87,7 @@ def test_reason_says_what_is_wrong(garbage: bytes, reason: str, tmp_path: Path) 
 
 
 def test_zeros_are_not_kept(tmp_path: Path) -> None:
-    """A preallocated tail, or what a power loss leaves, is nothing that anyone could want back."""
+    """A preallocated tail, or what a power failure leaves, has no value for anyone."""
     config, paths = three_segments(tmp_path)
     with paths[-1].open("ab") as file:
         file.truncate(3 * WHOLE_WINDOW)
@@ -98,7 +98,7 @@ def test_zeros_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_long_tail_is_kept_whole_with_zeros_as_holes(tmp_path: Path) -> None:
-    """Copied piece by piece; what a preallocated file has behind it takes no room."""
+    """It is copied in pieces; the zeros of a preallocated file need no space."""
     config, paths = three_segments(tmp_path)
     with paths[-1].open("r+b") as file:
         file.seek(200 + 2 * WHOLE_WINDOW)
@@ -114,7 +114,7 @@ def test_long_tail_is_kept_whole_with_zeros_as_holes(tmp_path: Path) -> None:
 
 
 class FullDisk(FileSystem):
-    """Has no room for copies."""
+    """Has no space for copies."""
 
     def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
         if path.endswith(".corrupt"):
@@ -123,7 +123,7 @@ class FullDisk(FileSystem):
 
 
 def test_full_disk_keeps_no_copy_and_the_log_starts(tmp_path: Path) -> None:
-    """What cannot be kept is said; the partition does not go offline for it."""
+    """The loss is reported, and the partition does not go offline for it."""
     config, paths = three_segments(tmp_path)
     paths[-1].write_bytes(paths[-1].read_bytes()[:-1])
     log, (cut,) = recovered(tmp_path, config, FullDisk())
@@ -132,7 +132,7 @@ def test_full_disk_keeps_no_copy_and_the_log_starts(tmp_path: Path) -> None:
 
 
 def test_batches_larger_than_the_window_are_checked(tmp_path: Path) -> None:
-    """Between small ones, and also when the damage is at their very end."""
+    """Between small ones, and with damage at their very end."""
     config = LogConfig(max_message_bytes=1 << 30)
     log = open_log(tmp_path, config)
     for size in (100, WHOLE_WINDOW + 1000, 200, 3 * WHOLE_WINDOW):
@@ -150,7 +150,7 @@ def test_batches_larger_than_the_window_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_log_is_recovered_with_a_single_open_file(tmp_path: Path) -> None:
-    """Rule H1: indexes take the log's room among the open files between two pieces that are read of it."""
+    """Rule H1: indexes evict the log from the open files between two reads of it."""
     config = LogConfig(index_interval_bytes=0)
     log = open_log(tmp_path, config)
     for _ in range(100):
@@ -164,7 +164,7 @@ def test_a_log_is_recovered_with_a_single_open_file(tmp_path: Path) -> None:
 
 
 def test_line_about_an_empty_segment() -> None:
-    """No bytes were cut off, so none are spoken of."""
+    """No bytes were cut off, so the line mentions none."""
     cut = Cut("t-0/00000000000000000100.log", 0, 0, "the log ends before it", None, "it was empty")
 
     assert str(cut) == "t-0/00000000000000000100.log: the empty segment was removed: the log ends before it"

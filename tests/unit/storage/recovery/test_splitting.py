@@ -1,4 +1,4 @@
-"""A segment with offsets too far apart, as a cleaner of an old Apache Kafka could leave: split at the start."""
+"""A segment whose offsets are too far apart, as a cleaner of an old Apache Kafka left it, is split at the start."""
 
 from pathlib import Path
 
@@ -14,19 +14,19 @@ from tests.support.failing_fs import Died, FailingFileSystem
 from tests.support.log_rules import check_rules
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log
 
-#: Where the batches begin: three segments' worth of offsets.
+#: The base offsets of the batches: offsets for three segments.
 OFFSETS = (0, 1, 2, INT_MAX - 1, INT_MAX + 1, INT_MAX + 2, 2 * INT_MAX, 2 * INT_MAX + 2, 2 * INT_MAX + 3)
 SPLIT = [0, INT_MAX + 1, 2 * INT_MAX + 2]
 CONFIG = LogConfig(index_interval_bytes=100)
 
 
 def at(offset: int, records: bytes | bytearray) -> bytes:
-    """A batch with that base offset, which its checksum does not cover."""
+    """Return a batch with that base offset, which its checksum does not cover."""
     return offset.to_bytes(8, "big") + bytes(records[8:])
 
 
 def overlong(root: Path, *, clean: bool, following: bool) -> Path:
-    """A log whose segment at 0 has all of OFFSETS, the last two a transaction that aborts; whether another follows."""
+    """A log whose segment at 0 has all of OFFSETS, the last two in an aborted transaction; `following` adds another."""
     log = open_log(root, CONFIG)
     for number in range(7):
         append(log, idempotent(number, leader_epoch=number // 4), leader_epoch=number // 4)
@@ -55,7 +55,7 @@ def opened(path: Path, fs: FileSystem = LOCAL, *, clean: bool = False) -> Partit
 
 @pytest.mark.parametrize("following", [False, True])
 def test_overlong_segment_is_split_after_a_crash(following: bool, tmp_path: Path) -> None:
-    """Nothing is cut off, and offsets stay; each segment goes as far as its indexes can."""
+    """Nothing is cut off and offsets are kept; each segment extends as far as its indexes allow."""
     path = overlong(tmp_path, clean=False, following=following)
     before = path.read_bytes()
     log = opened(path)
@@ -73,15 +73,15 @@ def test_overlong_segment_is_split_after_a_crash(following: bool, tmp_path: Path
 
 
 def test_overlong_last_segment_is_split_after_a_clean_stop(tmp_path: Path) -> None:
-    """Its end is looked at, and found too far away."""
+    """Its end is read and found too far away."""
     log = opened(overlong(tmp_path, clean=True, following=False), clean=True)
     assert [record.offset for record in check_rules(log)] == list(OFFSETS)
     assert log.segments.base_offsets == SPLIT
     assert log.recovery_point == 0, "the new files are to be forced to the disk"
 
 
-def test_flipped_bit_of_a_base_offset_is_no_overlong_segment(tmp_path: Path) -> None:
-    """R4: offsets that go back behind it tell them apart."""
+def test_flipped_bit_of_a_base_offset_is_not_split(tmp_path: Path) -> None:
+    """R4: decreasing offsets after it distinguish the two."""
     log = open_log(tmp_path, CONFIG)
     for number in range(3):
         append(log, batch(b"%d" % number))
@@ -96,7 +96,7 @@ def test_flipped_bit_of_a_base_offset_is_no_overlong_segment(tmp_path: Path) -> 
 
 
 def test_torn_tail_of_an_overlong_segment_is_cut_off(tmp_path: Path) -> None:
-    """What is whole is split and kept, whatever comes behind it."""
+    """The whole batches are split and kept, whatever follows them."""
     path = overlong(tmp_path, clean=False, following=False)
     path.write_bytes(path.read_bytes()[:-1])
     log = opened(path)
@@ -104,7 +104,7 @@ def test_torn_tail_of_an_overlong_segment_is_cut_off(tmp_path: Path) -> None:
     assert len(list(path.parent.glob("*.corrupt"))) == 1
 
 
-def test_death_at_any_call_of_a_split_loses_nothing(tmp_path: Path) -> None:
+def test_crash_at_any_call_of_a_split_loses_nothing(tmp_path: Path) -> None:
     """R1: the old segment or the new ones."""
     for call in range(1, 1000):
         path = overlong(tmp_path / str(call), clean=False, following=False)

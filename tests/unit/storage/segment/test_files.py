@@ -1,4 +1,4 @@
-"""Names of a log's files."""
+"""The names of a log's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage.segment.files import file_name, parse_file_name
 
 @pytest.mark.parametrize("offset", [0, 7, (1 << 63) - 2])
 @pytest.mark.parametrize("suffix", [".log", ".timeindex", ".log.swap", ".log.497.corrupt"])
-def test_names_are_read_as_they_are_written(offset: int, suffix: str) -> None:
+def test_names_round_trip(offset: int, suffix: str) -> None:
     assert parse_file_name(file_name(offset, suffix)) == (offset, suffix)
 
 
@@ -27,5 +27,5 @@ def test_names_are_read_as_they_are_written(offset: int, suffix: str) -> None:
         "99999999999999999999.log",
     ],
 )
-def test_other_names_are_none_of_ours(name: str) -> None:
+def test_foreign_names_are_ignored(name: str) -> None:
     assert parse_file_name(name) is None

@@ -1,4 +1,4 @@
-"""Walking over batches of any format, whole or by their headers, right or damaged."""
+"""Scanning batches of any format, whole or by their headers, valid or damaged."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from storage.segment.scan import has_right_checksum, scan_entries, scan_valid, s
 from tests.support.dump_log import LOGS, dump_files, dumped_logs
 from tests.support.logs import batch
 
-#: Of all formats: v0 and v1 with their wrappers, v2, and logs that have all three.
+#: All formats: v0 and v1 with their wrappers, v2, and logs with all three.
 DUMPS = [path for path in dump_files() if "2-damaged" not in str(path) and path.parent.name.startswith("v3.9.1")]
 
 
@@ -34,8 +34,8 @@ def test_recorded_logs_of_all_formats(dump: Path) -> None:
 
 
 @pytest.mark.parametrize("window", [61, 100, 200, 1 << 20])
-def test_wrong_checksum_is_found_whatever_is_read_at_a_time(window: int, tmp_path: Path) -> None:
-    """Also of batches that are larger than the window, whose sum is taken piece by piece."""
+def test_wrong_checksum_is_found_with_any_window(window: int, tmp_path: Path) -> None:
+    """Also of batches larger than the window, whose checksum is computed in pieces."""
     one, two = batch(bytes(300)), batch(bytes(400))
     path = tmp_path / "log"
     path.write_bytes(one + two)
@@ -48,7 +48,7 @@ def test_wrong_checksum_is_found_whatever_is_read_at_a_time(window: int, tmp_pat
     next(found)
     with pytest.raises(CorruptBatch):
         next(found)
-    whole = scan_whole(LOCAL, handle, 0, size, window)  # which goes on
+    whole = scan_whole(LOCAL, handle, 0, size, window)  # continues
     assert [has_right_checksum(LOCAL, handle, *each, window) for each in whole] == [True, False]
     LOCAL.close(handle)
 
@@ -63,8 +63,8 @@ def test_wrong_checksum_is_found_whatever_is_read_at_a_time(window: int, tmp_pat
         (8, b"\x7f\xff\xff\xff", False),
     ],
 )
-def test_length_or_magic_that_cannot_be(at: int, value: bytes, corrupt: bool, tmp_path: Path) -> None:
-    """An impossible one is corrupt, one that reaches behind the end is a torn batch."""
+def test_impossible_length_or_magic(at: int, value: bytes, corrupt: bool, tmp_path: Path) -> None:
+    """An impossible length is corrupt; one beyond the end is a torn batch."""
     data = bytearray(batch() + batch())
     data[len(data) // 2 + at : len(data) // 2 + at + len(value)] = value
     (tmp_path / "log").write_bytes(data)
@@ -79,8 +79,8 @@ def test_length_or_magic_that_cannot_be(at: int, value: bytes, corrupt: bool, tm
     LOCAL.close(handle)
 
 
-def test_file_shorter_than_it_was_ends_the_walk(tmp_path: Path) -> None:
-    """Cut by someone meanwhile."""
+def test_truncated_file_ends_the_scan(tmp_path: Path) -> None:
+    """Another program has truncated it."""
     path = tmp_path / "log"
     path.write_bytes(batch() + batch()[:30])
     handle = LOCAL.open_read(str(path))

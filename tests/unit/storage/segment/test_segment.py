@@ -1,4 +1,4 @@
-"""A segment: what is indexed when, and the documents' sample dumps rebuilt."""
+"""A segment: its index entries, and the sample dumps of the documents."""
 
 from pathlib import Path
 from struct import iter_unpack
@@ -15,7 +15,7 @@ from storage.segment.segment import Segment
 from tests.support.logs import T0, batch, sized
 from tests.support.placed import patch_in_place
 
-#: Sizes of one-record batches, and their times, from the samples' offset 256715 on (S4.16, S5.8).
+#: Sizes and timestamps of one-record batches from the samples, from offset 256715 on (S4.16, S5.8).
 SAMPLE_SIZES = [7882, 7895, 7990, 8023, 7989, 8075, 8041, 7980, 8000]
 SAMPLE_TIMES = [
     1563248553000,
@@ -63,7 +63,7 @@ EXPECTED_INDEX = [
 
 @pytest.mark.parametrize("rebuilt", [False, True])
 def test_sample_indexes_of_the_documents(rebuilt: bool, tmp_path: Path) -> None:
-    """S4.15, S4.16, S5.8: by appending, and made anew from the records."""
+    """S4.15, S4.16, S5.8: by appends, and rebuilt from the records."""
     segment = sample(tmp_path)
     if rebuilt:
         segment.rebuild_indexes()
@@ -76,7 +76,7 @@ def test_sample_indexes_of_the_documents(rebuilt: bool, tmp_path: Path) -> None:
 
 
 def test_first_batch_gets_no_entry_and_small_ones_share_one(tmp_path: Path) -> None:
-    """S4.1, S4.2: an entry once more than index.interval.bytes lie behind the last, before the batch is counted."""
+    """S4.1, S4.2: an entry once more than index.interval.bytes follow the last entry, before the batch is counted."""
     segment = new_segment(tmp_path, config=LogConfig(index_interval_bytes=250))
     for offset in range(9):
         add(segment, offset, sized(100))
@@ -85,7 +85,7 @@ def test_first_batch_gets_no_entry_and_small_ones_share_one(tmp_path: Path) -> N
 
 
 def test_one_more_time_entry_on_roll(tmp_path: Path) -> None:
-    """S5.3: so that the last entry is the largest timestamp."""
+    """S5.3: the last entry is the largest timestamp."""
     segment = new_segment(tmp_path)
     add(segment, 0, batch(timestamp=T0), timestamp=T0)
     add(segment, 1, batch(timestamp=T0 + 5), timestamp=T0 + 5)
@@ -96,16 +96,16 @@ def test_one_more_time_entry_on_roll(tmp_path: Path) -> None:
     assert Path(segment.offset_index.file.path).stat().st_size == 0
 
 
-def test_largest_timestamp_is_of_the_first_batch_that_has_it(tmp_path: Path) -> None:
-    """Later ones that are as late do not count."""
+def test_largest_timestamp_belongs_to_its_first_batch(tmp_path: Path) -> None:
+    """Later batches with the same timestamp do not count."""
     segment = new_segment(tmp_path)
     for offset, timestamp in enumerate([T0, T0 + 9, T0 + 3, T0 + 9]):
         add(segment, offset, batch(timestamp=timestamp), timestamp=timestamp)
     assert segment.largest == (T0 + 9, 1)
 
 
-def test_without_timestamps_the_file_tells_the_time(tmp_path: Path) -> None:
-    """S5.4, S14.7: the only case in which the modification time counts."""
+def test_without_timestamps_the_file_time_counts(tmp_path: Path) -> None:
+    """S5.4, S14.7: only then the modification time counts."""
     segment = new_segment(tmp_path)
     add(segment, 0, batch(timestamp=-1), timestamp=-1)
     assert segment.largest.timestamp == -1
@@ -127,7 +127,7 @@ def test_without_timestamps_the_file_tells_the_time(tmp_path: Path) -> None:
 def test_roll_conditions(
     config: LogConfig, before: int, size: int, timestamp: int, now_ms: int, rolls: bool, tmp_path: Path
 ) -> None:
-    """S13.2-S13.4: size with the next batch, its time against the first batch's, a full index."""
+    """S13.2-S13.4: the size with the next batch, its timestamp against the first batch's, a full index."""
     segment = new_segment(tmp_path, config=config)
     for offset in range(before):
         add(segment, offset, sized(100))
@@ -135,7 +135,7 @@ def test_roll_conditions(
 
 
 def test_rolls_when_offsets_are_too_far_apart(tmp_path: Path) -> None:
-    """S13.5: beyond 2147483647 above the base offset."""
+    """S13.5: more than 2147483647 above the base offset."""
     segment = new_segment(tmp_path, 10)
     assert not segment.must_roll(LogConfig(), 100, 10 + (1 << 31) - 1, T0, T0)
     assert segment.must_roll(LogConfig(), 100, 10 + (1 << 31), T0, T0)
@@ -151,7 +151,7 @@ def test_jitter_makes_segments_roll_earlier(tmp_path: Path) -> None:
 
 
 def test_without_timestamps_the_wall_clock_rolls(tmp_path: Path) -> None:
-    """From the time when the segment was made."""
+    """From the creation of the segment on."""
     config = LogConfig(segment_ms=1000)
     segment = new_segment(tmp_path, config=config)
     add(segment, 0, batch(timestamp=-1), timestamp=-1)
@@ -159,8 +159,8 @@ def test_without_timestamps_the_wall_clock_rolls(tmp_path: Path) -> None:
     assert segment.must_roll(config, 100, 1, -1, T0 + 1001)
 
 
-def test_find_gives_the_batch_with_the_offset(tmp_path: Path) -> None:
-    """S4.9: also inside a batch; None behind the end."""
+def test_find_returns_the_batch_with_the_offset(tmp_path: Path) -> None:
+    """S4.9: also inside a batch; None beyond the end."""
     segment = new_segment(tmp_path, 100, LogConfig(index_interval_bytes=200))
     for number in range(50):
         add(segment, 100 + 3 * number, batch(b"a", b"b", b"c"), 3)
@@ -172,7 +172,7 @@ def test_find_gives_the_batch_with_the_offset(tmp_path: Path) -> None:
     assert segment.next_offset() == 250
 
 
-def test_preallocated_file_is_cut_when_the_segment_is_complete(tmp_path: Path) -> None:
+def test_preallocated_file_is_truncated_on_completion(tmp_path: Path) -> None:
     """preallocate=true."""
     segment = new_segment(tmp_path, config=LogConfig(preallocate=True, segment_bytes=1 << 20))
     path = Path(segment.log.path)
@@ -182,8 +182,8 @@ def test_preallocated_file_is_cut_when_the_segment_is_complete(tmp_path: Path) -
     assert path.stat().st_size == 100
 
 
-def test_new_segment_empties_files_that_are_left_over(tmp_path: Path) -> None:
-    """Of one with the same base offset that was cut off before."""
+def test_new_segment_truncates_leftover_files(tmp_path: Path) -> None:
+    """A segment with the same base offset was cut off before."""
     (tmp_path / f"{5:020d}.log").write_bytes(b"old")
     (tmp_path / f"{5:020d}.index").write_bytes(b"old" * 8)
     segment = new_segment(tmp_path, 5)
@@ -191,8 +191,8 @@ def test_new_segment_empties_files_that_are_left_over(tmp_path: Path) -> None:
     assert Path(segment.log.path).read_bytes() == b""
 
 
-def test_scan_survives_headers_at_the_edge_of_what_was_read(tmp_path: Path) -> None:
-    """Whatever number of bytes is read at a time."""
+def test_scan_handles_headers_at_the_window_edge(tmp_path: Path) -> None:
+    """For any number of bytes per read."""
     segment = new_segment(tmp_path)
     for offset in range(30):
         add(segment, offset, batch(bytes(3 * offset)))
@@ -204,7 +204,7 @@ def test_scan_survives_headers_at_the_edge_of_what_was_read(tmp_path: Path) -> N
 
 
 class Counting(FileSystem):
-    """Counts what is read."""
+    """Records the reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,8 +219,8 @@ def place(entry: Entry) -> BatchPosition:
     return BatchPosition(entry.base_offset, entry.position, entry.position + entry.size_bytes)
 
 
-def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path) -> None:
-    """One header is read where a search would read the index and what lies behind its entry."""
+def test_sequential_reader_needs_no_search(tmp_path: Path) -> None:
+    """One header is read instead of the index and the bytes after its entry."""
     fs = Counting()
     segment = Segment.create(OpenFiles(fs), str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
     for number in range(40):
@@ -238,7 +238,7 @@ def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path
 
 
 def test_readers_one_after_the_other_read_no_header_twice(tmp_path: Path) -> None:
-    """What was found for the first is known for those behind it."""
+    """The result for the first reader is cached for the next ones."""
     fs = Counting()
     segment = Segment.create(OpenFiles(fs), str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
     for number in range(200):
@@ -255,8 +255,8 @@ def test_readers_one_after_the_other_read_no_header_twice(tmp_path: Path) -> Non
     assert fs.reads == [61] * 199
 
 
-def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Whoever reads where: the same batches as by a search."""
+def test_readers_at_other_positions_do_not_interfere(tmp_path: Path) -> None:
+    """For any positions the result equals that of a search."""
     segment = new_segment(tmp_path)
     for number in range(200):
         add(segment, number, sized(300))
@@ -269,8 +269,8 @@ def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> No
             assert segment.batch_position(offset) == place(expected[offset])
 
 
-def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path) -> None:
-    """Other batches may lie there then, or none."""
+def test_truncation_clears_the_position_cache(tmp_path: Path) -> None:
+    """Other batches may be there later, or none."""
     segment = new_segment(tmp_path)
     for number in range(10):
         add(segment, number, sized(300))
@@ -286,8 +286,8 @@ def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path
     assert segment.batch_position(8) is None
 
 
-def test_where_readers_are_is_known_as_long_as_the_file_is_open(tmp_path: Path) -> None:
-    """A log may have thousands of segments that were read once: with its descriptor each gives that up."""
+def test_position_cache_is_released_with_the_file(tmp_path: Path) -> None:
+    """A log may have thousands of segments that were read once, so each releases its cache with its descriptor."""
     fs = Counting()
     files = OpenFiles(fs)
     segment = Segment.create(files, str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
@@ -306,8 +306,8 @@ def test_where_readers_are_is_known_as_long_as_the_file_is_open(tmp_path: Path) 
         assert segment.log.open_file is None
 
 
-def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:
-    """Rule H1: the index takes the log's room among the open files in the middle of the walk over the log."""
+def test_indexes_are_rebuilt_with_a_single_open_file(tmp_path: Path) -> None:
+    """Rule H1: the index evicts the log from the open files in the middle of the scan."""
     config = LogConfig(index_interval_bytes=0)
     segment = Segment.create(OpenFiles(LOCAL, 1), str(tmp_path), 0, config, now_ms=T0, roll_jitter_ms=0)
     for offset in range(100):
@@ -319,12 +319,12 @@ def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in paths] == before
 
 
-def test_offsets_that_go_back_are_told_and_not_looked_for_again_and_again(tmp_path: Path) -> None:
-    """The last batch ends before it begins: no index leads to it, however often it is made anew."""
+def test_decreasing_offsets_are_reported_once(tmp_path: Path) -> None:
+    """The last batch ends before it begins: no index leads to it, even after a rebuild."""
     segment = new_segment(tmp_path, config=LogConfig(index_interval_bytes=1))
     add(segment, 0, batch())
     lying = batch()
-    lying[23:27] = (-1).to_bytes(4, "big", signed=True)  # of the last offset, counted from the base offset
+    lying[23:27] = (-1).to_bytes(4, "big", signed=True)  # the last offset delta
     add(segment, 1, lying, count=0)
     with pytest.raises(CorruptBatch, match="offsets go back"):
         segment.next_offset()

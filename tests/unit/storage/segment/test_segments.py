@@ -1,4 +1,4 @@
-"""Which segment an offset lies in: the documents' examples of names."""
+"""The segment of an offset: the documented examples of names."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_floor_is_the_last_base_offset_not_above(base_offsets: tuple[int, ...], 
 
 
 def test_difference_of_names_counts_the_offsets_of_a_segment() -> None:
-    """S3.8: 1000..1499 are 500."""
+    """S3.8: 1000..1499 are 500 offsets."""
     found = segments(1000, 1500)
     following = found.after(found[0])
     assert following is not None
@@ -63,7 +63,7 @@ def test_difference_of_names_counts_the_offsets_of_a_segment() -> None:
 
 
 def test_set_is_ordered_and_replaces_the_same_base_offset() -> None:
-    """One segment a base offset."""
+    """There is one segment per base offset."""
     found = segments(30, 10, 20, 10)
     assert (len(found), found.base_offsets) == (3, [10, 20, 30])
     assert found.floor(5) == -1

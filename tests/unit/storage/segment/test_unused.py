@@ -1,4 +1,4 @@
-"""A segment that nobody has asked for anything is small, and any question makes it an ordinary one."""
+"""A segment whose files were not used is small; the first use of a file makes it an ordinary segment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unused(directory: Path) -> UnusedSegment:
 
 
 def test_size_and_name_are_known_without_its_files(tmp_path: Path) -> None:
-    """What a start, and retention by size, ask of each of them."""
+    """A start and retention by size need no more."""
     segment = unused(tmp_path)
     assert (segment.base_offset, segment.size_bytes, segment.is_active) == (7, 12, False)
     segment.close()
@@ -38,13 +38,13 @@ def test_size_and_name_are_known_without_its_files(tmp_path: Path) -> None:
         lambda segment: segment.remove_files(),
     ],
 )
-def test_who_asks_for_a_file_gets_an_ordinary_segment(tmp_path: Path, ask: Callable[[Segment], object]) -> None:
+def test_file_access_makes_it_an_ordinary_segment(tmp_path: Path, ask: Callable[[Segment], object]) -> None:
     segment: Segment = unused(tmp_path)
     ask(segment)
     assert type(segment) is Segment
     assert segment.log.path == f"{tmp_path}/00000000000000000007.log"
 
 
-def test_what_no_segment_has_is_missing(tmp_path: Path) -> None:
+def test_unknown_attribute_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AttributeError, match="colour"):
         unused(tmp_path).colour  # type: ignore[attr-defined]  # noqa: B018
