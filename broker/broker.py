@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from broker.access.quotas.enforcement import enforce_quotas
 from broker.coordinators.share.fetching import ShareFetchServices
 from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.share.requests import ShareRequests
@@ -41,13 +42,13 @@ from broker.replicas.fetch_attempt import FetchServices
 from broker.replicas.fetch_session import FetchSessions
 from broker.replicas.partitions import Partitions
 from broker.replicas.time_look_ups import TimeLookUps
+from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.lazy_imports import LazyImports
 from broker.requests.served_api import ServedApi, discover
 from broker.services import MainServices, Services, WorkerServices, by_name
 from broker.startup.missing_partitions import Missing
-from broker.workers.view import WorkerView
 from config import BrokerConfig
 from controller.metadata_log import MetadataLogDamaged
 from runtime.clock import Clock
@@ -295,6 +296,9 @@ class Broker(ABC):
         self.moves = ReplicaMoves(self)
         mark_cordoned(config, data.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
+
+    def _enforce_quotas(self) -> None:
+        enforce_quotas(self.config, self.metadata, self.clock, self.dispatcher, self.server, self.lookups)
 
     def _share_partitions(self, states: ShareStates) -> SharePartitions:
         return SharePartitions(

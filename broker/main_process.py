@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from broker.access.authentication.delegation_tokens import DelegationTokens
 from broker.access.authentication.listeners import authenticate
 from broker.access.authorization.selection import guard_of
-from broker.access.quotas.enforcement import enforce_quotas
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
 from broker.console.hosted import bind_console
@@ -31,7 +29,7 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.observability.telemetry.subscriptions import ClientMetrics
 from broker.process.start_errors import CannotStart
-from broker.replicas.cordoned_dirs import record_cordoned, record_marks
+from broker.replicas.cordoned_dirs import CordonRecorder
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import ServedApi
@@ -129,7 +127,7 @@ class MainProcess(Broker):
         self.controller.subscribe(self.publisher)
         self.topics = AutomaticTopics(self.metadata, self.publisher, self.controller, self.controller.when_published)
         self.guard = self.dispatcher.guard = guard_of(config, self.metadata)
-        enforce_quotas(self, node.image)
+        self._enforce_quotas()
         self.delegation_tokens = DelegationTokens(config, self.metadata, self.controller, clock, self.timers)
         self.quorum = self.features = MetadataQuorum(
             config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms
@@ -137,6 +135,7 @@ class MainProcess(Broker):
         self.client_metrics = ClientMetrics(config, self.metadata, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self._cordons = CordonRecorder(config, self.logs, self.directory_ids, self.controller, self.loop.call_soon)
         self._wire_coordinators()
 
     def _wire_coordinators(self) -> None:
@@ -196,7 +195,7 @@ class MainProcess(Broker):
         return MainServices(
             controller=self.controller,
             quorum=self.quorum,
-            record_cordoned=partial(record_marks, self),
+            record_cordoned=self._cordons.record,
             delegation_tokens=self.delegation_tokens,
             client_metrics=self.client_metrics,
             lookups=self.lookups,
@@ -219,7 +218,7 @@ class MainProcess(Broker):
         for directory in offline:
             self._report_failure(directory)
         self.publisher.host_all()
-        record_cordoned(self)
+        self._cordons.start()
         self.partitions.tell_offline()
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")

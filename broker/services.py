@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from broker.maintenance.log_scheduler import Background
     from broker.maintenance.replica_moves import ReplicaMoves
     from broker.metadata_cache import MetadataCache
-    from broker.network.server import Server
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.append_scheduler import AppendScheduler
     from broker.replicas.end_offsets import EndOffsets
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from broker.replicas.time_look_ups import TimeLookUps
     from broker.requests.advertised_endpoints import AdvertisedEndpoints
     from broker.requests.client_view import ClientView
+    from broker.requests.forwarding import RequestForwarder
     from broker.requests.served_api import ServedApi
-    from broker.workers.link import Link
     from config import BrokerConfig
     from controller.controller import Controller
     from controller.quorum import FeatureSource, MetadataQuorum
@@ -110,8 +109,7 @@ class MainServices:
 class WorkerServices:
     """What a worker offers besides: the way to the main process."""
 
-    link: Link
-    server: Server
+    forwarder: RequestForwarder
 
 
 def by_name(services: Services | MainServices | WorkerServices) -> Mapping[str, object]:

@@ -1,8 +1,8 @@
 """Cordoned log directories (KIP-1066): nothing new goes into them, what lies there is served as ever.
 
-`cordoned.log.dirs` may change while the broker runs. Each process that has logs marks its own directories; the owner of
-the metadata records them besides, as a broker whose directories are all cordoned is given no new partitions at all. A
-metadata.version below 4.3 has no cordoned directories: what the file says counts once it is raised.
+`cordoned.log.dirs` may change while the broker runs. Each process marks its own directories. The main process also
+records them in the metadata: a broker whose directories are all cordoned gets no new partitions at all. A
+metadata.version below 4.3 has no cordoned directories: they are recorded once it is raised.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from metadata import registration as lifecycle
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from collections.abc import Callable, Mapping
+
     from config import BrokerConfig
+    from controller.controller import Controller
     from storage.log_manager import LogManager
 
 KEY = "cordoned.log.dirs"
@@ -34,20 +36,40 @@ def mark_cordoned(config: BrokerConfig, logs: LogManager) -> None:
     config.subscribe(KEY, mark)
 
 
-def record_cordoned(broker: Broker) -> None:
-    """Tell the metadata which directories are cordoned, now and after each change. `mark_cordoned` goes before."""
+class CordonRecorder:
+    """Records in the metadata which directories are marked. `mark_cordoned` goes before.
 
-    def record_soon(_: BrokerConfig) -> None:
-        # the metadata that tells of the change is just being carried out
-        broker.loop.call_soon(lambda: record_marks(broker))
+    Args:
+        directory_ids: ids of the log directories, by path.
+        call_soon: calls a function in the loop's next turn.
+    """
 
-    record_marks(broker)
-    broker.config.subscribe(KEY, record_soon)
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: LogManager,
+        directory_ids: Mapping[str, bytes],
+        controller: Controller,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._config = config
+        self._logs = logs
+        self._directory_ids = directory_ids
+        self._controller = controller
+        self._call_soon = call_soon
 
+    def start(self) -> None:
+        """Record the marks, now and after each change."""
 
-def record_marks(broker: Broker) -> None:
-    """Tell the metadata which directories are marked, where it does not know and its version has a place for them."""
-    ids = (broker.directory_ids.get(each.path) for each in broker.logs.directories if each.is_cordoned)
-    cordoned = [each for each in ids if each is not None]
-    controller = broker.controller
-    controller.submit(lifecycle.cordon_directories(controller.image, broker.config.node_id, cordoned))
+        def record_soon(_: BrokerConfig) -> None:
+            self._call_soon(self.record)  # the metadata that brings the change is just being applied
+
+        self.record()
+        self._config.subscribe(KEY, record_soon)
+
+    def record(self) -> None:
+        """Record the marks, where the metadata does not know them and its version has a place for them."""
+        ids = (self._directory_ids.get(each.path) for each in self._logs.directories if each.is_cordoned)
+        cordoned = [each for each in ids if each is not None]
+        controller = self._controller
+        controller.submit(lifecycle.cordon_directories(controller.image, self._config.node_id, cordoned))

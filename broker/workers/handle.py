@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.process.start_errors import CannotStart, StartInterrupted
-from broker.workers import process
 from broker.workers.backend import WorkerBackend
 from broker.workers.forwarded import serve_forwarded
 from broker.workers.link import Link, LinkEnded
@@ -36,6 +35,7 @@ from broker.workers.messages import (
     WriteShare,
 )
 from broker.workers.share_keeping import ShareKeeper
+from broker.workers.spawn import command
 from metadata.framing import encode_record
 from metadata.snapshot import image_records
 from protocol.errors import ErrorCode
@@ -169,7 +169,7 @@ class WorkerHandle:
                 handles = [handle for each in begin.listeners for handle in each.handles]
                 # A group of its own: what a terminal sends to the broker's group is the owner's business.
                 self._process = subprocess.Popen(
-                    process.command(theirs.fileno()),
+                    command(theirs.fileno()),
                     pass_fds=(theirs.fileno(), *handles),
                     stdin=subprocess.DEVNULL,
                     process_group=0,

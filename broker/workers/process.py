@@ -1,8 +1,8 @@
-"""The process of a worker: `python -I .../broker/workers/process.py PARENT_PID HANDLE PATH...` (`command`).
+"""The process of a worker: `python -I .../broker/workers/process.py PARENT_PID HANDLE PATH...` (spawn.py).
 
-HANDLE is its end of the link, on which the owner says what to begin with; PATH... is the owner's own sys.path, so that
-both run the same code. It ignores the signals that people send to groups of processes, as the owner says when to stop,
-and never outlives the owner: an orphan would write into directories that another broker has taken.
+HANDLE is its end of the link, on which the main process sends `Begin`; PATH... is the main process's sys.path, so that
+both run the same code. A worker ignores the signals that people send to groups of processes: the main process tells it
+when to stop. It never outlives the main process: an orphan would write into directories that another broker has taken.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ import os
 import sys
 
 
-def command(handle: int) -> list[str]:
-    """The command line of a worker that this process starts."""
-    return [sys.executable, "-I", __file__, str(os.getpid()), str(handle), *map(os.path.abspath, sys.path)]
-
-
 def main(arguments: list[str]) -> int:
-    """Be a worker until the owner says that it is enough; the exit code."""
+    """Be a worker until the main process stops it; return the exit code."""
     import ctypes
     import gc
     import signal

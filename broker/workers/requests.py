@@ -1,28 +1,24 @@
-"""What a worker does with the requests of clients: most go to its own handlers, the others to the owner as they came.
+"""Which requests of a worker's clients it serves itself, refuses, or forwards to the main process.
 
-Served here is what partitions answer, and what the metadata does, which a worker follows. Of what belongs to
-coordinators NOT_COORDINATOR is said, as by any broker that has not the partition in question (AddPartitionsToTxn has
-no place for it in old versions, and goes to the owner). Lists for which clients ask all brokers are empty but for the
-owner's. All else is a decision of the owner's: an API that is new here goes there, unless it is named below.
+It serves what partitions answer, and the metadata, which it follows. It refuses what belongs to coordinators with
+NOT_COORDINATOR, as any broker does that is not the coordinator; old versions of AddPartitionsToTxn have no place for
+that code, and are forwarded. It answers lists for which clients ask all brokers with an empty list. It forwards all
+else, undecoded: an API that is new is forwarded unless it is named below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.error_reply import error_reply
+from broker.requests.forwarding import RequestForwarder
 from broker.requests.served_api import Reply, ServedApi
-from broker.workers.messages import Client, Forward, Forwarded
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.errors import ErrorCode
 from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
-
-if TYPE_CHECKING:
-    from broker.network.server import Server
-    from broker.workers.link import Link
 
 SERVED_HERE = frozenset(
     {
@@ -115,39 +111,6 @@ class ForwardedApi(ServedApi):
         return cast("Callable[[ReadBuffer, int], tuple[Struct, int]]", keep)
 
 
-def forward(ctx: RequestContext, frame: bytes, *, link: Link, server: Server) -> Deferred[list[Chunk]]:
-    """Have the owner serve a request. Fails with what its dispatcher raises: then the connection ends."""
-    connection = ctx.connection
-    client = Client(
-        connection.listener_name,
-        connection.security_protocol,
-        connection.client_host,
-        connection.client_port,
-        connection.local_host,
-        connection.local_port,
-        connection.principal,
-        connection.client_software_name,
-        connection.client_software_version,
-    )
-    answered: Deferred[list[Chunk]] = Deferred()
-
-    def count(sign: int) -> None:
-        """It takes memory, and the owner's time, until it is answered, also where the client has hung up meanwhile."""
-        server.held(sign * len(frame))
-        server.queued(sign)
-
-    def pass_on(done: Deferred[Forwarded]) -> None:
-        count(-1)
-        try:
-            answer = done.result()
-            if answer.throttle_ms:
-                connection.throttle(answer.throttle_ms)
-            answered.resolve([answer.frame])
-        except (CloseConnection, ProtocolError) as error:
-            answered.fail(error)
-        except Exception as error:  # the owner answers errors of its handlers itself
-            answered.fail(CloseConnection(f"{ctx.api.name} could not be forwarded: {error!r}"))
-
-    count(1)
-    link.ask(Forward(client, frame)).add_done_callback(pass_on)
-    return answered
+def forward(ctx: RequestContext, frame: bytes, *, forwarder: RequestForwarder) -> Deferred[list[Chunk]]:
+    """Have the main process serve a request. Fails with what its dispatcher raises: then the connection ends."""
+    return forwarder.forward(ctx.connection, frame).then(lambda answer: [answer])

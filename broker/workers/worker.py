@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
-from broker.access.quotas.enforcement import enforce_quotas
 from broker.automatic_topics import AutomaticTopics
 from broker.broker import Broker
 from broker.coordinators.transaction.markers import PartitionMarkers
@@ -20,6 +19,7 @@ from broker.requests.error_map import error_code_of
 from broker.requests.served_api import ServedApi
 from broker.services import WorkerServices
 from broker.workers.data import WorkerData, open_data
+from broker.workers.forwarder import LinkForwarder
 from broker.workers.link import Link
 from broker.workers.messages import (
     Begin,
@@ -39,8 +39,6 @@ from broker.workers.remote import RemoteController, RemoteVerifier
 from broker.workers.remote_shares import RemoteShareStates
 from broker.workers.requests import apis_of_a_worker
 from config import BrokerConfig
-from controller.controller import Controller
-from controller.quorum import MetadataQuorum
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
@@ -109,8 +107,6 @@ class Worker(Broker):
         self._follower = MetadataFollower(node.image, self.publisher, self._begin.last_offset)
         self.topics = AutomaticTopics(self.metadata, self.publisher, controller, self.publisher.when_published)
         self.features = RemoteFeatures(self._follower, self._begin.kraft_version)
-        self.controller = cast(Controller, self.metadata)
-        self.quorum = cast(MetadataQuorum, self.features)
         self.end_offsets = PartitionEndOffsets(self.partitions)  # of all, the main process knows
         self.verifier = RemoteVerifier(self.link)
         self.markers = PartitionMarkers(
@@ -119,10 +115,10 @@ class Worker(Broker):
         self._remote_shares = self.share_states = RemoteShareStates(self.link, self.timers, self._on_share_read)
         self.share_partitions = self._share_partitions(self.share_states)
         self.metadata.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
-        enforce_quotas(self, node.image)
+        self._enforce_quotas()
 
     def _own_services(self) -> WorkerServices:
-        return WorkerServices(link=self.link, server=self.server)
+        return WorkerServices(forwarder=LinkForwarder(self.link, self.server.held, self.server.queued))
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:

@@ -9,11 +9,11 @@ from broker.coordinators.share.fetching import ShareFetchServices
 from broker.coordinators.share.requests import ShareRequests
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchServices
+from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import Handler, ServedApi, ShortcutFactory, discover
-from broker.workers.view import WorkerView
 from protocol.schema import Api
 
 

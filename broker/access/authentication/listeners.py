@@ -11,7 +11,7 @@ from broker.network.listener import CannotBind
 
 if TYPE_CHECKING:
     from broker.access.authentication.sasl_listener import SaslListener
-    from broker.broker import Broker
+    from broker.access.authentication.services import AuthenticationServices
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from config import BrokerConfig
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _TOKEN_PACKAGES = ("jwt", "cryptography")
 
 
-def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
+def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) -> None:
     """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
 
     Raises CannotBind for a listener whose certificates cannot be used, whose key of salts cannot be kept, or the keys
@@ -60,7 +60,7 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
             current[listener.name] = sasl_listener(
                 config,
                 listener.name,
-                broker.controller.image,
+                broker.metadata.image,
                 secret,
                 broker.delegation_tokens,
                 validators.get(listener.name),
@@ -86,7 +86,7 @@ def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
     return None if problem is None else lambda: problem
 
 
-def _token_validator(broker: Broker, listener_name: str) -> Validate:
+def _token_validator(broker: AuthenticationServices, listener_name: str) -> Validate:
     from config.sasl import unsecured_options
 
     options = unsecured_options(broker.config, listener_name)
@@ -115,7 +115,7 @@ def _token_validator(broker: Broker, listener_name: str) -> Validate:
         raise CannotBind(f"{listener_name}: the keys of tokens cannot be read: {error}") from None
 
 
-def _secure(listener: Listener, broker: Broker) -> None:
+def _secure(listener: Listener, broker: AuthenticationServices) -> None:
     from broker.access.authentication.tls_listener import TlsListener
     from config.tls_context import TlsError
     from security.principal_rules import RulesError

@@ -20,7 +20,7 @@ from security.distinguished_name import distinguished_name
 from security.principal_rules import PrincipalRules
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authentication.services import AuthenticationServices
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from broker.network.plaintext import HangUps
@@ -37,7 +37,7 @@ _LOOK_MS = 10_000
 class TlsListener:
     """What makes connections of one listener secure. Raises TlsError where it cannot."""
 
-    def __init__(self, listener: Listener, broker: Broker) -> None:
+    def __init__(self, listener: Listener, broker: AuthenticationServices) -> None:
         self._listener = listener
         self._broker = broker
         config = broker.config

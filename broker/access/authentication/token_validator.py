@@ -16,7 +16,7 @@ from broker.access.authentication.jwks import Jwks
 from security.oauthbearer import LATEST_MS, InvalidToken, Token
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.access.authentication.services import AuthenticationServices
     from config import BrokerConfig
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class TokenValidator:
         return Token(user.strip(), min(int(claims["exp"]) * 1000, LATEST_MS))
 
 
-def token_validator(broker: Broker, listener_name: str) -> TokenValidator:
+def token_validator(broker: AuthenticationServices, listener_name: str) -> TokenValidator:
     """The validator of a listener, with the provider's keys. Blocks. Raises JwksError."""
     config = broker.config
 

@@ -9,13 +9,27 @@ from broker.access.quotas.client_quotas import ClientQuotas
 from broker.access.quotas.connection_quotas import ConnectionQuotas
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
-    from metadata.image import MetadataImage
+    from broker.metadata_cache import MetadataCache
+    from broker.network.server import Server
+    from broker.requests.dispatcher import Dispatcher
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.thread_pool import ThreadPool
 
 
-def enforce_quotas(broker: Broker, image: MetadataImage) -> None:
-    """Those of clients by the dispatcher, those of addresses by the server."""
-    of_clients = ClientQuotas(broker.config, image, broker.clock, partial(setattr, broker.dispatcher, "quotas"))
-    of_addresses = ConnectionQuotas(broker.config, image, broker.server, broker.clock, broker.lookups)
-    broker.metadata.on_change(of_clients.on_change)
-    broker.metadata.on_change(of_addresses.on_change)
+def enforce_quotas(
+    config: BrokerConfig,
+    metadata: MetadataCache,
+    clock: Clock,
+    dispatcher: Dispatcher,
+    server: Server,
+    lookups: ThreadPool,
+) -> None:
+    """Have the dispatcher enforce the quotas of clients, and the server those of addresses.
+
+    `lookups` finds the addresses of hosts that have quotas.
+    """
+    of_clients = ClientQuotas(config, metadata.image, clock, partial(setattr, dispatcher, "quotas"))
+    of_addresses = ConnectionQuotas(config, metadata.image, server, clock, lookups)
+    metadata.on_change(of_clients.on_change)
+    metadata.on_change(of_addresses.on_change)

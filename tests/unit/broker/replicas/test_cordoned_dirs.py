@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.handlers.update_features import update_features
-from broker.replicas.cordoned_dirs import KEY, mark_cordoned, record_cordoned, record_marks
+from broker.replicas.cordoned_dirs import KEY, CordonRecorder, mark_cordoned
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.messages.update_features import UPDATE_FEATURES
 from runtime.deferred import Deferred
@@ -30,6 +30,11 @@ def harness(tmp_path: Path) -> ControllerHarness:
     return made
 
 
+def recorder(harness: ControllerHarness) -> CordonRecorder:
+    broker = harness.broker
+    return CordonRecorder(harness.config, broker.logs, broker.directory_ids, harness.controller, broker.loop.call_soon)
+
+
 def state(harness: ControllerHarness) -> tuple[list[bool], set[bytes], bool]:
     registration = harness.controller.image.brokers[1]
     marks = [directory.is_cordoned for directory in harness.broker.logs.directories]
@@ -39,7 +44,7 @@ def state(harness: ControllerHarness) -> tuple[list[bool], set[bytes], bool]:
 def test_what_the_file_says_and_each_change(harness: ControllerHarness) -> None:
     """One, all by the asterisk, all by name, none: at once where logs are made and in the metadata."""
     mark_cordoned(harness.config, harness.broker.logs)
-    record_cordoned(harness.broker)
+    recorder(harness).start()
     first, second = (directory.path for directory in harness.broker.logs.directories)
     assert state(harness) == ([False, True], {IDS[1]}, False)
     harness.config.apply_dynamic({}, {KEY: "*"})
@@ -55,7 +60,7 @@ def test_what_the_file_says_and_each_change(harness: ControllerHarness) -> None:
 def test_nothing_is_recorded_that_the_metadata_knows(harness: ControllerHarness) -> None:
     """A change of other keys, and the same directories in other words, leave the log as it is."""
     mark_cordoned(harness.config, harness.broker.logs)
-    record_cordoned(harness.broker)
+    recorder(harness).start()
     count = len(harness.log.batches)
     second = harness.broker.logs.directories[1].path
     harness.config.apply_dynamic({}, {"num.io.threads": "9"})
@@ -74,13 +79,13 @@ def test_they_count_once_metadata_version_has_them(harness: ControllerHarness, v
         return Deferred.resolved(None)
 
     mark_cordoned(harness.config, harness.broker.logs)
-    record_cordoned(harness.broker)
+    recorder(harness).start()
     assert state(harness) == ([False, True], set(), False)
     harness.broker.quorum = SimpleNamespace(update_features=raised)
     context: Any = SimpleNamespace(api_version=2)
     request = UPDATE_FEATURES.request(feature_updates=[], validate_only=validate_only)
     reply = update_features(
-        context, request, quorum=harness.broker.quorum, record_cordoned=lambda: record_marks(harness.broker)
+        context, request, quorum=harness.broker.quorum, record_cordoned=lambda: recorder(harness).record()
     )
     assert isinstance(reply, Deferred)
     assert reply.result().error_code == 0

@@ -12,6 +12,7 @@ from broker.access.authentication.delegation_tokens import may_ask
 from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
 from broker.requests.served_api import discover
 from broker.workers.forwarded import serve_forwarded
+from broker.workers.forwarder import LinkForwarder
 from broker.workers.link import LinkEnded
 from broker.workers.messages import Client, Forward, Forwarded
 from broker.workers.requests import (
@@ -72,7 +73,8 @@ def worker(link: OwnersLink | None = None, server: CountingServer | None = None)
     served = apis_of_a_worker(SERVED)
     for each in served.values():
         each.load()
-    return Dispatcher(served, {"link": link, "server": server or CountingServer()})
+    counts = server or CountingServer()
+    return Dispatcher(served, {"forwarder": LinkForwarder(link or OwnersLink(), counts.held, counts.queued)})  # type: ignore[arg-type]
 
 
 def frame_of(api: Any, version: int, **fields: Any) -> memoryview:

@@ -97,7 +97,7 @@ def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pyte
     async def life(owner: Owner) -> None:
         worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))
         records = [new_record(30, TopicRecord, name="many", topic_id=topic_id)]
-        records += [new_partition(worker.controller.image, topic_id, index, [1], manual=False) for index in range(60)]
+        records += [new_partition(worker.metadata.image, topic_id, index, [1], manual=False) for index in range(60)]
         own = [index for index in range(60) if worker_of("many", index, 2) == 1]
         hosted: list[bool] = []
         monkeypatch.setattr(
