@@ -1,15 +1,14 @@
-"""All command lines as values: of their parsers, and of the broker's usage."""
+"""All command lines as values: from the table of commands, their parsers, and the broker's usage."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from typing import NamedTuple
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import CLIENTS, OFFLINE, OTHERS, PLAIN
+from pybroker.cli.commands import COMMANDS, Command
 
 #: An option in the broker's usage, which has no parser.
 _BROKER_OPTION = re.compile(r"^  (--[a-z-]+)( [A-Z=]+)?\s+(.*)", re.MULTILINE)
@@ -17,7 +16,7 @@ _CHOICES = {"--log-level": ("debug", "info", "warning", "error"), "--log-format"
 
 
 class Option(NamedTuple):
-    """An option. `value` is what its value is called, None where it has none."""
+    """An option. `value` is the placeholder of its value, or None if it takes none."""
 
     names: tuple[str, ...]
     value: str | None
@@ -31,29 +30,30 @@ class CommandLine(NamedTuple):
     name: str
     about: str
     arguments: tuple[str, ...]
-    """What may stand without an option in front: names, or words one of which it is."""
+    """Placeholders of the positional arguments."""
     choices: tuple[str, ...]
+    """Words that a positional argument may be."""
     options: tuple[Option, ...]
     actions: tuple[CommandLine, ...]
 
 
-def modules() -> Mapping[str, str]:
-    """Command -> the module with its `command_line()`."""
-    return {**CLIENTS, **OFFLINE, **PLAIN, **OTHERS}
-
-
 def command_lines() -> list[CommandLine]:
-    """All commands in the order of their names."""
-    found = [_of_parser(name, import_module(module).command_line()) for name, module in modules().items()]
-    return sorted([*found, _serve()], key=lambda each: each.name)
+    """Return all commands, ordered by name, each with the one-line help of the table."""
+    return [_of_command(COMMANDS[name]) for name in sorted(COMMANDS)]
+
+
+def _of_command(row: Command) -> CommandLine:
+    found = _serve() if row.name == "serve" else _of_parser(row.name, import_module(row.module).command_line())
+    return found._replace(about=f"{row.help[0].upper()}{row.help[1:]}.")
 
 
 def _serve() -> CommandLine:
+    """The broker's options, from its usage: it has no parser."""
     options = tuple(
         Option((name,), value.strip() if value else None, _CHOICES.get(name, ()), about)
         for name, value, about in _BROKER_OPTION.findall(BROKER_USAGE)
     )
-    return CommandLine("serve", "Start the broker.", ("FILE",), (), options, ())
+    return CommandLine("serve", "", ("FILE",), (), options, ())
 
 
 def _of_parser(name: str, parser: argparse.ArgumentParser) -> CommandLine:

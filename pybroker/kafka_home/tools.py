@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import NoReturn
 
 from pybroker import engine_process
+from pybroker.cli.commands import COMMANDS
 from pybroker.cli.exit_codes import end
-from pybroker.cli.main import CLIENTS
 from pybroker.cli.standard_streams import open_closed
 from pybroker.kafka_home.common_options import CannotTranslate
 from pybroker.kafka_home.translate import TRANSLATIONS
@@ -101,7 +101,7 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
     for command in TRANSLATIONS[tool](arguments):
         if command.stdin is not None:
             sys.stdin = io.StringIO(command.stdin)
-        exit_code: int = import_module(CLIENTS[command.name]).main(command.arguments)
+        exit_code: int = import_module(COMMANDS[command.name].module).main(command.arguments)
         if exit_code != 0:
             return exit_code
     return 0

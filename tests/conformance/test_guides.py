@@ -22,7 +22,7 @@ import pytest
 
 from config.load import load
 from config.properties import parse_properties
-from pybroker.cli.main import CLIENTS
+from pybroker.cli.commands import modules
 from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.jars import kafka_jars
 from tests.support.java import compile_java
@@ -106,7 +106,7 @@ class Stage:
         programs = directory / "programs"
         programs.mkdir()
         command = programs / "pybroker"
-        clients = "|".join(CLIENTS)
+        clients = "|".join(modules("client"))
         command.write_text(
             "#!/bin/sh\n"
             f'case "$1" in {clients}) set -- "$@" --bootstrap-server {bootstrap};; esac\n'

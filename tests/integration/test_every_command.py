@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pybroker.cli.main import CLIENTS
+from pybroker.cli.commands import COMMANDS, modules
 from pybroker.testing import Broker
 from tests.support.dump_log import LOGS
 from tests.support.shell import Done
-from tools.command_lines import CommandLine, command_lines, modules
+from tools.command_lines import CommandLine, command_lines
 
 SECURED = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
@@ -191,7 +191,7 @@ class Commands:
 
     def __call__(self, line: str, *options: str) -> Done:
         command, *words = [word.format_map(self._places) for word in line.split()]
-        if command not in CLIENTS:
+        if COMMANDS[command].kind != "client":
             done = subprocess.run(
                 [sys.executable, "-m", "pybroker", command, *words, *options],
                 cwd=self._folder,
@@ -203,7 +203,7 @@ class Commands:
         self._capture.readouterr()
         before = signal.getsignal(signal.SIGTERM)
         try:
-            code = import_module(CLIENTS[command]).main([*words, *options])
+            code = import_module(COMMANDS[command].module).main([*words, *options])
         except SystemExit as ended:
             code = ended.code
         finally:

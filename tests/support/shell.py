@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import Producer
 
-from pybroker.cli.main import CLIENTS
+from pybroker.cli.commands import COMMANDS
 from pybroker.testing import Broker
 
 
@@ -37,7 +37,7 @@ class Shell:
         words = [*arguments, "--bootstrap-server", server or self._server]
         self._capture.readouterr()
         try:
-            code = import_module(CLIENTS[command]).main(words)
+            code = import_module(COMMANDS[command].module).main(words)
         except SystemExit as ended:
             code = ended.code
         return Done(code, *self._capture.readouterr())

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import OFFLINE, USAGE
-from tools.command_lines import modules
+from pybroker.cli.commands import COMMANDS, modules, usage
 from tools.site.markdown import code, table
 
 _MODULES = modules()
@@ -18,7 +17,7 @@ _PAGES = {
     "pipeline": "pipeline.md",
     "kafka-home": "test-suites.md",
     **dict.fromkeys(("archive", "restore"), "archive.md"),
-    **dict.fromkeys(OFFLINE, "data-tools.md"),
+    **dict.fromkeys(modules("engine"), "data-tools.md"),
     **dict.fromkeys(("conformance", "explain", "record", "replay"), "wire.md"),
     "mirror": "mirror.md",
     **dict.fromkeys(("completion", "man"), "cluster-commands.md"),
@@ -50,14 +49,13 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 
 
 def _index() -> str:
-    rows = ((f"[`pybroker {each}`]({each}.md)", _description(parser_of(each))) for each in sorted(_MODULES))
-    serve = ("[`pybroker serve`](serve.md)", "The broker itself.")
+    rows = ((f"[`pybroker {name}`]({name}.md)", row.help) for name, row in sorted(COMMANDS.items()))
     return "".join(
         (
             "# Commands\n\n",
-            table(("command", "what it does"), (serve, *rows)),
+            table(("command", "what it does"), rows),
             "\n## All of them at a glance\n\n",
-            code(USAGE),
+            code(usage()),
             "\nHow they are used: [on a cluster](../cluster-commands.md), [on a data directory](../data-tools.md).\n",
         )
     )

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pybroker.cli.main import USAGE
+from pybroker.cli.commands import usage
 from tools import completion, man_page
 from tools.command_lines import CommandLine, Option, command_lines
 
@@ -75,7 +75,7 @@ def test_manual_page_has_all_commands(commands: list[CommandLine]) -> None:
 
 def test_usage_names_them(commands: list[CommandLine]) -> None:
     """`pybroker --help` has every command."""
-    assert [each.name for each in commands if f"pybroker {each.name}" not in USAGE] == []
+    assert [each.name for each in commands if f"pybroker {each.name}" not in usage()] == []
 
 
 @pytest.mark.parametrize(("module", "start"), [(completion, "# completion"), (man_page, ".TH PYBROKER 1")])

@@ -1,4 +1,4 @@
-"""The command: what it does itself, and what it becomes."""
+"""The command: what it runs in this process, and what it becomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import CLIENTS, OFFLINE, PLAIN, USAGE, main
+from pybroker.cli.commands import COMMANDS, modules, usage
+from pybroker.cli.main import main
 
 
 class Replaced(Exception):
@@ -29,97 +30,107 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     main()
 
 
-def test_configuration_file_starts_the_broker_in_isolated_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process's place, with all arguments."""
+def engine_process(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
+    """Return the module and arguments of the isolated process that the command becomes."""
     with pytest.raises(Replaced) as replaced:
-        run(monkeypatch, "server.properties", "--override", "a=b")
-    options = ["-I", "-m", "pybroker.engine_process", "broker.main", "server.properties", "--override", "a=b"]
-    assert replaced.value.args == (sys.executable, [sys.executable, *options])
+        run(monkeypatch, *arguments)
+    program, words = replaced.value.args
+    assert program == sys.executable
+    assert words[:4] == [sys.executable, "-I", "-m", "pybroker.engine_process"]
+    return words[4:]
+
+
+def exit_code(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    """Return how the command ends in this process."""
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *arguments)
+    return ended.value.code
+
+
+def test_configuration_file_starts_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all arguments, in an isolated process."""
+    words = ["server.properties", "--override", "a=b"]
+    assert engine_process(monkeypatch, *words) == ["broker.main", *words]
+
+
+def test_file_without_a_dot_starts_the_broker(monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]) -> None:
+    """A word that is no command is looked for as a file."""
+    monkeypatch.chdir(tmp_path)
+    with open("settings", "w"):
+        pass
+    assert engine_process(monkeypatch, "settings", "--strict") == ["broker.main", "settings", "--strict"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["server.properties", "--strict"], ["--ephemeral"]])
-def test_serve_is_the_broker_too(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    """With the arguments after it; without any all has its default."""
-    with pytest.raises(Replaced) as replaced:
-        run(monkeypatch, "serve", *arguments)
-    options = ["-I", "-m", "pybroker.engine_process", "broker.main", *arguments]
-    assert replaced.value.args == (sys.executable, [sys.executable, *options])
+def test_serve_starts_the_broker(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    assert engine_process(monkeypatch, "serve", *arguments) == ["broker.main", *arguments]
 
 
-@pytest.mark.parametrize(("command", "module"), sorted(OFFLINE.items()))
-def test_offline_command_becomes_a_process_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, command: str, module: str
-) -> None:
-    """It imports the engine's rooms, which this process must not."""
-    with pytest.raises(Replaced) as replaced:
-        run(monkeypatch, command, "--help")
-    options = ["-I", "-m", "pybroker.engine_process", module, "--help"]
-    assert replaced.value.args == (sys.executable, [sys.executable, *options])
+@pytest.mark.parametrize(("command", "module"), sorted(modules("engine").items()))
+def test_command_of_the_engine_is_a_process(monkeypatch: pytest.MonkeyPatch, command: str, module: str) -> None:
+    """It imports the engine's packages, which this process must not."""
+    assert engine_process(monkeypatch, command, "--help") == [module, "--help"]
 
 
-@pytest.mark.parametrize("command", sorted([*OFFLINE, *CLIENTS, *PLAIN]))
-def test_help_names_every_command(command: str) -> None:
-    """With what follows it."""
-    assert f"pybroker {command} " in USAGE
+def test_broker_starts_without_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of a broker imports no more than it needs."""
+    monkeypatch.delitem(sys.modules, "pybroker.cli.commands", raising=False)
+    engine_process(monkeypatch, "server.properties")
+    assert "pybroker.cli.commands" not in sys.modules
 
 
-@pytest.mark.parametrize("command", sorted(CLIENTS))
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_usage_names_every_command(command: str) -> None:
+    """In a line that fits a terminal, with its help."""
+    (line,) = re.findall(rf"^  pybroker {command} .*", usage(), re.MULTILINE)
+    assert line.endswith(f" {COMMANDS[command].help}")
+    assert len(line) <= 100
+
+
+@pytest.mark.parametrize("command", sorted(modules("client")))
 def test_commands_for_clients_have_help(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """It needs no client library, and no broker."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, command, "--help")
-    assert ended.value.code == 0
+    assert exit_code(monkeypatch, command, "--help") == 0
     assert f"usage: pybroker {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2)])
-def test_help_names_the_commands(
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["help"], 0), ([], 2)])
+def test_help_prints_the_usage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int
 ) -> None:
-    """Without arguments it is a mistake."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, *arguments)
-    assert ended.value.code == code
-    assert "pybroker pipeline run|check|...|package FILE" in capsys.readouterr().out
+    """A command line without arguments is an error."""
+    assert exit_code(monkeypatch, *arguments) == code
+    assert capsys.readouterr().out == usage()
 
 
 @pytest.mark.parametrize("words", [["help", "topics"], ["help", "topics", "create"]])
 def test_help_of_a_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    """As its own --help."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, *words)
-    assert ended.value.code == 0
+    """The same as the command's own --help."""
+    assert exit_code(monkeypatch, *words) == 0
     assert capsys.readouterr().out.startswith(f"usage: pybroker {' '.join(words[1:])} [-h]")
 
 
 @pytest.mark.parametrize("word", ["--version", "-V", "version"])
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str) -> None:
-    """However one asks for it."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, word)
-    assert ended.value.code == 0
+    assert exit_code(monkeypatch, word) == 0
     assert re.fullmatch(r"pybroker \d+\.\d+.*\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("words", [["serve", "a.properties"], ["a.properties"], []])
-def test_background_with_and_without_serve(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
-    """Whoever names the file alone may have the broker in the background, too."""
+def test_daemon_with_and_without_serve(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     started: list[list[str]] = []
     monkeypatch.setattr("pybroker.cli.daemon.start", lambda arguments: started.append(arguments) or 0)
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, *words, "--daemon")
-    assert ended.value.code == 0
+    assert exit_code(monkeypatch, *words, "--daemon") == 0
     assert started == [[*words[-1:], "--daemon"]]
 
 
-def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    """All of them, so that nobody has to guess that there are more."""
-    assert [option for option in re.findall(r"--[a-z-]+", BROKER_USAGE) if option not in USAGE] == []
+def test_usage_names_every_option_of_the_broker() -> None:
+    assert [option for option in re.findall(r"--[a-z-]+", BROKER_USAGE) if option not in usage()] == []
 
 
 @pytest.mark.parametrize(
@@ -128,43 +139,35 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
         ("start", "did you mean serve?"),
-        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, *PLAIN, 'kafka-home', 'pipeline', 'serve']))}"),
+        ("begin", f"there are {', '.join(sorted(COMMANDS))}"),
     ],
 )
-def test_word_that_is_no_command(
+def test_unknown_command_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, hint: str
 ) -> None:
-    """It is no file either: one line, exit code 2."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, word, "data")
-    assert ended.value.code == 2
+    """It is no file either: exit code 2."""
+    assert exit_code(monkeypatch, word, "data") == 2
     assert capsys.readouterr().err == f"pybroker: {word}: No such file or directory, and no command: {hint}\n"
 
 
-def test_bad_options_of_a_pipeline_are_one_line(
+def test_bad_option_of_a_pipeline_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2, without the whole usage."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, "pipeline", "run", "--what")
-    assert ended.value.code == 2
+    """Exit code 2, without the usage."""
+    assert exit_code(monkeypatch, "pipeline", "run", "--what") == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_pipeline_without_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What to install: from the sources, not a package of that name from wherever it may come."""
+def test_pipeline_without_spark_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the sources: a package index may have another package of that name."""
     monkeypatch.setattr("pybroker.pipeline.main.find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, "pipeline", "run", "examples/access-log/pipeline.yaml")
-    assert ended.value.code == 1
+    assert exit_code(monkeypatch, "pipeline", "run", "examples/access-log/pipeline.yaml") == 1
     assert "pip install '.[pipeline]'" in capsys.readouterr().err
 
 
-def test_pipeline_that_is_not_there_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Exit code 2, one line."""
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, "pipeline", "run", "/nowhere/spec.yaml")
-    assert ended.value.code == 2
+def test_missing_pipeline_file_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2."""
+    assert exit_code(monkeypatch, "pipeline", "run", "/nowhere/spec.yaml") == 2
     assert capsys.readouterr().err.endswith("pipeline: /nowhere/spec.yaml: No such file or directory\n")

@@ -7,7 +7,7 @@ import pytest
 from coordinator.group.classic.state import LEGAL_FROM, GroupState
 from protocol.errors import ErrorCode
 from protocol.registry import API_BY_KEY
-from pybroker.cli.main import CLIENTS, OFFLINE
+from pybroker.cli.commands import modules
 from tools.site.commands import parser_of
 from tools.site.diagrams import bytes_diagram, states_diagram
 from tools.site.layouts import LayoutField
@@ -31,7 +31,7 @@ def test_each_api_has_a_page_with_its_fields() -> None:
     assert "| `topics[].partitions[].fetchOffset` | int64 | 0+ |" in fetch
 
 
-@pytest.mark.parametrize("command", sorted({**CLIENTS, **OFFLINE}))
+@pytest.mark.parametrize("command", sorted(modules()))
 def test_a_commands_page_has_each_option(command: str) -> None:
     """Those of its actions too."""
     page = reference_pages()[f"reference/commands/{command}.md"]
