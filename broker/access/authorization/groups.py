@@ -38,7 +38,7 @@ from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 _GROUP, _TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 _FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED

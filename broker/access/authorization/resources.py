@@ -21,7 +21,7 @@ from protocol.schema import Struct
 from security.acl import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 _OF_CLUSTER = (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER, ConfigResource.CLIENT_METRICS)
 _NAMED = {ConfigResource.TOPIC: ResourceType.TOPIC, ConfigResource.GROUP: ResourceType.GROUP}

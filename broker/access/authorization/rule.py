@@ -19,7 +19,7 @@ from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 Handle: TypeAlias = Callable[[Struct], Reply]
 Rule: TypeAlias = "Callable[[Access, Struct, Handle], Reply]"

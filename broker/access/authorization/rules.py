@@ -1,7 +1,8 @@
-"""What has to be allowed for each API: the table by which all requests are checked, as Apache Kafka 4.3 checks them.
+"""The rule of each API: what the client must be allowed to do, as in Apache Kafka 4.3.
 
-An API without a row cannot be served by a broker with an authorizer; `tests/unit/broker/access/authorization` walks
-them all."""
+A broker with an authorizer cannot serve an API without a rule. A test in tests/unit/broker/access/authorization checks
+that each served API has one.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from broker.access.authorization.rule import (
     together,
     told,
 )
+from protocol.api_keys import ApiKey
 from security.acl import Operation, ResourceType
 
 _ALTER = cluster(Operation.ALTER)
@@ -37,86 +39,88 @@ _CLUSTER_ACTION = cluster(Operation.CLUSTER_ACTION)
 _MEMBER = one(Operation.READ, ResourceType.GROUP, "group_id")
 _TRANSACTION = one(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
 
-RULES: Mapping[int, Rule] = MappingProxyType(
+RULES: Mapping[ApiKey, Rule] = MappingProxyType(
     {
-        0: topics.produce,
-        1: free,  # Fetch: its handler asks for each partition of the session, each time; and of replicas, who they are
-        2: each("topics", to_topic(Operation.DESCRIBE)),  # ListOffsets
-        3: topics.metadata,
-        8: together(_MEMBER, each("topics", to_topic(Operation.READ))),  # OffsetCommit
-        9: groups.offset_fetch,
-        10: groups.find_coordinator,
-        11: _MEMBER,  # JoinGroup
-        12: _MEMBER,  # Heartbeat
-        13: _MEMBER,  # LeaveGroup
-        14: groups.sync,
-        15: each("groups", to_named(Operation.DESCRIBE, ResourceType.GROUP)),  # DescribeGroups
-        16: groups.list_groups,
-        17: free,  # SaslHandshake
-        18: free,  # ApiVersions
-        19: topics.create_topics,
-        20: topics.delete_topics,
-        21: each("topics", to_topic(Operation.DELETE)),  # DeleteRecords
-        22: transactions.init_producer_id,
-        23: topics.offset_for_leader_epoch,
-        24: transactions.add_partitions,
-        25: together(_TRANSACTION, _MEMBER),  # AddOffsetsToTxn
-        26: _TRANSACTION,  # EndTxn
-        27: cluster(Operation.ALTER, Operation.CLUSTER_ACTION),  # WriteTxnMarkers
-        28: together(_TRANSACTION, _MEMBER, each("topics", to_topic(Operation.READ))),  # TxnOffsetCommit
-        29: _DESCRIBE,  # DescribeAcls
-        30: _ALTER,  # CreateAcls
-        31: _ALTER,  # DeleteAcls
-        32: each("resources", resources.to_configs_of(Operation.DESCRIBE_CONFIGS), kafka_text),  # DescribeConfigs
-        33: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # AlterConfigs
-        34: resources.alter_replica_log_dirs,
-        35: _DESCRIBE,  # DescribeLogDirs
-        36: free,  # SaslAuthenticate
-        37: each("topics", to_topic(Operation.ALTER)),  # CreatePartitions
-        38: free,  # CreateDelegationToken: its handler asks, where it is for somebody else
-        39: free,  # RenewDelegationToken: who has its HMAC, and is one of those that it concerns
-        40: free,  # ExpireDelegationToken: the same
-        41: free,  # DescribeDelegationToken: its handler asks for each token that is another's
-        42: each("groups_names", to_named(Operation.DELETE, ResourceType.GROUP)),  # DeleteGroups
-        43: _ALTER,  # ElectLeaders
-        44: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # IncrementalAlterConfigs
-        45: _ALTER,  # AlterPartitionReassignments
-        46: _DESCRIBE,  # ListPartitionReassignments
-        47: groups.offset_delete,
-        48: _DESCRIBE_CONFIGS,  # DescribeClientQuotas
-        49: _ALTER_CONFIGS,  # AlterClientQuotas
-        50: _DESCRIBE,  # DescribeUserScramCredentials
-        51: resources.alter_user_scram_credentials,
-        55: _DESCRIBE,  # DescribeQuorum
-        57: _ALTER,  # UpdateFeatures
-        60: free,  # DescribeCluster
-        61: each("topics", to_topic(Operation.READ)),  # DescribeProducers
-        64: _ALTER,  # UnregisterBroker
-        65: transactions.describe_transactions,
-        66: told(  # ListTransactions
+        ApiKey.PRODUCE: topics.produce,
+        ApiKey.FETCH: free,  # the handler checks each partition of the session, at each attempt
+        ApiKey.LIST_OFFSETS: each("topics", to_topic(Operation.DESCRIBE)),
+        ApiKey.METADATA: topics.metadata,
+        ApiKey.OFFSET_COMMIT: together(_MEMBER, each("topics", to_topic(Operation.READ))),
+        ApiKey.OFFSET_FETCH: groups.offset_fetch,
+        ApiKey.FIND_COORDINATOR: groups.find_coordinator,
+        ApiKey.JOIN_GROUP: _MEMBER,
+        ApiKey.HEARTBEAT: _MEMBER,
+        ApiKey.LEAVE_GROUP: _MEMBER,
+        ApiKey.SYNC_GROUP: groups.sync,
+        ApiKey.DESCRIBE_GROUPS: each("groups", to_named(Operation.DESCRIBE, ResourceType.GROUP)),
+        ApiKey.LIST_GROUPS: groups.list_groups,
+        ApiKey.SASL_HANDSHAKE: free,
+        ApiKey.API_VERSIONS: free,
+        ApiKey.CREATE_TOPICS: topics.create_topics,
+        ApiKey.DELETE_TOPICS: topics.delete_topics,
+        ApiKey.DELETE_RECORDS: each("topics", to_topic(Operation.DELETE)),
+        ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: topics.offset_for_leader_epoch,
+        ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions,
+        ApiKey.ADD_OFFSETS_TO_TXN: together(_TRANSACTION, _MEMBER),
+        ApiKey.END_TXN: _TRANSACTION,
+        ApiKey.WRITE_TXN_MARKERS: cluster(Operation.ALTER, Operation.CLUSTER_ACTION),
+        ApiKey.TXN_OFFSET_COMMIT: together(_TRANSACTION, _MEMBER, each("topics", to_topic(Operation.READ))),
+        ApiKey.DESCRIBE_ACLS: _DESCRIBE,
+        ApiKey.CREATE_ACLS: _ALTER,
+        ApiKey.DELETE_ACLS: _ALTER,
+        ApiKey.DESCRIBE_CONFIGS: each("resources", resources.to_configs_of(Operation.DESCRIBE_CONFIGS), kafka_text),
+        ApiKey.ALTER_CONFIGS: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),
+        ApiKey.ALTER_REPLICA_LOG_DIRS: resources.alter_replica_log_dirs,
+        ApiKey.DESCRIBE_LOG_DIRS: _DESCRIBE,
+        ApiKey.SASL_AUTHENTICATE: free,
+        ApiKey.CREATE_PARTITIONS: each("topics", to_topic(Operation.ALTER)),
+        ApiKey.CREATE_DELEGATION_TOKEN: free,  # the handler checks, if the token is for another owner
+        ApiKey.RENEW_DELEGATION_TOKEN: free,  # the client must have the HMAC, and be the owner or a renewer
+        ApiKey.EXPIRE_DELEGATION_TOKEN: free,  # the same
+        ApiKey.DESCRIBE_DELEGATION_TOKEN: free,  # the handler checks each token of another owner
+        ApiKey.DELETE_GROUPS: each("groups_names", to_named(Operation.DELETE, ResourceType.GROUP)),
+        ApiKey.ELECT_LEADERS: _ALTER,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: each(
+            "resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text
+        ),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ALTER,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: _DESCRIBE,
+        ApiKey.OFFSET_DELETE: groups.offset_delete,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: _DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS: _ALTER_CONFIGS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: resources.alter_user_scram_credentials,
+        ApiKey.DESCRIBE_QUORUM: _DESCRIBE,
+        ApiKey.UPDATE_FEATURES: _ALTER,
+        ApiKey.DESCRIBE_CLUSTER: free,
+        ApiKey.DESCRIBE_PRODUCERS: each("topics", to_topic(Operation.READ)),
+        ApiKey.UNREGISTER_BROKER: _ALTER,
+        ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+        ApiKey.LIST_TRANSACTIONS: told(
             "transaction_states", to_named(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
         ),
-        68: groups.consumer_heartbeat,
-        69: groups.describe,  # ConsumerGroupDescribe
-        71: free,  # GetTelemetrySubscriptions
-        72: free,  # PushTelemetry
-        74: _DESCRIBE_CONFIGS,  # ListConfigResources
-        75: free,  # DescribeTopicPartitions: its handler leaves out what may not be described, before it makes pages
-        76: groups.consumer_heartbeat,  # ShareGroupHeartbeat
-        77: groups.describe,  # ShareGroupDescribe
-        78: _MEMBER,  # ShareFetch: of topics its handler asks, as Fetch's does
-        79: _MEMBER,  # ShareAcknowledge: the same
-        80: _ALTER,  # AddRaftVoter
-        81: _ALTER,  # RemoveRaftVoter
-        83: _CLUSTER_ACTION,  # InitializeShareGroupState
-        84: _CLUSTER_ACTION,  # ReadShareGroupState
-        85: _CLUSTER_ACTION,  # WriteShareGroupState
-        86: _CLUSTER_ACTION,  # DeleteShareGroupState
-        87: _CLUSTER_ACTION,  # ReadShareGroupStateSummary
-        88: groups.streams_heartbeat,
-        89: groups.describe_streams,
-        90: groups.describe_share_offsets,
-        91: shares.alter_offsets,
-        92: shares.delete_offsets,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_heartbeat,
+        ApiKey.CONSUMER_GROUP_DESCRIBE: groups.describe,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: free,
+        ApiKey.PUSH_TELEMETRY: free,
+        ApiKey.LIST_CONFIG_RESOURCES: _DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: free,  # the handler leaves topics out, before it makes pages
+        ApiKey.SHARE_GROUP_HEARTBEAT: groups.consumer_heartbeat,
+        ApiKey.SHARE_GROUP_DESCRIBE: groups.describe,
+        ApiKey.SHARE_FETCH: _MEMBER,  # the handler checks topics, as that of Fetch does
+        ApiKey.SHARE_ACKNOWLEDGE: _MEMBER,  # the same
+        ApiKey.ADD_RAFT_VOTER: _ALTER,
+        ApiKey.REMOVE_RAFT_VOTER: _ALTER,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE: _CLUSTER_ACTION,
+        ApiKey.READ_SHARE_GROUP_STATE: _CLUSTER_ACTION,
+        ApiKey.WRITE_SHARE_GROUP_STATE: _CLUSTER_ACTION,
+        ApiKey.DELETE_SHARE_GROUP_STATE: _CLUSTER_ACTION,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _CLUSTER_ACTION,
+        ApiKey.STREAMS_GROUP_HEARTBEAT: groups.streams_heartbeat,
+        ApiKey.STREAMS_GROUP_DESCRIBE: groups.describe_streams,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: groups.describe_share_offsets,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.alter_offsets,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.delete_offsets,
     }
 )

@@ -28,7 +28,7 @@ from protocol.schema import Api, Struct
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 _read_group = one(Operation.READ, ResourceType.GROUP, "group_id")
 _delete_group = one(Operation.DELETE, ResourceType.GROUP, "group_id")

@@ -17,7 +17,7 @@ from broker.access.authorization.rule import (
     to_topic,
     told,
 )
-from broker.requests.dispatcher import CloseConnection
+from broker.requests.context import CloseConnection
 from broker.requests.served_api import Reply
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
@@ -27,7 +27,7 @@ from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 _TOPIC = ResourceType.TOPIC
 _FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -70,7 +70,7 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
     if request.topics is None or (not request.topics and access.version == 0):
         return _describe_told(access, request, handle)
     allowed, hidden, uncreatable = [], [], []
-    creates = request.allow_auto_topic_creation and access.topics_come_about
+    creates = request.allow_auto_topic_creation and access.creates_topics
     for topic in request.topics:
         if topic.topic_id != ZERO_UUID and access.version < _FIRST_METADATA_BY_ID:
             return handle(request)  # which is answered with INVALID_REQUEST, whatever it asks for

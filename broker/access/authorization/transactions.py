@@ -26,7 +26,7 @@ from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from broker.access.authorization.guard import Access
+    from broker.access.authorization.access import Access
 
 _ID = ResourceType.TRANSACTIONAL_ID
 _write_id = one(Operation.WRITE, _ID, "transactional_id")

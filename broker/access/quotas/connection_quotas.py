@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.access.quotas.addresses import numeric, resolved
 from broker.access.quotas.rate import Rate
 from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 
 if TYPE_CHECKING:
-    from broker.network.server import Server
     from config import BrokerConfig
     from metadata.image import MetadataImage
     from metadata.replay import Delta
@@ -26,11 +25,17 @@ if TYPE_CHECKING:
 _MOST = 10_000
 
 
+class LimitedServer(Protocol):
+    """The server that accepts connections."""
+
+    connection_quotas: ConnectionQuotas | None
+
+
 class ConnectionQuotas:
     """All addresses' quotas. `server.connection_quotas` is this while there are any, else None."""
 
     def __init__(
-        self, config: BrokerConfig, image: MetadataImage, server: Server, clock: Clock, lookups: ThreadPool
+        self, config: BrokerConfig, image: MetadataImage, server: LimitedServer, clock: Clock, lookups: ThreadPool
     ) -> None:
         self._image = image
         self._server = server

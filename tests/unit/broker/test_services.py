@@ -1,0 +1,102 @@
+"""What handlers need is what a process offers, by name and by type."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from broker.requests.binding import needs_of
+from broker.requests.dispatcher import RequestContext
+from broker.requests.served_api import ServedApi, discover
+from broker.services import MainServices, Services, WorkerServices
+from broker.workers.requests import apis_of_a_worker
+from protocol.schema import Struct
+
+MAIN_PROCESS, WORKER = (Services, MainServices), (Services, WorkerServices)
+
+
+def names_for_types(module: ModuleType) -> dict[str, object]:
+    """The names of a module, with those that it imports for type checkers only."""
+    tree = ast.parse(inspect.getsource(module))
+    names = dict(vars(module))
+    for statement in tree.body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            exec(ast.unparse(ast.Module(statement.body, [])), names)
+    return names
+
+
+def types_in(function: Any) -> dict[str, Any]:
+    """The types of a function's parameters, or of a class's fields."""
+    names = names_for_types(sys.modules[function.__module__])
+    return {name: eval(text, names) for name, text in function.__annotations__.items() if name != "return"}
+
+
+def offered_by(process: tuple[type, ...]) -> dict[str, Any]:
+    """The type of each service of a kind of process."""
+    return {each.name: types_in(part)[each.name] for part in process for each in fields(part)}
+
+
+def declared(served: ServedApi) -> Iterator[Callable[..., object]]:
+    """The handler of an API, and the maker of its shortcut."""
+    implementation = served.load()
+    yield implementation.handler
+    if implementation.shortcut is not None:
+        yield implementation.shortcut
+
+
+def satisfies(offered: type, needed: Any) -> bool:
+    """Whether a service is of a class, or has every member of a Protocol, with its parameters."""
+    if not getattr(needed, "_is_protocol", False):
+        return bool(offered == needed)
+    for name in needed.__protocol_attrs__ if hasattr(needed, "__protocol_attrs__") else vars(needed):
+        if name.startswith("_"):
+            continue
+        wanted, found = getattr(needed, name, None), getattr(offered, name, None)
+        if callable(wanted) and list(inspect.signature(wanted).parameters) != list(inspect.signature(found).parameters):  # type: ignore[arg-type]
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("process", "apis"),
+    [(MAIN_PROCESS, discover()), (WORKER, apis_of_a_worker(discover()))],
+    ids=["main process", "worker"],
+)
+def test_each_need_is_a_service_of_its_type(process: tuple[type, ...], apis: dict[int, ServedApi]) -> None:
+    """Of handlers and shortcuts; a handler that lacks something would fail at its first request."""
+    offered = offered_by(process)
+    for served in apis.values():
+        for function in declared(served):
+            hints = types_in(function)
+            for name in needs_of(function):
+                assert name in offered, f"{function.__module__} needs {name}, which is not offered"
+                assert satisfies(offered[name], hints[name]), f"{function.__module__}: {name} is not {hints[name]}"
+
+
+def test_a_handler_takes_a_context_and_a_request_first() -> None:
+    """What a process offers comes after them, by keyword only."""
+    for served in discover().values():
+        handler = served.load().handler
+        first, second, *needs = inspect.signature(handler).parameters.values()
+        hints = types_in(handler)
+        assert (hints[first.name], hints[second.name]) == (RequestContext, Struct), handler.__module__
+        assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in needs), handler.__module__
+
+
+def test_each_service_is_needed_by_a_handler() -> None:
+    """A service that no handler declares is not one."""
+    needed = {
+        name
+        for apis in (discover(), apis_of_a_worker(discover()))
+        for served in apis.values()
+        for function in declared(served)
+        for name in needs_of(function)
+    }
+    assert needed == set(offered_by((Services, MainServices, WorkerServices)))
