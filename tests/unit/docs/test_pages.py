@@ -119,6 +119,19 @@ def test_the_list_of_decisions_has_each() -> None:
     assert sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md")) == sorted([*listed, "README.md"])
 
 
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name == "decisions" and page.name != "README.md"],
+    ids=lambda page: str(page.name),
+)
+def test_a_decision_has_a_date_and_a_status(page: Path) -> None:
+    """Below its title; the list of decisions has the same date."""
+    lines = page.read_text().splitlines()
+    stated = re.match(r"Date: (\d{4}-\d\d-\d\d)\. Status: (accepted|superseded by \[.*\]\(.*\))\.", lines[2])
+    assert stated is not None
+    assert re.search(rf"^\| \[{page.name}\].* \| {stated[1]} \|", (page.parent / "README.md").read_text(), re.MULTILINE)
+
+
 def test_pybroker_is_installed_from_its_sources() -> None:
     """An index may have another package of that name, or none."""
     told = r"pip install (?:--?\S+ )*['\"]?pybroker\b"
