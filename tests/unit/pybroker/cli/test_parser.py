@@ -7,8 +7,8 @@ from importlib import import_module
 
 import pytest
 
+from pybroker.cli.commands import modules
 from pybroker.cli.parser import AnyOrderParser, actions_of
-from tools.command_lines import modules
 
 #: What commands need besides names.
 NEEDED = {
