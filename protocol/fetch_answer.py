@@ -1,26 +1,19 @@
-"""The answer to a Fetch, shaped by hand where it says only what most say.
+"""The encoder of Fetch answers: light values to frames, in every version.
 
-Light values instead of schema structs: a consumer of a thousand partitions has as many of them in each answer. What is
-rare (a diverging epoch, where the leader is now; all of v0-v3) is told by the schema, and a property test keeps both
-equal.
+An answer may name a thousand partitions, so that its parts are light values instead of schema structs, and one `pack`
+encodes what an ordinary partition says. Records stand in the frame as they are: a slice of a file is a piece of its
+own. A property test compares the frames of all versions with the schema's encoder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from struct import Struct as Layout
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from protocol.framing import response_encoder
-from protocol.messages.fetch import (
-    FETCH,
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchableTopicResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-)
+from protocol.messages.fetch import FETCH
 from protocol.primitives import unsigned_varint
 from protocol.schema import Chunk, Struct
 
@@ -99,62 +92,77 @@ class Node(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """A whole answer. `is_plain`: no partition has a diverging epoch or a leader, so it is written by hand."""
+    """A whole answer. `nodes`: where the leaders are that its partitions name."""
 
     error_code: int
     session_id: int
     topics: list[FetchedTopic]
-    is_plain: bool = True
     nodes: Sequence[Node] = ()
+    throttle_time_ms: int = 0
 
 
-_FIRST_BY_HAND = 4
-_SIZE = Layout(">ii").pack
-_COMPACT_SIZE = Layout(">iix").pack
-# size, correlation id, no tags, no throttling, error code, session id, one topic: its id, one partition, ...
-_SINGLE_LAYOUT = Layout(">iix4xhiB16sBihqqqBi")
-_SINGLE = _SINGLE_LAYOUT.pack
-_SINGLE_SIZE = _SINGLE_LAYOUT.size
-_HEAD_4 = Layout(">4xi").pack
-_HEAD_7 = Layout(">4xhii").pack
-_HEAD_12 = Layout(">4xhi").pack
-_STRING = Layout(">h").pack
+FIRST_FLEXIBLE = 12
+_FIRST_WITH_THROTTLE = 1
+_FIRST_WITH_ABORTED = 4
+_FIRST_WITH_LOG_START = 5
+_FIRST_WITH_SESSION = 7
+_FIRST_WITH_REPLICA = 11
+_FIRST_WITH_TOPIC_ID = 13
+_FIRST_WITH_NODES = 16
+
+_SIZE_BYTES = 4
+#: Pieces of an answer that has one slice.
+_AROUND = 3
+_NULL = -1
 _COUNT = Layout(">i").pack
-_PARTITION_4 = Layout(">ihqq").pack
-_PARTITION_5 = Layout(">ihqqq").pack
+_NAME = Layout(">h").pack
+_EPOCH_END = Layout(">iqx").pack
+_LEADER = Layout(">iix").pack
 _ABORTED = Layout(">qq").pack
 _COMPACT_ABORTED = Layout(">qqx").pack
+_PORT = Layout(">i").pack
+
+# Of a flexible version: size, correlation id, no tagged fields, throttle time, error code, session id.
+_COMPACT_HEAD = Layout(">iixihi")
+# Index, error code, high watermark, last stable offset, log start offset, aborted transactions (0 for null, 1 for
+# none), preferred replica.
+_COMPACT_DATA = Layout(">ihqqqBi").pack
+_COMPACT_OFFSETS = Layout(">ihqqq").pack
+# Tags of a partition, and of an answer.
+_DIVERGING_EPOCH, _CURRENT_LEADER = 0, 1
+_NODE_ENDPOINTS = 0
+
+Encode = Callable[[int, "FetchAnswer | Struct"], list[Chunk]]
 
 
-def fetch_encoder(version: int) -> Callable[[int, Struct | FetchAnswer], list[Chunk]]:
-    """The function (correlation id, answer) -> frame in pieces; records stand in it as they are."""
-    by_schema = response_encoder(FETCH, version)
-    if version < _FIRST_BY_HAND:
-        return lambda correlation_id, answer: by_schema(
-            correlation_id, as_struct(answer) if isinstance(answer, FetchAnswer) else answer
-        )
-    by_hand = _compact_encoder(version) if version >= 12 else _plain_encoder(version)
+def fetch_encoder(version: int) -> Encode:
+    """Return the function (correlation id, answer) -> frame in pieces.
 
-    def encode(correlation_id: int, answer: Struct | FetchAnswer) -> list[Chunk]:
-        if type(answer) is not FetchAnswer:
-            return by_schema(correlation_id, answer)  # type: ignore[arg-type]
-        return by_hand(correlation_id, answer) if answer.is_plain else by_schema(correlation_id, as_struct(answer))
+    It leaves Structs to the schema: the dispatcher makes them where a handler has failed.
+    """
+    encode_answer = _compact_encoder(version) if version >= FIRST_FLEXIBLE else _plain_encoder(version)
+    encode_struct = response_encoder(FETCH, version)
+
+    def encode(correlation_id: int, answer: FetchAnswer | Struct) -> list[Chunk]:
+        if type(answer) is FetchAnswer:
+            return encode_answer(correlation_id, answer)
+        return encode_struct(correlation_id, answer)  # type: ignore[arg-type]
 
     return encode
 
 
 def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
+    by_name = version < _FIRST_WITH_TOPIC_ID
+    with_nodes = version >= _FIRST_WITH_NODES
+
     def encode(correlation_id: int, answer: FetchAnswer) -> list[Chunk]:
         topics = answer.topics
-        if version >= 13 and len(topics) == 1 and len(topics[0].partitions) == 1:
-            (only,) = topics[0].partitions
-            if not only.aborted:
-                return _encode_single(correlation_id, answer, topics[0].topic_id, only)
-        out = bytearray(_HEAD_12(answer.error_code, answer.session_id))
+        front = out = bytearray(_COMPACT_HEAD.size)
         out += unsigned_varint(len(topics) + 1)
         chunks: list[Chunk] = []
+        sent = 0
         for name, topic_id, partitions in topics:
-            if version < 13:
+            if by_name:
                 data = name.encode()
                 out += unsigned_varint(len(data) + 1)
                 out += data
@@ -162,140 +170,245 @@ def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
                 out += topic_id
             out += unsigned_varint(len(partitions) + 1)
             for each in partitions:
-                out += _PARTITION_5(
-                    each.index, each.error_code, each.high_watermark, each.last_stable_offset, each.log_start_offset
-                )
                 aborted = each.aborted
                 if not aborted:
-                    out.append(0 if aborted is None else 1)
+                    out += _COMPACT_DATA(
+                        each.index,
+                        each.error_code,
+                        each.high_watermark,
+                        each.last_stable_offset,
+                        each.log_start_offset,
+                        0 if aborted is None else 1,
+                        each.preferred_read_replica,
+                    )
                 else:
+                    out += _COMPACT_OFFSETS(
+                        each.index, each.error_code, each.high_watermark, each.last_stable_offset, each.log_start_offset
+                    )
                     out += unsigned_varint(len(aborted) + 1)
                     for producer_id, first_offset in aborted:
                         out += _COMPACT_ABORTED(producer_id, first_offset)
-                out += _COUNT(each.preferred_read_replica)
+                    out += _COUNT(each.preferred_read_replica)
                 records = each.records
                 size = len(records)
                 out += unsigned_varint(size + 1)
                 if size:
-                    chunks.append(out)
-                    chunks.append(records)
+                    sent += len(out) + size
+                    chunks += out, records
                     out = bytearray()
-                out.append(0)
+                if each.current_leader is None and each.diverging_epoch is None:
+                    out.append(0)
+                else:
+                    out += _tags_of(each)
             out.append(0)
-        out.append(0)
+        if answer.nodes and with_nodes:
+            out += _node_endpoints(answer.nodes)
+        else:
+            out.append(0)
         chunks.append(out)
-        return _framed(_COMPACT_SIZE, 5, correlation_id, chunks)
+        total = sent + len(out) - _SIZE_BYTES
+        _COMPACT_HEAD.pack_into(
+            front, 0, total, correlation_id, answer.throttle_time_ms, answer.error_code, answer.session_id
+        )
+        return _around_slice(chunks) if len(chunks) == _AROUND else chunks
 
     return encode
 
 
-def _encode_single(correlation_id: int, answer: FetchAnswer, topic_id: bytes, data: FetchedData) -> list[Chunk]:
-    """The frame of an answer about one partition, as most are, from v13 on."""
-    records = data.records
-    records_size = len(records)
-    length = unsigned_varint(records_size + 1)
-    head = _SINGLE(
-        _SINGLE_SIZE - 4 + len(length) + records_size + 3,
-        correlation_id,
-        answer.error_code,
-        answer.session_id,
-        2,
-        topic_id,
-        2,
-        data.index,
-        data.error_code,
-        data.high_watermark,
-        data.last_stable_offset,
-        data.log_start_offset,
-        0 if data.aborted is None else 1,
-        data.preferred_read_replica,
-    )
-    return [head + length, records, b"\0\0\0"] if records_size else [head + length + b"\0\0\0"]
+def _around_slice(chunks: list[Chunk]) -> list[Chunk]:
+    """Return one slice between bytes, which the network sends without a queue."""
+    head, records, end = chunks
+    return [bytes(head), records, bytes(end)]  # type: ignore[arg-type]
+
+
+def _tags_of(data: FetchedData) -> bytes:
+    """Return the tagged fields of a partition, of which it has at least one."""
+    fields = []
+    if data.diverging_epoch is not None:
+        fields.append((_DIVERGING_EPOCH, _EPOCH_END(*data.diverging_epoch)))
+    if data.current_leader is not None:
+        epoch, node_id = data.current_leader
+        fields.append((_CURRENT_LEADER, _LEADER(node_id, epoch)))
+    return _tagged(fields)
+
+
+def _node_endpoints(nodes: Sequence[Node]) -> bytes:
+    """Return the tagged fields of an answer that says where leaders are."""
+    out = bytearray(unsigned_varint(len(nodes) + 1))
+    for node_id, host, port, rack in nodes:
+        out += _COUNT(node_id)
+        out += _compact_string(host)
+        out += _PORT(port)
+        out += b"\0" if rack is None else _compact_string(rack)
+        out.append(0)
+    return _tagged([(_NODE_ENDPOINTS, bytes(out))])
+
+
+def _tagged(fields: Sequence[tuple[int, bytes]]) -> bytes:
+    parts = [unsigned_varint(len(fields))]
+    for tag, value in fields:
+        parts += unsigned_varint(tag), unsigned_varint(len(value)), value
+    return b"".join(parts)
+
+
+def _compact_string(text: str) -> bytes:
+    data = text.encode()
+    return unsigned_varint(len(data) + 1) + data
 
 
 def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
+    head = Layout(">ii" + "i" * (version >= _FIRST_WITH_THROTTLE) + "hi" * (version >= _FIRST_WITH_SESSION) + "i")
+    data_layout = Layout(">ihq" + "q" * (version >= _FIRST_WITH_ABORTED) + "q" * (version >= _FIRST_WITH_LOG_START))
+    offsets = 1 + (version >= _FIRST_WITH_ABORTED) + (version >= _FIRST_WITH_LOG_START)
+
     def encode(correlation_id: int, answer: FetchAnswer) -> list[Chunk]:
         topics = answer.topics
-        if version >= 7:
-            out = bytearray(_HEAD_7(answer.error_code, answer.session_id, len(topics)))
-        else:
-            out = bytearray(_HEAD_4(len(topics)))
+        front = out = bytearray(head.size)
         chunks: list[Chunk] = []
+        sent = 0
         for name, _, partitions in topics:
             data = name.encode()
-            out += _STRING(len(data))
+            out += _NAME(len(data))
             out += data
             out += _COUNT(len(partitions))
             for each in partitions:
-                told = each.index, each.error_code, each.high_watermark, each.last_stable_offset
-                out += _PARTITION_5(*told, each.log_start_offset) if version >= 5 else _PARTITION_4(*told)
-                aborted = each.aborted
-                out += _COUNT(-1 if aborted is None else len(aborted))
-                for producer_id, first_offset in aborted or ():
-                    out += _ABORTED(producer_id, first_offset)
-                if version >= 11:
+                told = each.high_watermark, each.last_stable_offset, each.log_start_offset
+                out += data_layout.pack(each.index, each.error_code, *told[:offsets])
+                if version >= _FIRST_WITH_ABORTED:
+                    aborted = each.aborted
+                    out += _COUNT(_NULL if aborted is None else len(aborted))
+                    for producer_id, first_offset in aborted or ():
+                        out += _ABORTED(producer_id, first_offset)
+                if version >= _FIRST_WITH_REPLICA:
                     out += _COUNT(each.preferred_read_replica)
                 records = each.records
-                out += _COUNT(len(records))
-                if len(records):
-                    chunks.append(out)
-                    chunks.append(records)
+                size = len(records)
+                out += _COUNT(size)
+                if size:
+                    sent += len(out) + size
+                    chunks += out, records
                     out = bytearray()
         if out:
             chunks.append(out)
-        return _framed(_SIZE, 4, correlation_id, chunks)
+        fields = [sent + len(out) - _SIZE_BYTES, correlation_id]
+        if version >= _FIRST_WITH_THROTTLE:
+            fields.append(answer.throttle_time_ms)
+        if version >= _FIRST_WITH_SESSION:
+            fields += answer.error_code, answer.session_id
+        head.pack_into(front, 0, *fields, len(topics))
+        return chunks
 
     return encode
 
 
-def _framed(
-    pack: Callable[[int, int], bytes], header_size: int, correlation_id: int, chunks: list[Chunk]
+# -- good answers to readers of everything, without the values in between ----------------------------------------------
+
+#: Index, high watermark, last stable offset, log start offset, records and their size.
+PlainRow: TypeAlias = "tuple[int, int, int, int, Chunk, int]"
+# The whole of a partition without records: what _COMPACT_DATA has, no records, no tagged fields.
+_COMPACT_EMPTY = Layout(">ihqqqBiBx").pack
+_NO_RECORDS = 1
+
+
+def answer_plain(correlation_id: int, session_id: int, topics: list[tuple[bytes, list[PlainRow]]]) -> list[Chunk]:
+    """Return the frame of a good answer by topic id, as `fetch_encoder` makes it of the same (v13-v18).
+
+    `topics`: ids and partitions; a topic without partitions is left out.
+    """
+    front = out = bytearray(_COMPACT_HEAD.size)
+    out += unsigned_varint(sum(1 for _, rows in topics if rows) + 1)
+    chunks: list[Chunk] = []
+    sent = 0
+    for topic_id, rows in topics:
+        if not rows:
+            continue
+        out += topic_id
+        out += unsigned_varint(len(rows) + 1)
+        for index, high_watermark, last_stable_offset, log_start_offset, records, size in rows:
+            if not size:
+                out += _COMPACT_EMPTY(
+                    index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, _NO_RECORDS
+                )
+                continue
+            out += _COMPACT_DATA(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1)
+            out += unsigned_varint(size + 1)
+            if type(records) is bytes:
+                out += records
+                out.append(0)
+            else:
+                sent += len(out) + size
+                chunks += out, records
+                out = bytearray(1)  # no tagged fields
+        out.append(0)
+    out.append(0)
+    chunks.append(out)
+    _COMPACT_HEAD.pack_into(front, 0, sent + len(out) - _SIZE_BYTES, correlation_id, 0, 0, session_id)
+    return _around_slice(chunks) if len(chunks) == _AROUND else chunks
+
+
+# Size, correlation id, no tagged fields, no throttle time, error code, session id, one topic; then the bytes that name
+# it, and: one partition, what _COMPACT_DATA has, and the size of the records.
+_ONE_FRONT, _ONE_BACK = "iix4xhiB", "sBihqqqBi"
+_ONE_END = b"\0\0\0"
+# The same before v12; the bytes that name the topic have their length in front.
+_PLAIN_FRONT, _PLAIN_BACK = "ii4xhii", "siihqqqiii"
+_NOTHING = Layout(">iix4xhiBx")
+_PLAIN_NOTHING = Layout(">ii4xhii")
+
+
+@lru_cache(512)
+def _one_layout(front: str, name_size: int, back: str) -> Layout:
+    return Layout(f">{front}{name_size}{back}")
+
+
+def answer_one(
+    version: int,
+    correlation_id: int,
+    session_id: int,
+    key: bytes,
+    index: int,
+    high_watermark: int,
+    last_stable_offset: int,
+    log_start_offset: int,
+    records: Chunk,
 ) -> list[Chunk]:
-    size = header_size
-    for chunk in chunks:
-        size += len(chunk)
-    chunks[0] = pack(size, correlation_id) + chunks[0]  # type: ignore[operator]
-    return chunks
+    """Return the frame of the good answer about one partition, to a reader of everything (v11-v18).
 
-
-def as_struct(answer: FetchAnswer) -> Struct:
-    """The same answer as a value of the schema."""
-    return FETCH.response(
-        error_code=answer.error_code,
-        session_id=answer.session_id,
-        responses=[
-            FetchableTopicResponse(
-                topic=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[_partition_struct(each) for each in topic.partitions],
-            )
-            for topic in answer.topics
-        ],
-        node_endpoints=[
-            NodeEndpoint(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in answer.nodes
-        ],
-    )
-
-
-def _partition_struct(data: FetchedData) -> Struct:
-    struct = PartitionData(
-        partition_index=data.index,
-        error_code=data.error_code,
-        high_watermark=data.high_watermark,
-        last_stable_offset=data.last_stable_offset,
-        log_start_offset=data.log_start_offset,
-        aborted_transactions=None
-        if data.aborted is None
-        else [
-            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in data.aborted
-        ],
-        preferred_read_replica=data.preferred_read_replica,
-        records=data.records,
-    )
-    if data.diverging_epoch is not None:
-        struct.diverging_epoch = EpochEndOffset(epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.value)
-    if data.current_leader is not None:
-        struct.current_leader = LeaderIdAndEpoch(
-            leader_id=data.current_leader.value, leader_epoch=data.current_leader.epoch
+    It is what `fetch_encoder` makes of the same, without the values in between. `key` is what names the topic in this
+    version: its id, or its name with the length in front. The frame is one piece where the records are bytes.
+    """
+    size = len(records)
+    if version >= FIRST_FLEXIBLE:
+        layout = _one_layout(_ONE_FRONT, len(key), _ONE_BACK)
+        length = unsigned_varint(size + 1)
+        head = layout.pack(
+            layout.size - 1 + len(length) + size,  # the size leaves out itself, and there are the three ends
+            correlation_id,
+            0,
+            session_id,
+            2,
+            key,
+            2,
+            index,
+            0,
+            high_watermark,
+            last_stable_offset,
+            log_start_offset,
+            0,
+            -1,
         )
-    return struct
+        if type(records) is bytes:
+            return [head + length + records + _ONE_END]
+        return [head + length, records, _ONE_END]
+    layout = _one_layout(_PLAIN_FRONT, len(key), _PLAIN_BACK)
+    total = layout.size - _SIZE_BYTES + size
+    offsets = high_watermark, last_stable_offset, log_start_offset
+    head = layout.pack(total, correlation_id, 0, session_id, 1, key, 1, index, 0, *offsets, _NULL, -1, size)
+    return [head + records] if type(records) is bytes else [head, records]
+
+
+def answer_nothing(version: int, correlation_id: int, session_id: int) -> list[Chunk]:
+    """Return the frame of the answer in a session that has nothing to say (v11-v18)."""
+    if version < FIRST_FLEXIBLE:
+        return [_PLAIN_NOTHING.pack(_PLAIN_NOTHING.size - _SIZE_BYTES, correlation_id, 0, session_id, 0)]
+    return [_NOTHING.pack(_NOTHING.size - _SIZE_BYTES, correlation_id, 0, session_id, 1)]

@@ -54,6 +54,8 @@ def unsigned_varint(value: int) -> bytes:
     """Return the varint of a number >= 0: seven bits per byte, lowest first."""
     if value < 0x80:
         return SMALL_VARINTS[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -14,13 +14,14 @@ from types import SimpleNamespace
 from bench.data_plane import CONNECTION, fetch_frame, produce_frame
 from bench.storage_log import T0, NoWrites, appender, batch, new_log
 from broker.network.output_queue import joined
+from protocol.fetch_answer import answer_one
 from protocol.headers import decode_request_header
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
 from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
 from protocol.shortcuts.plain_produce import parse_one
-from protocol.shortcuts.single_fetch import answer, parse
+from protocol.shortcuts.single_fetch import parse
 from runtime.clock import Clock
 from storage.append.rules import AppendOrigin, check_batch
 from storage.fetch_slice import FetchSlice
@@ -136,7 +137,7 @@ def _answer(folder: Path) -> Call:
     request = parse(_FETCH_VERSION, data, position)
     assert request is not None
     records = memoryview(bytes(12_000))  # as a slice is: no bytes that are at hand
-    return lambda: answer(_FETCH_VERSION, 7, request, 1, 2, 3, 4, records)
+    return lambda: answer_one(_FETCH_VERSION, 7, 1, request.key, 0, 2, 3, 4, records)
 
 
 @_named("join the pieces of eight answers")

@@ -16,6 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
+from broker.replicas.fetch_session import FetchContext
+from broker.replicas.plain_fetch import NotEnough
 from broker.replicas.single_fetch import fetch_single
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
@@ -38,10 +40,17 @@ def fetch(
 ) -> FetchAnswer | Deferred[FetchAnswer]:
     version = ctx.api_version
     replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
-    context = fetch_sessions.open(version, request, replica_id >= 0)
+    begun = ctx.progress
+    if isinstance(begun, NotEnough) and begun.session is not None:
+        context = FetchContext(begun.session.partitions, begun.session)
+    else:
+        context = fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
         return FetchAnswer(context.error_code, 0, [])
     attempt = FetchAttempt(fetch_services, ctx, request, context, replica_id)
+    if isinstance(begun, NotEnough):
+        attempt.note_read(begun)
+        return attempt.park(request.max_wait_ms)
     if request.isolation_level not in _ISOLATION_LEVELS and attempt.finds_any():
         return _refused(request, version)
     if attempt.read() or request.max_wait_ms <= 0:

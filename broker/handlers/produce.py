@@ -142,7 +142,7 @@ def _append_all(
     ctx: RequestContext, needs: Needs, request: Struct, refusals: Mapping[TopicPartition, Verdict]
 ) -> Reply:
     """Append partition by partition, and answer. The short way may have appended those that come first."""
-    appended = appended_by(ctx.results)
+    appended = appended_by(ctx.progress)
     by_name = ctx.api_version < 13
     partitions, appends = needs.partitions, needs.appends
     append = appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(appends)

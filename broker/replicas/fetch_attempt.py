@@ -7,6 +7,7 @@ partitions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ from broker.replicas.down_conversion import (
 )
 from broker.replicas.fetch_session import NO_SESSION, FetchContext, FetchedPartition
 from broker.replicas.partition import Partition
+from broker.replicas.plain_fetch import NotEnough
 from broker.requests.context import RequestContext
 from broker.requests.error_map import error_code_of
 from protocol.errors import ErrorCode
@@ -84,11 +86,11 @@ class FetchAttempt:
         "_ctx",
         "_found",
         "_incremental",
-        "_is_plain",
         "_is_stale",
         "_max_bytes",
         "_may_read",
         "_min_bytes",
+        "_names_leaders",
         "_replica_id",
         "_services",
         "_to_log_end",
@@ -117,7 +119,8 @@ class FetchAttempt:
         self._bytes_read = 0
         #: The logs that were read last, with how much was found in each.
         self._found: list[tuple[PartitionLog, int]] = []
-        self._is_plain = True
+        #: Whether an answer says who leads a partition.
+        self._names_leaders = False
         #: Whether a partition may have changed since it was read, and nobody looked.
         self._is_stale = False
         guard = self._services.guard
@@ -144,7 +147,7 @@ class FetchAttempt:
         answers.clear()
         self._found.clear()
         absent: list[tuple[FetchedPartition, FetchedData]] = []  # told last
-        self._is_plain = True
+        self._names_leaders = False
         limit_bytes = self._max_bytes
         version = self._version
         one_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
@@ -152,11 +155,12 @@ class FetchAttempt:
         found = 0
         ready = False
         get = self._services.partitions.get
+        may_read = self._may_read
         for wanted in self._wanted:
             topic = wanted.topic
             if topic is None:
                 topic = self._name_of(wanted)
-            if self._may_read is not None and topic is not None and not self._may_read(topic):
+            if may_read is not None and topic is not None and not may_read(topic):
                 absent.append((wanted, absent_data(wanted.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
                 ready = True
                 continue
@@ -170,10 +174,9 @@ class FetchAttempt:
             data = self._read_one(partition, wanted, limit_bytes, one_batch)
             if data is None:
                 continue
-            size = len(data.records)
-            if size:
+            if data.records is not NO_RECORDS and (size := len(data.records)):
                 one_batch = False
-                limit_bytes = max(limit_bytes - size, 0)
+                limit_bytes = limit_bytes - size if limit_bytes > size else 0
                 total += size
                 self._found.append((partition.log, size))
             elif (
@@ -188,6 +191,17 @@ class FetchAttempt:
         self._bytes_read = total
         return ready or total >= self._min_bytes or not found
 
+    def note_read(self, found: NotEnough) -> None:
+        """Be as after a `read` that has found this."""
+        wanted = self._wanted if found.session is None else found.told
+        for each, (index, high_watermark, stable_offset, start_offset, records, size) in zip(
+            wanted, found.rows, strict=True
+        ):
+            data = FetchedData(index, 0, high_watermark, stable_offset, start_offset, records)
+            self._answers.append((each, data))
+            self._bytes_read += size
+        self._found += found.read
+
     def _read_one(
         self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
     ) -> FetchedData | None:
@@ -197,9 +211,9 @@ class FetchAttempt:
             return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
             return _failed(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
-        code = partition.check_leader_epoch(wanted.current_leader_epoch)
-        if code:
-            return self._say_leader(partition, _failed(wanted, code))
+        epoch = wanted.current_leader_epoch
+        if epoch >= 0 and epoch != partition.leader_epoch:
+            return self._say_leader(partition, _failed(wanted, partition.check_leader_epoch(epoch)))
         log = partition.log
         try:
             high_watermark = log.high_watermark
@@ -217,7 +231,8 @@ class FetchAttempt:
                 if wanted.max_bytes < 0 or limit_bytes < 0:
                     in_range = log_start_offset <= fetch_offset <= log.log_end_offset
                     return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
-                records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
+                most = wanted.max_bytes
+                records = log.read(fetch_offset, most if most < limit_bytes else limit_bytes, end_offset, one_batch)
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
@@ -229,7 +244,7 @@ class FetchAttempt:
                 return _failed(wanted, code)
         if (
             self._incremental
-            and not records
+            and records is NO_RECORDS
             and diverging is None
             and wanted.high_watermark == high_watermark
             and wanted.log_start_offset == log_start_offset
@@ -238,7 +253,6 @@ class FetchAttempt:
         data = FetchedData(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, records, aborted)
         if diverging is not None:
             data.diverging_epoch = diverging
-            self._is_plain = False
         return data
 
     def _name_of(self, wanted: FetchedPartition) -> str | None:
@@ -251,7 +265,7 @@ class FetchAttempt:
     def _say_leader(self, partition: Partition, data: FetchedData) -> FetchedData:
         if self._version >= _FIRST_VERSION_WITH_LEADER and data.error_code in _SAYS_LEADER:
             data.current_leader = Epoch(partition.leader_epoch, partition.leader_id)
-            self._is_plain = False
+            self._names_leaders = True
         return data
 
     def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
@@ -261,7 +275,7 @@ class FetchAttempt:
             if leader is not None:
                 leader_id, leader_epoch = leader
                 data.current_leader = Epoch(leader_epoch, leader_id)
-                self._is_plain = False
+                self._names_leaders = True
         return data
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
@@ -324,11 +338,11 @@ class FetchAttempt:
             )
         answer = self.response()
         now_ms = self._services.clock.monotonic_ms()
-        cold = [
-            data.records
-            for _, data in self._answers
-            if isinstance(data.records, FetchSlice) and data.records.is_cold(now_ms)
-        ]
+        cold = []
+        for _, data in self._answers:
+            records = data.records
+            if type(records) is FetchSlice and records.is_cold(now_ms):
+                cold.append(records)
         if not cold:
             return answer
         return self._services.offload(_warm, cold).then(lambda _: answer)
@@ -356,26 +370,25 @@ class FetchAttempt:
                 if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
                     data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         topics: list[FetchedTopic] = []
-        last: FetchedPartition | None = None
+        add: Callable[[FetchedData], None] | None = None
+        name: str | None = None
+        topic_id = b""
         for wanted, data in answers:
-            if last is None or wanted.topic != last.topic or wanted.topic_id != last.topic_id:
-                topics.append(FetchedTopic(wanted.topic or "", wanted.topic_id, [data]))
-                last = wanted
-            else:
-                topics[-1].partitions.append(data)
-        if self._is_plain:
+            if add is None or wanted.topic != name or wanted.topic_id != topic_id:
+                name, topic_id = wanted.topic, wanted.topic_id
+                parts: list[FetchedData] = []
+                topics.append(FetchedTopic(name or "", topic_id, parts))
+                add = parts.append
+            add(data)
+        if not self._names_leaders:
             return FetchAnswer(error_code, session_id, topics)
         leaders = {data.current_leader.value for _, data in answers if data.current_leader is not None}
-        told = (
-            [
-                Node(each.node_id, each.host, each.port, each.rack)
-                for each in self._services.endpoints.nodes(self._ctx.connection)
-                if each.node_id in leaders
-            ]
-            if leaders
-            else ()
-        )
-        return FetchAnswer(error_code, session_id, topics, False, told)
+        told = [
+            Node(each.node_id, each.host, each.port, each.rack)
+            for each in self._services.endpoints.nodes(self._ctx.connection)
+            if each.node_id in leaders
+        ]
+        return FetchAnswer(error_code, session_id, topics, told)
 
 
 def _warm(slices: list[FetchSlice]) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from random import randrange
 
 from protocol.errors import ErrorCode
-from protocol.fetch_answer import FetchedData
+from protocol.fetch_answer import NO_RECORDS, FetchedData
 from protocol.schema import Struct
+from protocol.shortcuts.plain_fetch import AskedPartition
 from protocol.shortcuts.single_fetch import SingleFetch
 
 INITIAL_EPOCH = 0
@@ -70,6 +71,22 @@ class FetchedPartition:
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
 
+    def update_to(self, asked: AskedPartition) -> None:
+        """The same for a request that was read without structs."""
+        _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, _, self.max_bytes, _ = asked
+
+    def asked(self) -> AskedPartition:
+        """Return what the client asks for in the shape of a request; the log start offset of followers is left out."""
+        return (
+            self.index,
+            self.current_leader_epoch,
+            self.fetch_offset,
+            self.last_fetched_epoch,
+            -1,
+            self.max_bytes,
+            0,
+        )
+
     def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> bool:
         """`update` and `note_answer` of a fetch of this partition alone; whether the offsets are news to it."""
         self.topic = topic
@@ -82,9 +99,11 @@ class FetchedPartition:
         self.log_start_offset = log_start_offset
         return is_new
 
-    def note_answer(self, data: FetchedData) -> bool:
-        """Whether this answer has to be sent in an incremental response; notes what the client thereby knows."""
-        must_send = len(data.records) > 0
+    def note_answer(self, data: FetchedData, must_send: bool) -> bool:
+        """Note what the client knows from this answer. Return whether an incremental response has to have it.
+
+        `must_send`: it has records.
+        """
         if self.high_watermark != data.high_watermark:
             must_send = True
             self.high_watermark = data.high_watermark
@@ -113,6 +132,25 @@ class FetchSession:
         self.privileged = privileged
         self.created_ms = now_ms
         self.last_used_ms = now_ms
+
+    def note_told(self, told: list[tuple[FetchedPartition, int, int, int]]) -> None:
+        """Note what an answer says: of each partition in it high watermark, log start offset and bytes of records."""
+        served = []
+        for wanted, high_watermark, log_start_offset, size in told:
+            wanted.high_watermark = high_watermark
+            wanted.log_start_offset = log_start_offset
+            if size:
+                served.append(wanted)
+        if len(served) < len(self.partitions):  # all of them keep their order
+            self.serve_last(served)
+
+    def serve_last(self, served: list[FetchedPartition]) -> None:
+        """Put partitions whose records are sent behind all others, for the next fetch."""
+        partitions = self.partitions
+        for wanted in served:
+            key = (wanted.topic_id if self.uses_topic_ids else wanted.topic or "", wanted.index)
+            if partitions.pop(key, None) is not None:
+                partitions[key] = wanted
 
 
 class FetchContext:
@@ -146,15 +184,16 @@ class FetchContext:
                 # Another request of the session overtook this one while it waited.
                 return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, []
             sent = []
-            partitions = session.partitions
+            moved = []
             for answer in answers:
                 wanted, data = answer
-                if wanted.note_answer(data):
+                has_records = data.records is not NO_RECORDS and len(data.records) > 0
+                if wanted.note_answer(data, has_records):
                     sent.append(answer)
-                    if len(data.records) and len(partitions) > 1:
-                        key = (wanted.topic_id if session.uses_topic_ids else wanted.topic or "", wanted.index)
-                        if partitions.pop(key, None) is not None:
-                            partitions[key] = wanted
+                    if has_records:
+                        moved.append(wanted)
+            if moved and len(moved) < len(session.partitions):  # all of them keep their order
+                session.serve_last(moved)
             return ErrorCode.NONE, session.id, sent
         if self._create is not None:
             for wanted, data in answers:
@@ -231,6 +270,11 @@ class FetchSessions:
         self.advance(session.id)
         return FetchContext(session.partitions, session)
 
+    def current(self, session_id: int, epoch: int) -> FetchSession | None:
+        """Return the session, where this is its epoch. Changes nothing."""
+        session = self._sessions.get(session_id)
+        return None if session is None or session.epoch != epoch else session
+
     def only_partition(self, session_id: int, epoch: int, key: Key) -> FetchedPartition | None:
         """The partition with this key, where it is all that the session reads, in this epoch. Changes nothing."""
         session = self._sessions.get(session_id)
@@ -248,8 +292,9 @@ class FetchSessions:
         for topic in topics:
             topic_id = topic.topic_id
             name: str | None = self._topic_name(topic_id) if uses_topic_ids else topic.topic
+            named: bytes | str = topic_id if uses_topic_ids else topic.topic
             for requested in topic.partitions:
-                key = (topic_id if uses_topic_ids else topic.topic, requested.partition)
+                key = (named, requested.partition)
                 known = partitions.get(key)
                 if known is None:
                     partitions[key] = FetchedPartition(name, topic_id, requested)

@@ -19,7 +19,7 @@ from storage.append.placing import AT_ONCE_BYTES
 from storage.errors import AppendRefused, LogOffline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from broker.access.authorization.guard import Guard
     from broker.network.connection import Connection
@@ -107,6 +107,7 @@ def plain_produce(
     return serve
 
 
-def appended_by(results: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Return base offset, append time and log start offset of the partitions that PartlyServed names."""
+def appended_by(progress: object) -> Iterator[tuple[int, int, int]]:
+    """Return base offset, append time and log start offset of each partition that was appended already."""
+    results: list[int] = progress if isinstance(progress, list) else []
     return zip(results[2::NUMBERS], results[3::NUMBERS], results[4::NUMBERS], strict=True)

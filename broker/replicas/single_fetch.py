@@ -12,8 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION
+from broker.replicas.plain_fetch import plain_fetch
+from protocol.fetch_answer import answer_nothing, answer_one
 from protocol.schema import Chunk
-from protocol.shortcuts.single_fetch import FIRST_VERSION, SingleFetch, answer, nothing_new, parse
+from protocol.shortcuts.single_fetch import FIRST_VERSION, SingleFetch, parse
 from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType
 from storage.fetch_slice import EMPTY, FetchSlice
@@ -56,6 +58,14 @@ def fetch_single(
     if version < FIRST_VERSION:
         return None
     needs = FetchNeeds(fetch_sessions, purgatory, clock, config)
+    serve_many = plain_fetch(
+        version,
+        partitions=partitions,
+        fetch_sessions=fetch_sessions,
+        clock=clock,
+        config=config,
+        guard=guard,
+    )
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
 
     def serve(
@@ -63,7 +73,9 @@ def fetch_single(
     ) -> list[Chunk] | Deferred[list[Chunk] | None] | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         request = parse(version, frame, position)
-        if request is None or request.isolation_level != _READ_UNCOMMITTED or request.last_fetched_epoch >= 0:
+        if request is None:
+            return None if serve_many is None else serve_many(connection, frame, position, correlation_id)
+        if request.isolation_level != _READ_UNCOMMITTED or request.last_fetched_epoch >= 0:
             return None
         if request.topic:
             partition = partitions.get(request.topic, request.partition)
@@ -73,6 +85,8 @@ def fetch_single(
             return None
         may = None if may_read is None else partial(may_read, connection, partition.topic)
         found = _try(needs, version, correlation_id, request, partition, may, request.max_wait_ms > 0)
+        if found is None and request.session_id != NO_SESSION and serve_many is not None:
+            return serve_many(connection, frame, position, correlation_id)  # its session may read more
         if found is not _WAITS:
             return found
         return _Wait(needs, version, correlation_id, request, partition, may).deferred
@@ -164,12 +178,13 @@ def _try(
     if wanted is not None:
         needs.sessions.advance(session_id)
         if not wanted.note_single(partition.topic, request, high_watermark, log_start_offset) and not records:
-            return nothing_new(version, correlation_id, session_id)
-    return answer(
+            return answer_nothing(version, correlation_id, session_id)
+    return answer_one(
         version,
         correlation_id,
-        request,
         session_id,
+        request.key,
+        request.partition,
         high_watermark,
         last_stable_offset,
         log_start_offset,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from protocol.schema import Api, Struct
@@ -13,14 +13,14 @@ class CloseConnection(Exception):
 
 
 class PartlyServed(Exception):
-    """Raised by a shortcut that has served the front of a request: the handler has to serve the rest of it.
+    """Raised by a shortcut that has begun to serve a request: the handler has to go on with it.
 
-    The handler finds `results` in its context; what they mean is a matter between both.
+    The handler finds `progress` in its context; what it means is a matter between both.
     """
 
-    def __init__(self, results: Sequence[int]) -> None:
+    def __init__(self, progress: object) -> None:
         super().__init__()
-        self.results = results
+        self.progress = progress
 
 
 class Authenticator(Protocol):
@@ -100,11 +100,11 @@ class RequestCharge(Protocol):
 class RequestContext:
     """One request, for as long as it is being answered.
 
-    `charge` counts what the request takes of its client's quotas; None for a client without quotas. `results` are those
-    of a shortcut that has served the front of the request (PartlyServed); empty for all others.
+    `charge` counts what the request takes of its client's quotas; None for a client without quotas. `progress` is
+    that of a shortcut that has begun to serve the request (PartlyServed); None for all others.
     """
 
-    __slots__ = ("api", "api_version", "charge", "client_id", "connection", "correlation_id", "results")
+    __slots__ = ("api", "api_version", "charge", "client_id", "connection", "correlation_id", "progress")
 
     def __init__(
         self,
@@ -121,4 +121,4 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.charge = charge
-        self.results: Sequence[int] = ()
+        self.progress: object = None

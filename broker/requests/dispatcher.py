@@ -9,7 +9,7 @@ answers UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from struct import Struct as Layout
 from struct import error as layout_error
 from types import MappingProxyType
@@ -266,7 +266,7 @@ class Dispatcher:
                 charge = self._quotas.charge(connection, bytes(frame[10:position]), served_by.api, len(frame))
             if served_by.take_sample(self._quotas) and self._sampler is not None:
                 began = self._sampler.clock()
-        results: Sequence[int] = ()
+        progress = None
         if not again and served_by.shortcut is not None and charge is None:
             answer = None
             try:
@@ -274,7 +274,7 @@ class Dispatcher:
             except CloseConnection:
                 raise
             except PartlyServed as begun:
-                results = begun.results
+                progress = begun.progress
             except Exception as error:  # the shortcut may have written: the handler must not do it again
                 return self._failed(served_by, correlation_id, served_by.decode(frame, body)[0], error)
             if answer is not None:
@@ -288,7 +288,7 @@ class Dispatcher:
         request = served_by.decode(frame, body)[0]
         try:
             ctx = RequestContext(connection, served_by.api, served_by.version, correlation_id, client_id, charge)
-            ctx.results = results
+            ctx.progress = progress
             reply = served_by.handler(ctx, request)
             if began is not None:
                 self._measure(served_by, connection, began, reply)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import NamedTuple
 
-from protocol.primitives import ZERO_UUID, unsigned_varint
-from protocol.schema import Chunk
+from protocol.primitives import ZERO_UUID
 
 FIRST_VERSION = 11
 _FIRST_FLEXIBLE = 12
@@ -30,25 +29,17 @@ _STATE_HEAD = Layout(">iiibiiB16s")
 _PLAIN_TAIL = Layout(">iiiqqiih")  # ... forgotten topics, size of the rack
 _COMPACT_TAIL = Layout(">Biiqiqi5s")  # ... no tags of partition and topic, forgotten topics, rack, no tags
 _NOTHING_ELSE = b"\0\0\1\1\0"
-# size, correlation id, no tags (v12), no throttling, error code, session, number of topics, size of the name or the id
-_PLAIN_ANSWER = Layout(">ii4xhiih")
-_COMPACT_ANSWER = Layout(">iix4xhiBB")
-_ID_ANSWER = Layout(">iix4xhiB16s")
-# number of partitions, index, error code, high watermark, last stable offset, log start offset, no aborted
-# transactions, preferred replica, (size of the records)
-_PLAIN_DATA = Layout(">iihqqqiii")
-_COMPACT_DATA = Layout(">BihqqqBi")
-_COMPACT_END = b"\0\0\0"
-# ... session, number of topics; no tags
-_PLAIN_NOTHING = Layout(">ii4xhii")
-_COMPACT_NOTHING = Layout(">iix4xhiBx")
 
 
 class SingleFetch(NamedTuple):
-    """What the request says. `topic` is empty where the topic is named by its id."""
+    """What the request says. `topic` is empty where the topic is named by its id.
+
+    `key` is what names the topic in answers of the same version (protocol.fetch_answer.answer_one).
+    """
 
     topic: str
     topic_id: bytes
+    key: bytes
     partition: int
     current_leader_epoch: int
     fetch_offset: int
@@ -65,7 +56,7 @@ class SingleFetch(NamedTuple):
 def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
     """The request whose body begins at `position` and ends with the frame; None: it has another shape, or none."""
     end = len(frame)
-    topic, topic_id = "", ZERO_UUID
+    topic, topic_id, key = "", ZERO_UUID, b""
     replica, last_epoch = _CONSUMER, -1
     if version >= _FIRST_WITH_TOPIC_ID:
         if version >= _FIRST_WITH_REPLICA_STATE:
@@ -90,6 +81,7 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
             return None
         try:
             topic = str(frame[at : at + size], "utf-8")
+            key = bytes(frame[at - (1 if version >= _FIRST_FLEXIBLE else 2) : at + size])
         except UnicodeDecodeError:
             return None
     if version >= _FIRST_FLEXIBLE:
@@ -106,47 +98,6 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
             return None
     if replica != _CONSUMER:
         return None
-    fields = topic, topic_id, index, leader, offset, last_epoch, bytes_, wait, least, most, isolation, session, epoch
+    asked = index, leader, offset, last_epoch, bytes_, wait, least, most, isolation, session, epoch
+    fields = (topic, topic_id, key or topic_id, *asked)
     return _NEW_TUPLE(SingleFetch, fields)
-
-
-def answer(
-    version: int,
-    correlation_id: int,
-    request: SingleFetch,
-    session_id: int,
-    high_watermark: int,
-    last_stable_offset: int,
-    log_start_offset: int,
-    records: Chunk,
-) -> list[Chunk]:
-    """The frame of the good answer: for one who reads everything, so without aborted transactions.
-
-    In one piece where the records are bytes, else they are a piece of their own.
-    """
-    size = len(records)
-    offsets = high_watermark, last_stable_offset, log_start_offset
-    if version < _FIRST_FLEXIBLE:
-        name = request.topic.encode()
-        data = _PLAIN_DATA.pack(1, request.partition, 0, *offsets, -1, -1, size)
-        total = _PLAIN_ANSWER.size - 4 + len(name) + len(data) + size
-        head = _PLAIN_ANSWER.pack(total, correlation_id, 0, session_id, 1, len(name)) + name
-        return [head + data + records] if isinstance(records, bytes) else [head + data, records]
-    data = _COMPACT_DATA.pack(2, request.partition, 0, *offsets, 0, -1) + unsigned_varint(size + 1)
-    if version < _FIRST_WITH_TOPIC_ID:
-        name = request.topic.encode()
-        total = _COMPACT_ANSWER.size - 4 + len(name) + len(data) + size + len(_COMPACT_END)
-        head = _COMPACT_ANSWER.pack(total, correlation_id, 0, session_id, 2, len(name) + 1) + name
-    else:
-        total = _ID_ANSWER.size - 4 + len(data) + size + len(_COMPACT_END)
-        head = _ID_ANSWER.pack(total, correlation_id, 0, session_id, 2, request.topic_id)
-    if isinstance(records, bytes):
-        return [head + data + records + _COMPACT_END]
-    return [head + data, records, _COMPACT_END]
-
-
-def nothing_new(version: int, correlation_id: int, session_id: int) -> list[Chunk]:
-    """The frame of the answer in a session that has nothing to say."""
-    if version < _FIRST_FLEXIBLE:
-        return [_PLAIN_NOTHING.pack(_PLAIN_NOTHING.size - 4, correlation_id, 0, session_id, 0)]
-    return [_COMPACT_NOTHING.pack(_COMPACT_NOTHING.size - 4, correlation_id, 0, session_id, 1)]

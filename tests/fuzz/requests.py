@@ -10,6 +10,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Message, Struct
+from protocol.shortcuts.plain_fetch import parse as parse_plain_fetch
 from protocol.shortcuts.plain_produce import FIRST_VERSION as FIRST_PLAIN_PRODUCE
 from protocol.shortcuts.plain_produce import parse as parse_plain_produce
 from protocol.shortcuts.plain_produce import parse_one as parse_one_produce
@@ -79,5 +80,6 @@ def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None
         SingleCommits(version).read(frame, position)
     elif key == _FETCH_KEY and version >= FIRST_SINGLE_FETCH:
         parse_single_fetch(version, frame, position)
+        parse_plain_fetch(version, frame, position)
     elif key == LIST_OFFSETS.key and version >= FIRST_SINGLE_LIST:
         parse_single_list(version, frame, position)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from metadata.decision import Refused
 from protocol.errors import ErrorCode
-from protocol.fetch_answer import FetchAnswer, as_struct
+from protocol.fetch_answer import FetchAnswer
 from protocol.messages.fetch import FETCH
 from protocol.messages.produce import PRODUCE
 
@@ -101,7 +101,7 @@ class Charge:
         if wait_ms > 0:
             self._connection.throttle(wait_ms)
             if isinstance(reply, FetchAnswer):
-                reply = as_struct(reply)
+                return reply._replace(throttle_time_ms=wait_ms)
             if reply is not None and any(field.name == "throttle_time_ms" for field in reply.struct_type.fields):
                 reply.throttle_time_ms = wait_ms
         return reply

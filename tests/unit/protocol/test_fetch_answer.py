@@ -1,4 +1,4 @@
-"""Fetch's answer by hand is the schema's, byte by byte."""
+"""Frames of Fetch answers made by hand are those of the schema, byte by byte."""
 
 from dataclasses import dataclass
 
@@ -13,52 +13,114 @@ from protocol.fetch_answer import (
     FetchedData,
     FetchedTopic,
     Node,
-    as_struct,
+    PlainRow,
+    answer_plain,
     fetch_encoder,
 )
 from protocol.framing import encode_response
 from protocol.messages.fetch import FETCH
 from protocol.schema import Chunk
+from tests.support.fetch_answers import as_struct
 from tests.support.scale import scaled
 
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
-DATA = st.builds(
-    FetchedData,
-    st.integers(0, 1 << 30),
-    st.integers(-1, 130),
-    INT64,
-    INT64,
-    INT64,
-    st.binary(max_size=200),
-    st.none() | st.lists(st.builds(Aborted, INT64, INT64), max_size=3),
-)
+NUMBER = st.integers(0, (1 << 31) - 1)
+RECORDS = st.binary(max_size=200) | st.sampled_from([126, 127, 128, 16_382, 16_383]).map(bytes)
 TOPIC_IDS = st.binary(min_size=16, max_size=16)
+
+
+@st.composite
+def fetched(draw: st.DrawFn) -> FetchedData:
+    """What is said of a partition, with the epochs that few have."""
+    data = FetchedData(
+        draw(st.integers(0, 1 << 30)),
+        draw(st.integers(-1, 130)),
+        draw(INT64),
+        draw(INT64),
+        draw(INT64),
+        draw(RECORDS),
+        draw(st.none() | st.lists(st.builds(Aborted, INT64, INT64), max_size=3)),
+    )
+    data.diverging_epoch = draw(st.none() | st.builds(Epoch, NUMBER, st.integers(0, (1 << 63) - 1)))
+    data.current_leader = draw(st.none() | st.builds(Epoch, NUMBER, NUMBER))
+    return data
+
+
 TOPICS = st.lists(
-    st.builds(FetchedTopic, st.text(max_size=150), TOPIC_IDS, st.lists(DATA, max_size=4)), max_size=3
-) | st.builds(lambda topic_id, data: [FetchedTopic("t", topic_id, [data])], TOPIC_IDS, DATA)
+    st.builds(FetchedTopic, st.text(max_size=150), TOPIC_IDS, st.lists(fetched(), max_size=4)), max_size=3
+) | st.builds(lambda topic_id, data: [FetchedTopic("t", topic_id, [data])], TOPIC_IDS, fetched())
+NODES = st.lists(st.builds(Node, INT32, st.text(max_size=20), INT32, st.none() | st.text(max_size=9)), max_size=3)
 
 
 def joined(chunks: list[Chunk]) -> bytes:
     return b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("version", range(4, 19))
+@pytest.mark.parametrize("version", range(19))
 @settings(max_examples=scaled(25), deadline=None)
 @given(
-    topics=TOPICS,
-    correlation_id=st.integers(-(1 << 31), (1 << 31) - 1),
-    error_code=st.integers(-1, 130),
-    session_id=st.integers(0, 1 << 30),
+    topics=TOPICS, correlation_id=INT32, error_code=st.integers(-1, 130), session_id=NUMBER, nodes=NODES, wait=NUMBER
 )
 def test_by_hand_is_by_schema(
-    version: int, topics: list[FetchedTopic], correlation_id: int, error_code: int, session_id: int
+    version: int,
+    topics: list[FetchedTopic],
+    correlation_id: int,
+    error_code: int,
+    session_id: int,
+    nodes: list[Node],
+    wait: int,
 ) -> None:
-    answer = FetchAnswer(error_code, session_id if version >= 7 else 0, topics)
+    """With everything that an answer may say; epochs and nodes in the versions that have them."""
+    for topic in topics:
+        for each in topic.partitions:
+            if version < 12:
+                each.diverging_epoch = each.current_leader = None
+    answer = FetchAnswer(
+        error_code, session_id if version >= 7 else 0, topics, nodes if version >= 16 else (), wait if version else 0
+    )
     expected = joined(encode_response(FETCH, version, correlation_id, as_struct(answer)))
     encode = fetch_encoder(version)
 
     assert joined(encode(correlation_id, answer)) == expected
     assert joined(encode(correlation_id, as_struct(answer))) == expected
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(
+    version=st.sampled_from(range(13, 19)),
+    topics=st.lists(
+        st.tuples(TOPIC_IDS, st.lists(st.tuples(st.integers(0, 1 << 30), INT64, INT64, INT64, RECORDS), max_size=4)),
+        max_size=3,
+    ),
+    correlation_id=INT32,
+    session_id=NUMBER,
+    at_hand=st.booleans(),
+)
+def test_plain_answer_is_by_schema(
+    version: int,
+    topics: list[tuple[bytes, list[tuple[int, int, int, int, bytes]]]],
+    correlation_id: int,
+    session_id: int,
+    at_hand: bool,
+) -> None:
+    """A topic without partitions is left out."""
+    rows: list[tuple[bytes, list[PlainRow]]] = [
+        (topic_id, [(*row[:4], row[4] if at_hand else memoryview(row[4]), len(row[4])) for row in found])
+        for topic_id, found in topics
+    ]
+    answer = FetchAnswer(
+        0,
+        session_id,
+        [
+            FetchedTopic("", topic_id, [FetchedData(index, 0, *offsets, records) for index, *offsets, records in found])
+            for topic_id, found in topics
+            if found
+        ],
+    )
+    expected = joined(encode_response(FETCH, version, correlation_id, as_struct(answer)))
+
+    assert joined(answer_plain(correlation_id, session_id, rows)) == expected
 
 
 @dataclass
@@ -85,15 +147,11 @@ def test_records_stand_among_the_pieces_as_they_are(version: int) -> None:
     assert single[1] is first
 
 
-def test_what_is_rare_is_told_by_the_schema() -> None:
-    """Diverging epochs, leaders, and where those are."""
-    data = FetchedData(3)
-    data.diverging_epoch = Epoch(4, 99)
-    data.current_leader = Epoch(6, 1)
-    answer = FetchAnswer(0, 5, [FetchedTopic("t", bytes(16), [data])], False, [Node(1, "h", 9092, None)])
-    response, _ = FETCH.response.decode(17, joined(fetch_encoder(17)(7, answer))[9:])
+def test_slices_of_a_plain_answer_are_pieces_of_their_own() -> None:
+    """One between bytes goes out without a queue (broker/network/output_queue.py)."""
+    first, second = Slice(300), Slice(5)
+    rows: list[PlainRow] = [(0, 1, 1, 0, first, 300), (1, 1, 1, 0, second, 5)]
 
-    [partition] = response.responses[0].partitions
-    assert (partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset) == (4, 99)
-    assert (partition.current_leader.leader_epoch, partition.current_leader.leader_id) == (6, 1)
-    assert (response.node_endpoints[0].host, response.node_endpoints[0].port) == ("h", 9092)
+    assert answer_plain(7, 5, [(bytes(16), rows)])[1::2] == [first, second]
+    head, piece, end = answer_plain(7, 5, [(bytes(16), rows[:1])])
+    assert (type(head), piece, type(end)) == (bytes, first, bytes)

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic, as_struct
+from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic, answer_nothing, answer_one
 from protocol.framing import encode_response
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.primitives import ZERO_UUID
-from protocol.shortcuts.single_fetch import FIRST_VERSION, answer, nothing_new, parse
+from protocol.shortcuts.single_fetch import FIRST_VERSION, parse
+from tests.support.fetch_answers import as_struct
 
 VERSIONS = range(FIRST_VERSION, 19)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -60,7 +61,11 @@ def test_what_it_reads_is_what_the_schema_reads(version, topic, topic_id, number
         return
 
     assert found is not None
-    assert found._asdict() == {
+    raw = topic.encode()
+    name = bytes([len(raw) + 1]) + raw if version == 12 else len(raw).to_bytes(2, "big") + raw
+    assert found.key == (topic_id if version >= 13 else name)
+    assert found._replace(key=b"")._asdict() == {
+        "key": b"",
         "topic": topic if version < 13 else "",
         "topic_id": ZERO_UUID if version < 13 else topic_id,
         "partition": 0,
@@ -135,7 +140,7 @@ def test_what_it_answers_is_what_the_schema_answers(
     """Byte for byte, with records that are not at hand in a piece of their own."""
     request = parse(version, encoded(version, topic=topic, topic_id=topic_id), 0)
     records = b"r" * size if at_hand else memoryview(b"r" * size)
-    chunks = answer(version, correlation_id, request, session_id, *offsets, records)
+    chunks = answer_one(version, correlation_id, session_id, request.key, 0, *offsets, records)
     data = FetchedData(0, 0, *offsets, records)
     told = as_struct(FetchAnswer(0, session_id, [FetchedTopic(topic, topic_id, [data])]))
 
@@ -147,4 +152,4 @@ def test_what_it_answers_is_what_the_schema_answers(
 def test_nothing_new_is_an_answer_without_topics(version):
     by_schema = encode_response(FETCH, version, 7, FETCH.response(session_id=5))
 
-    assert b"".join(nothing_new(version, 7, 5)) == b"".join(by_schema)
+    assert b"".join(answer_nothing(version, 7, 5)) == b"".join(by_schema)
