@@ -16,7 +16,7 @@ from config.authorizer import (
 CLASS = {"authorizer.class.name": STANDARD_AUTHORIZER}
 
 
-def test_none_unless_asked_for() -> None:
+def test_no_authorizer_by_default() -> None:
     config = load()
     assert (has_authorizer(config), super_users(config), allows_without_entry(config)) == (False, frozenset(), False)
 
@@ -37,24 +37,24 @@ def test_as_in_kafka() -> None:
     ],
 )
 def test_refused(overrides: dict[str, str], message: str) -> None:
-    """A broker that could not ask is not started: it would let everybody in."""
+    """A broker without its authorizer would let everybody in, so it does not start."""
     with pytest.raises(ConfigError, match=message):
         load(overrides=overrides, to_serve=True)
 
 
 @pytest.mark.parametrize("secured", [CLASS, {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9099"}])
-def test_workers_that_would_ask_nobody_are_refused(secured: dict[str, str]) -> None:
+def test_several_workers_with_security_are_rejected(secured: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="several workers do not authenticate clients"):
         load(overrides=secured | {"num.workers": "2"}, to_serve=True)
 
 
-def test_authorizer_that_runs_is_not_warned_of() -> None:
+def test_known_authorizer_has_no_warning() -> None:
     assert load(overrides=CLASS, to_serve=True).warnings == ()
 
 
 @pytest.mark.parametrize("name", FORMER_AUTHORIZERS)
-def test_those_of_former_versions_are_the_one_of_today(name: str) -> None:
-    """And that is told once."""
+def test_earlier_authorizers_are_read_as_the_current_one(name: str) -> None:
+    """With one warning."""
     config = load(overrides={"authorizer.class.name": name}, to_serve=True)
     assert has_authorizer(config)
     (line,) = config.warnings

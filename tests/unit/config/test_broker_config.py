@@ -1,4 +1,4 @@
-"""Values in force: precedence, dynamic ones, and who is told."""
+"""Values in force: precedence, dynamic values, and subscribers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config() -> BrokerConfig:
 
 
 def test_precedence(config: BrokerConfig) -> None:
-    """KIP-226: this broker's own, then the default of all, then the file, then the table."""
+    """KIP-226: the broker's dynamic value, the cluster's dynamic default, the file, the default."""
     assert config.get_int("log.cleaner.threads") == 2
     config.apply_dynamic({"log.cleaner.threads": "3"}, {})
     assert config.get_int("log.cleaner.threads") == 3
@@ -32,7 +32,6 @@ def test_precedence(config: BrokerConfig) -> None:
 
 
 def test_typed_values(config: BrokerConfig) -> None:
-    """Each type by its own name."""
     assert config.get_bool("delete.topic.enable") is True
     assert config.get_float("log.cleaner.min.cleanable.ratio") == 0.5
     assert config.get_list("log.cleanup.policy") == ("delete",)
@@ -44,8 +43,8 @@ def test_typed_values(config: BrokerConfig) -> None:
         config.get("no.such")
 
 
-def test_subscribers_are_told_once_after_the_change(config: BrokerConfig) -> None:
-    """Of their keys only, with all new values in force."""
+def test_subscribers_are_called_once_after_a_change(config: BrokerConfig) -> None:
+    """Only for their keys, with all new values in force."""
     told: list[tuple[int, bool]] = []
 
     def note(config: BrokerConfig) -> None:
@@ -59,8 +58,8 @@ def test_subscribers_are_told_once_after_the_change(config: BrokerConfig) -> Non
     assert told == [(3, True)]
 
 
-def test_subscribers_are_told_of_listener_prefixed_keys(config: BrokerConfig) -> None:
-    """They are in no table, but there they are."""
+def test_subscribers_are_called_for_listener_prefixed_keys(config: BrokerConfig) -> None:
+    """These keys are not in the table, but they can be subscribed to."""
     told: list[object] = []
     config.subscribe(
         "listener.name.plaintext.max.connections",
@@ -73,7 +72,7 @@ def test_subscribers_are_told_of_listener_prefixed_keys(config: BrokerConfig) ->
 
 
 def test_secrets_of_a_listener(config: BrokerConfig) -> None:
-    """The listener's own before the general one."""
+    """The listener's own value wins over the common one."""
     config = load(overrides={"ssl.key.password": "a", "listener.name.tls.ssl.key.password": "b"})
 
     assert config.get_for_listener("TLS", "ssl.key.password") == Password("b")
@@ -89,10 +88,10 @@ def test_secrets_of_a_listener(config: BrokerConfig) -> None:
         ({"cordoned.log.dirs": "*"}, {}),
     ],
 )
-def test_what_can_not_be_used_of_stored_values_is_left_out(
+def test_invalid_stored_values_are_ignored(
     config: BrokerConfig, caplog: pytest.LogCaptureFixture, cluster: dict[str, str], own: dict[str, str]
 ) -> None:
-    """Another version may have written them; the broker starts all the same."""
+    """Another version may have written them; the broker starts nevertheless."""
     with caplog.at_level(logging.WARNING):
         config.apply_dynamic({**cluster, "log.preallocate": "true"}, own)
 
@@ -102,8 +101,8 @@ def test_what_can_not_be_used_of_stored_values_is_left_out(
     assert not set(cluster) & set(config.cluster_default)
 
 
-def test_stored_values_that_break_a_rule_are_not_used(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
-    """The static ones stay, all of them."""
+def test_stored_values_that_break_a_rule_are_ignored(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
+    """All static values stay in force."""
     with caplog.at_level(logging.WARNING):
         config.apply_dynamic({"log.retention.ms": "0", "log.preallocate": "true"}, {})
 
@@ -112,8 +111,8 @@ def test_stored_values_that_break_a_rule_are_not_used(config: BrokerConfig, capl
     assert not config.get_bool("log.preallocate")
 
 
-def test_stored_listeners_that_can_not_be_are_not_used(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
-    """The open ones stay."""
+def test_invalid_stored_listeners_are_ignored(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
+    """The open listeners stay."""
     with caplog.at_level(logging.WARNING):
         config.apply_dynamic({}, {"listeners": "PLAINTEXT://nowhere"})
 
@@ -122,8 +121,8 @@ def test_stored_listeners_that_can_not_be_are_not_used(config: BrokerConfig, cap
 
 
 @pytest.mark.parametrize("addresses", [{}, {"advertised.listeners": "PLAINTEXT://example.org:9092"}])
-def test_a_dynamic_address_of_a_listener_is_kept_but_moves_nothing(addresses: dict[str, str]) -> None:
-    """KIP-226, as Kafka has it: clients are told where the broker listens, and that has not changed."""
+def test_a_dynamic_listener_address_has_no_effect(addresses: dict[str, str]) -> None:
+    """KIP-226, as in Kafka: the broker advertises the address that is open."""
     config = load(overrides={"listeners": "PLAINTEXT://127.0.0.1:9092", **addresses})
     told = config.advertised("PLAINTEXT")
     check_dynamic(config, {"listeners": "PLAINTEXT://127.0.0.1:1"}, per_broker=True)
@@ -138,7 +137,7 @@ def test_a_dynamic_address_of_a_listener_is_kept_but_moves_nothing(addresses: di
 def test_listeners_are_not_opened_or_closed_dynamically(
     config: BrokerConfig, caplog: pytest.LogCaptureFixture, listeners: str
 ) -> None:
-    """Refused aloud; where an old value is stored, the open ones stay."""
+    """A request is rejected. A value that was stored before is ignored."""
     with pytest.raises(ConfigError):
         check_dynamic(config, {"listeners": listeners}, per_broker=True)
     with caplog.at_level(logging.WARNING):
@@ -152,13 +151,13 @@ def test_listeners_are_not_opened_or_closed_dynamically(
     ("settings", "value"),
     [({}, 1), ({"offsets.topic.replication.factor": "3"}, 3), ({"offsets.topic.replication.factor": "1"}, 1)],
 )
-def test_internal_topics_have_no_more_replicas_than_brokers_unless_told(settings: dict[str, str], value: int) -> None:
-    """A value set explicitly and too high is left to fail, as in Kafka."""
+def test_internal_topics_have_at_most_one_replica_per_broker(settings: dict[str, str], value: int) -> None:
+    """As in Kafka, an explicit value that is too high is used, and fails."""
     assert load(overrides=settings).internal_topic_value("offsets.topic.replication.factor", 1) == value
 
 
 def test_fewer_replicas_are_logged_once(config: BrokerConfig, caplog: pytest.LogCaptureFixture) -> None:
-    """One line a key, however often it is asked for."""
+    """One line per key, however often it is read."""
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             assert config.internal_topic_value("transaction.state.log.min.isr", 1) == 1
@@ -167,8 +166,8 @@ def test_fewer_replicas_are_logged_once(config: BrokerConfig, caplog: pytest.Log
     assert len(caplog.records) == 1
 
 
-def test_a_default_that_changes_reaches_topics(config: BrokerConfig) -> None:
-    """S28.2: a topic's own value beats the broker's, whatever that becomes."""
+def test_a_changed_default_applies_to_topics(config: BrokerConfig) -> None:
+    """S28.2: a topic's own value wins over the broker's, even when the broker's changes."""
     assert "log.retention.ms" in config.topic_defaults_keys
     config.apply_dynamic({"log.retention.ms": "1000", "log.segment.bytes": "2000000"}, {})
 
@@ -177,8 +176,8 @@ def test_a_default_that_changes_reaches_topics(config: BrokerConfig) -> None:
     assert config.log_config({"retention.ms": "5"}).segment_bytes == 2_000_000
 
 
-def test_dynamic_intervals_outside_of_todays_limits_count_as_the_limits(caplog: pytest.LogCaptureFixture) -> None:
-    """As in Kafka 4.3: else none of the dynamic values would be in force."""
+def test_dynamic_intervals_are_capped_to_the_limits(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka 4.3: otherwise none of the dynamic values would be in force."""
     config = load(
         overrides={
             "group.streams.max.assignment.interval.ms": "2000",

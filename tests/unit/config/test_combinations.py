@@ -1,4 +1,4 @@
-"""Rules over several keys, each case tried on Kafka 4.3.1."""
+"""Rules between keys, each case tried on Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ from config.combinations import ORDERED
         ),
     ],
 )
-def test_refused(settings: dict[str, str], sentence: str | None) -> None:
-    """The sentence is Kafka's where there is one to compare."""
+def test_rejected_combinations(settings: dict[str, str], sentence: str | None) -> None:
+    """The message is Kafka's if Kafka has one."""
     with pytest.raises(ConfigError) as refused:
         load(overrides=settings)
 
@@ -91,14 +91,14 @@ def test_refused(settings: dict[str, str], sentence: str | None) -> None:
         {"default.replication.factor": "0"},
     ],
 )
-def test_taken(settings: dict[str, str]) -> None:
-    """Also what looks odd, if Kafka takes it."""
+def test_accepted_combinations(settings: dict[str, str]) -> None:
+    """Including unusual values that Kafka accepts."""
     load(overrides=settings)
 
 
 @pytest.mark.parametrize(("key", "comparison", "other"), ORDERED, ids=lambda part: str(part))
-def test_every_pair_is_looked_at(key: str, comparison: str, other: str) -> None:
-    """The first key put on the wrong side of the second, with all else out of the way."""
+def test_every_pair_is_checked(key: str, comparison: str, other: str) -> None:
+    """The first key is set to the wrong side of the second; the other rules hold."""
     config = load()
     wrong = (
         config.get_int(other) + {"greater than or equal to": -1, "less than or equal to": 1, "less than": 0}[comparison]

@@ -1,4 +1,4 @@
-"""Where the console may listen, and beside what."""
+"""The addresses of the console, and the security settings that it allows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from config.console import console_listener, is_loopback, login_mechanisms
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
-def test_loopback(host: str) -> None:
-    """Reached from this machine alone."""
+def test_loopback_addresses(host: str) -> None:
+    """Addresses that only this machine can reach."""
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", [None, "0.0.0.0", "::", "192.168.1.1", "localhost.example", "example"])
-def test_others(host: str | None) -> None:
-    """All else; a name may mean anything."""
+def test_other_addresses(host: str | None) -> None:
+    """All others; a name may resolve to any address."""
     assert not is_loopback(host)
 
 
@@ -24,13 +24,13 @@ def serve(**overrides: str) -> None:
     load(overrides={key.replace("_", "."): value for key, value in overrides.items()}, to_serve=True)
 
 
-def test_loopback_is_served() -> None:
-    """Where nobody is asked who they are."""
+def test_loopback_listener_is_accepted() -> None:
+    """On a broker without authentication."""
     serve(console_listeners="http://127.0.0.1:8080,http://[::1]:8080")
 
 
-def test_all_the_world_is_not() -> None:
-    """Each address that is too much is named."""
+def test_other_listeners_are_rejected() -> None:
+    """The error names each address that is not allowed."""
     with pytest.raises(ConfigError, match="this machine's own address only") as refused:
         serve(console_listeners="http://127.0.0.1:8080,http://:8080,http://10.0.0.1:8080")
     assert [problem.value for problem in refused.value.problems] == ["http://:8080", "http://10.0.0.1:8080"]
@@ -50,8 +50,8 @@ TLS = {**TWO, "listeners": "SASL_SSL://:9092", "security_inter_broker_protocol":
         TLS,
     ],
 )
-def test_brokers_where_users_cannot_say_who_they_are_have_none(secured: dict[str, str]) -> None:
-    """It reads the disk past what they ask."""
+def test_console_needs_a_listener_with_passwords(secured: dict[str, str]) -> None:
+    """Otherwise the console would show data without a login."""
     with pytest.raises(ConfigError, match="no listener accepts the passwords of the console's users"):
         serve(console_listeners="http://127.0.0.1:8080", **secured)
 
@@ -64,8 +64,8 @@ def test_brokers_where_users_cannot_say_who_they_are_have_none(secured: dict[str
         ({**TLS, "console_ssl_ca_location": "/ca.pem"}, "SASL_SSL", ("SCRAM-SHA-256", "PLAIN")),
     ],
 )
-def test_listener_that_the_console_asks_by(overrides: dict[str, str], name: str, mechanisms: tuple[str, ...]) -> None:
-    """One where users log in, where there is any; the safest mechanism first."""
+def test_listener_that_the_console_uses(overrides: dict[str, str], name: str, mechanisms: tuple[str, ...]) -> None:
+    """Preferably a listener with authentication, and its safest mechanism first."""
     config = load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
     found = console_listener(config)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Generated pages are committed and current."""
+"""The generated pages are committed and up to date."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def test_pages_are_current() -> None:
 
 
 def test_every_key_is_on_the_page() -> None:
-    """Once."""
     names = [row.name for title, rows in SECTIONS if title not in ("Topics", "Groups' own") for row in rows]
 
     for name in BROKER_KEYS:
         assert names.count(name) == 1, name
 
 
-def test_shipped_file_sets_what_it_should_and_shows_defaults() -> None:
-    """Lines that are commented out would change nothing if they were not, but for the examples."""
+def test_shipped_file_shows_defaults() -> None:
+    """Uncommenting a line would change nothing, except for examples."""
     text = server_properties()
     shown = parse_properties(text.replace("\n#", "\n").encode(), "")
     keys = {key for _, keys in CHAPTERS for key in keys}
@@ -48,7 +47,7 @@ def test_shipped_file_sets_what_it_should_and_shows_defaults() -> None:
             assert BROKER_KEYS[entry.key].read(entry.value) == BROKER_KEYS[entry.key].default
 
 
-def test_stale_pages_are_noticed_and_written(tmp_path: Path, monkeypatch: object) -> None:
+def test_outdated_pages_are_reported_and_written(tmp_path: Path, monkeypatch: object) -> None:
     """In an empty project both are missing."""
     import os
 

@@ -9,7 +9,7 @@ from config.keys import BROKER_KEYS
 
 
 def test_every_key_has_a_variable_of_its_own() -> None:
-    """The name leads back to one key only."""
+    """Each name leads back to one key only."""
     names = [variable_name(key) for key in BROKER_KEYS]
 
     assert len(set(names)) == len(names)
@@ -17,7 +17,7 @@ def test_every_key_has_a_variable_of_its_own() -> None:
 
 
 def test_every_key_is_found_by_its_variable() -> None:
-    """Dots, dashes and capitals come back."""
+    """Dots, dashes and capitals are restored."""
     for key in BROKER_KEYS:
         assert list(read_environment({variable_name(key): "x"})) == [key]
 
@@ -36,13 +36,13 @@ def test_every_key_is_found_by_its_variable() -> None:
     ],
 )
 def test_names(name: str, key: str) -> None:
-    """Keys outside of the table are spelled out as for Kafka's container image."""
+    """Keys outside of the table are written as for Kafka's container image."""
     settings = read_environment({name: "x"})
 
     assert list(settings) == [key]
     assert settings[key].origin == f"environment {name}"
 
 
-def test_other_variables_are_left_alone() -> None:
-    """Also those of this project's tests."""
+def test_other_variables_are_ignored() -> None:
+    """Including those of this project's tests."""
     assert read_environment({"PATH": "/bin", "PYBROKER_TEST_SCALE": "3", "KAFKA_LOG_DIRS": "/x"}) == {}

@@ -1,4 +1,4 @@
-"""Keys of former versions and what takes their place."""
+"""Keys of earlier Kafka versions and their current equivalents."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from config import load
     ],
 )
 def test_port_and_host_are_a_listener(settings: dict[str, str], listeners: str) -> None:
-    """S27.3, S27.9; a listener that is given wins."""
+    """S27.3, S27.9; explicit listeners win."""
     assert ",".join(map(str, load(overrides=settings).listeners)) == listeners
 
 
 def test_advertised_host_and_port_are_an_advertised_listener() -> None:
-    """Removed in 3.0, still in many files."""
+    """Removed in 3.0, but still in many files."""
     config = load(overrides={"advertised.host.name": "h", "advertised.port": "1"})
 
     assert [str(listener) for listener in config.advertised_listeners] == ["PLAINTEXT://h:1"]
@@ -36,7 +36,7 @@ def test_deletion_delay(key: str) -> None:
 
 
 def test_timestamp_difference_limits_both_directions() -> None:
-    """As Kafka 3.9 took it; the keys of today win."""
+    """As in Kafka 3.9; the current keys win."""
     former = "log.message.timestamp.difference.max.ms"
     config = load(overrides={former: "5", "log.message.timestamp.after.max.ms": "7"}).log_config()
 
@@ -45,7 +45,7 @@ def test_timestamp_difference_limits_both_directions() -> None:
 
 
 def test_group_share_enable_adds_the_protocol() -> None:
-    """An internal switch of 3.9."""
+    """An internal key of 3.9."""
     protocols = "group.coordinator.rebalance.protocols"
 
     assert "share" in load(overrides={"group.share.enable": "true"}).get_list(protocols)
@@ -56,8 +56,8 @@ def test_group_share_enable_adds_the_protocol() -> None:
     "key",
     ["port", "log.delete.delay.ms", "zookeeper.connect", "inter.broker.protocol.version", "replica.lag.max.messages"],
 )
-def test_former_keys_are_warned_of(key: str) -> None:
-    """Once, with what to use instead or why it does nothing."""
+def test_earlier_keys_have_a_warning(key: str) -> None:
+    """Once, with the current key or the reason why there is none."""
     value = {"inter.broker.protocol.version": "3.9-IV0", "zookeeper.connect": "localhost:2181"}.get(key, "1000")
     (warning,) = load(overrides={key: value}).warnings
 

@@ -1,4 +1,4 @@
-"""Listeners of HTTP."""
+"""HTTP listeners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_host_and_port_are_read(text: str, address: tuple[str | None, int]) -> N
     "text", ["9404", "127.0.0.1:9404", "https://h:1", "http://h", "http://h:65536", "http://h:1/x"]
 )
 def test_anything_else_stops_the_start(text: str) -> None:
-    """With what is allowed."""
+    """The error has the allowed values."""
     with pytest.raises(ConfigError) as refused:
         load(overrides={"metrics.listeners": f"http://:1,{text}"})
 
@@ -34,5 +34,5 @@ def test_anything_else_stops_the_start(text: str) -> None:
     assert "http://host:port" in str(problem)
 
 
-def test_there_is_none_unless_it_is_set() -> None:
+def test_no_http_listener_by_default() -> None:
     assert load().get_list("metrics.listeners") == ()

@@ -1,4 +1,4 @@
-"""The file of login modules that the environment names, and which listener is given what of it."""
+"""The file of login modules in the environment, and the sections of listeners."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kafka_jaas.conf"
 
 
-def test_users_of_the_section_for_all_and_of_a_listeners_own(path: Path) -> None:
-    """Modules of other mechanisms have other users; of a user who stands twice the first password counts."""
+def test_users_of_common_and_listener_sections(path: Path) -> None:
+    """Modules of other mechanisms have other users. The first password of a duplicate user counts."""
     text = f"""
         KafkaServer {{
             {SCRAM} required username="admin" password="x" user_nobody="x";
@@ -50,8 +50,8 @@ def test_users_of_the_section_for_all_and_of_a_listeners_own(path: Path) -> None
     assert f"listeners without sasl.jaas.config use the login modules of {path} (KAFKA_OPTS)" in config.notices
 
 
-def test_a_key_counts_before_the_file(path: Path) -> None:
-    """Which is not even read where all have keys."""
+def test_a_key_wins_over_the_file(path: Path) -> None:
+    """If all listeners have keys, the file is not even read."""
     keys = {
         f"listener_name_{name}_plain_sasl_jaas_config": f'{PLAIN} required user_{name}="1";' for name in ("in", "out")
     }
@@ -59,7 +59,7 @@ def test_a_key_counts_before_the_file(path: Path) -> None:
     assert (plain_users(config, "IN"), plain_users(config, "OUT")) == ({"in": "1"}, {"out": "1"})
 
 
-def test_tokens_that_nobody_has_signed(path: Path) -> None:
+def test_unsigned_tokens(path: Path) -> None:
     text = f'KafkaServer {{ {OAUTH} required unsecuredLoginStringClaim_sub="admin"; }};'
     config = loaded(path, text, sasl_enabled_mechanisms="OAUTHBEARER")
     assert unsecured_options(config, "IN") == {"unsecuredLoginStringClaim_sub": "admin"}
@@ -71,8 +71,8 @@ def refused(path: Path, text: str, **more: str) -> list[str]:
     return sorted({str(problem) for problem in raised.value.problems})
 
 
-def test_a_file_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
-    """With its line, or why there is none."""
+def test_unreadable_file(path: Path, tmp_path: Path) -> None:
+    """The error has the line, or the reason of the system."""
     (line,) = refused(path, f"KafkaServer {{\n {PLAIN} required\n user_a=1;\n}};")
     assert line.startswith(f"{path}:3: java.security.auth.login.config: expected [option value], found [1]; allowed: ")
     (line,) = refused(path, "KafkaServer {};\n\N{LATIN SMALL LETTER E WITH ACUTE}")
@@ -93,19 +93,19 @@ def test_a_file_without_the_section(path: Path) -> None:
 
 
 def test_tokens_and_passwords_do_not_share_a_section(path: Path) -> None:
-    """As Kafka's validator has it."""
+    """As in Kafka's validator."""
     text = f'KafkaServer {{ {OAUTH} required; {PLAIN} required user_a="1"; }};'
     lines = refused(path, text, sasl_enabled_mechanisms="OAUTHBEARER")
     assert "Must supply exactly 1 non-null JAAS mechanism configuration (size was 2)" in lines[0]
 
 
 @pytest.mark.parametrize("named", ["/a/b", "=/a/b", "file:/a/b", "file:///a/b"])
-def test_ways_to_name_it(named: str) -> None:
+def test_ways_to_name_the_file(named: str) -> None:
     found = jaas_file({"KAFKA_OPTS": f"-Da=b -Djava.security.auth.login.config={named}"})
     assert found is not None
     assert found.path == "/a/b"
 
 
-def test_none_is_named() -> None:
+def test_no_file_is_named() -> None:
     assert jaas_file({}) is None
     assert jaas_file({"KAFKA_OPTS": "-Djava.security.auth.login.config= -Dx"}) is None

@@ -1,4 +1,4 @@
-"""Every row of the tables against what a real Kafka says of the same key."""
+"""Every key in the tables, compared with a real Kafka."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OLDEST = {
     "replica.lag.max.messages",
     "zookeeper.sync.time.ms",
 }
-"""Keys of the documents' table (S27) that were gone before Kafka 3.9."""
+"""Keys in the documents' table (S27) that Kafka 3.9 no longer had."""
 
 CASES = [(name, key) for name in TABLES for key in config_facts(name)]
 
@@ -64,7 +64,7 @@ def shown_synonyms(row: ConfigKey) -> str:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_have_exactly_the_keys_of_kafka(name: str) -> None:
-    """S27 and facts: no key is missing, none is invented (but for older and own ones)."""
+    """S27 and facts: no key is missing or added, except earlier keys and our own."""
     keys = set(TABLES[name])
     if name == "legacy-configs":
         assert keys >= OLDEST
@@ -74,7 +74,7 @@ def test_tables_have_exactly_the_keys_of_kafka(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "key"), CASES)
 def test_row_is_as_in_kafka(name: str, key: str) -> None:
-    """Type, default, importance, allowed values, synonyms and the internal mark."""
+    """Type, default, importance, allowed values, synonyms and the internal flag."""
     fact, row = config_facts(name)[key], TABLES[name][key]
 
     assert fact["type"] == row.type.name
@@ -98,8 +98,8 @@ def test_update_modes_are_as_in_kafka(name: str) -> None:
 @pytest.mark.parametrize(
     "row", [*BROKER_KEYS.values(), *TOPIC_KEYS.values(), *GROUP_KEYS.values()], ids=lambda r: r.name
 )
-def test_default_is_a_value_that_may_be_given(row: ConfigKey) -> None:
-    """A default survives being written out and read again; where it is null there is nothing to read."""
+def test_default_is_a_valid_value(row: ConfigKey) -> None:
+    """A default survives writing and reading. A null default has no text."""
     text = row.default_text
     if text is not None and text != "":
         assert row.default == row.read(text)
@@ -108,39 +108,39 @@ def test_default_is_a_value_that_may_be_given(row: ConfigKey) -> None:
 
 @pytest.mark.parametrize("row", [*BROKER_KEYS.values(), *TOPIC_KEYS.values()], ids=lambda r: r.name)
 def test_row_has_a_sentence_of_documentation(row: ConfigKey) -> None:
-    """Every field is explained: one sentence with a full stop."""
+    """Every field has one sentence with a full stop."""
     assert row.doc.endswith(".")
     assert row.doc[0].isupper() or not row.doc[0].isalpha()
 
 
-def test_former_names_lead_to_keys_of_today() -> None:
-    """What takes over the value of an old key is a key that is not old itself."""
+def test_earlier_keys_are_replaced_by_current_ones() -> None:
+    """The replacement of an earlier key is a current key."""
     for row in BROKER_KEYS.values():
         for name in row.replaced_by:
             assert not BROKER_KEYS[name].removed
 
 
 def test_broker_defaults_of_topics_exist() -> None:
-    """The synonyms of topics' and groups' keys are keys of the broker."""
+    """The synonyms of topics' and groups' keys are broker keys."""
     for row in [*TOPIC_KEYS.values(), *GROUP_KEYS.values()]:
         assert all(name in BROKER_KEYS for name, _ in row.synonyms)
 
 
-def test_dynamic_only_keys_can_not_stand_in_a_file() -> None:
-    """They are dynamic, and no rows of the broker's table."""
+def test_dynamic_only_keys_are_not_allowed_in_a_file() -> None:
+    """They are dynamic, and not in the broker's table."""
     assert not set(DYNAMIC_ONLY_KEYS) & set(BROKER_KEYS)
     assert {UpdateMode.CLUSTER_WIDE} == {row.update_mode for row in DYNAMIC_ONLY_KEYS.values()}
 
 
-def test_a_key_in_two_files_is_noticed() -> None:
-    """The table would silently lose one of two rows."""
+def test_duplicate_keys_are_an_error() -> None:
+    """Otherwise the table would silently lose one of the rows."""
     row = BROKER_KEYS["num.partitions"]
     with pytest.raises(ValueError, match=r"num\.partitions"):
         table((row,), (row._replace(doc="Another."),))
 
 
 def test_secrets_have_no_text() -> None:
-    """A password neither prints nor describes itself."""
+    """A password is neither printed nor described."""
     secret = Password("hush")
 
     assert "hush" not in repr(secret) + str(secret)

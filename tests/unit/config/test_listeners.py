@@ -1,4 +1,4 @@
-"""Listeners, each case tried on Kafka 4.3.1; where the answer here differs, the test says so."""
+"""Listeners, each case tried on Kafka 4.3.1; tests name the differences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def listening(**settings: str) -> BrokerConfig:
     ],
 )
 def test_one_listener(listeners: str, opened: Listener, advertised: Listener) -> None:
-    """Without advertised.listeners a fixed host is told; else None, the address that the client came in on."""
+    """Without advertised.listeners a fixed host is advertised; else None, the address to which the client connected."""
     config = listening(listeners=listeners)
 
     assert (opened,) == config.listeners
@@ -45,7 +45,7 @@ def test_one_listener(listeners: str, opened: Listener, advertised: Listener) ->
 
 
 def test_default_is_port_9092_on_all_interfaces() -> None:
-    """S27.3: what was `port`."""
+    """S27.3: the earlier key `port`."""
     assert (plaintext(None, 9092),) == load().listeners
 
 
@@ -60,12 +60,12 @@ def test_default_is_port_9092_on_all_interfaces() -> None:
     ],
 )
 def test_advertised(advertised: str, told: Listener) -> None:
-    """What is advertised is told, but for hosts that nobody could connect to."""
+    """Advertised addresses are used, except hosts that no client could connect to."""
     assert (told,) == load(overrides={"advertised.listeners": advertised}).advertised_listeners
 
 
-def test_controller_listeners_are_not_opened_and_that_is_said() -> None:
-    """A KRaft file is taken as it is: its controller listener is left out, in one line."""
+def test_controller_listeners_are_not_opened() -> None:
+    """A KRaft file is valid: its controller listener is left out, with one notice."""
     config = load(
         overrides={
             **KRAFT,
@@ -80,7 +80,7 @@ def test_controller_listeners_are_not_opened_and_that_is_said() -> None:
 
 
 def test_names_may_be_anything_with_a_protocol() -> None:
-    """KIP-103: a listener's name and its protocol are two things."""
+    """KIP-103: the name of a listener and its protocol are independent."""
     config = load(
         overrides={
             "listeners": "IN-SIDE.1://127.0.0.1:9092,OUT://:9093",
@@ -99,12 +99,12 @@ def test_names_may_be_anything_with_a_protocol() -> None:
     ["PLAINTEXT://a:0,SSL://b:0", "PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092", "PLAINTEXT://a:1 , SSL://a:2"],
 )
 def test_ports_that_may_be_equal(listeners: str) -> None:
-    """KIP-797: one port for an IPv4 and an IPv6 address; port 0 is a different one each time."""
+    """KIP-797: an IPv4 and an IPv6 address may share a port; port 0 is another one each time."""
     assert len(load(overrides={**MAP, "listeners": listeners}).listeners) == 2
 
 
 def test_advertised_ports_may_be_equal() -> None:
-    """They may be those of a proxy."""
+    """They may be the ports of a proxy."""
     config = load(
         overrides={**MAP, "listeners": "PLAINTEXT://a:1,SSL://a:2", "advertised.listeners": "PLAINTEXT://x:1,SSL://x:1"}
     )
@@ -157,8 +157,8 @@ def test_advertised_ports_may_be_equal() -> None:
         },
     ],
 )
-def test_refused(settings: dict[str, str]) -> None:
-    """What Kafka 4.3 refuses is refused, naming the key."""
+def test_rejected_listeners(settings: dict[str, str]) -> None:
+    """Kafka 4.3 rejects these, too. The error names the key."""
     map_given = "listener.security.protocol.map" in settings or settings.get("listeners") == "FOO://a:1"
     with pytest.raises(ConfigError) as refused:
         load(overrides={**({} if map_given else MAP), **settings})
@@ -172,7 +172,7 @@ def test_early_start_listeners_may_name_any_listener() -> None:
 
 
 def test_listener_prints_as_in_the_file() -> None:
-    """IPv6 hosts get their brackets back."""
+    """IPv6 hosts are in brackets."""
     assert str(plaintext("::1", 9092)) == "PLAINTEXT://[::1]:9092"
     assert str(plaintext(None, 9092)) == "PLAINTEXT://:9092"
 
@@ -190,8 +190,8 @@ def test_listener_prints_as_in_the_file() -> None:
         ("A://:65535", 2, "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
     ],
 )
-def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, problem: str | None) -> None:
-    """num.workers of them, from its own on."""
+def test_workers_use_consecutive_ports(listeners: str, workers: int, problem: str | None) -> None:
+    """One port per worker, from the listener's own on."""
     given = {**MAP, "listeners": listeners, "inter.broker.listener.name": "A", "num.workers": str(workers)}
     if "CONTROLLER" in listeners:
         given |= KRAFT
@@ -212,8 +212,8 @@ def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, 
         ("A://x:9092,B://x:65535", "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
     ],
 )
-def test_workers_are_told_at_ports_of_their_own(advertised: str, problem: str | None) -> None:
-    """As the first one's, counted on from there."""
+def test_workers_have_advertised_ports_of_their_own(advertised: str, problem: str | None) -> None:
+    """Counted from the advertised port of the first worker."""
     given = {**MAP, "listeners": "A://:7000,B://:8000", "inter.broker.listener.name": "A", "num.workers": "2"}
     if problem is None:
         load(overrides={**given, "advertised.listeners": advertised})
@@ -224,7 +224,7 @@ def test_workers_are_told_at_ports_of_their_own(advertised: str, problem: str | 
 
 
 def test_ids_of_workers_are_the_brokers_own() -> None:
-    """From node.id on, as many as there are."""
+    """One id per worker, from node.id on."""
     config = load(overrides={"node.id": "5", "num.workers": "3"})
 
     assert [each for each in range(10) if config.is_own_id(each)] == [5, 6, 7]

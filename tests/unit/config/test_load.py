@@ -1,4 +1,4 @@
-"""From file, environment and overrides to a configuration, with everything wrong reported at once."""
+"""Loading from file, environment and overrides, with all problems reported at once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def problems(*args: object, **kwargs: object) -> list[str]:
     return [str(problem) for problem in refused.value.problems]
 
 
-def test_nothing_at_all_is_a_configuration() -> None:
-    """Defaults of Kafka, node 1."""
+def test_empty_configuration_is_valid() -> None:
+    """It has Kafka's defaults, and node id 1."""
     config = load()
 
     assert config.node_id == 1
@@ -36,7 +36,7 @@ def test_nothing_at_all_is_a_configuration() -> None:
     assert config.warnings == ()
 
 
-def test_kafkas_own_file_is_taken_as_it_is(file: Path) -> None:
+def test_kafkas_own_file_is_valid(file: Path) -> None:
     """The file that Apache Kafka 4.3 ships: broker and controller in one."""
     file.write_text(KAFKA_SERVER_PROPERTIES)
     config = load(file)
@@ -48,8 +48,8 @@ def test_kafkas_own_file_is_taken_as_it_is(file: Path) -> None:
     assert not [line for line in config.warnings if "unknown" in line]
 
 
-def test_sample_of_the_documents_is_taken_as_it_is(file: Path) -> None:
-    """S26.1-S26.14: old keys start the broker, with a warning for those without effect."""
+def test_documented_sample_is_valid(file: Path) -> None:
+    """S26.1-S26.14: earlier keys are accepted, with a warning if they have no effect."""
     file.write_text(DOCUMENTS_SAMPLE)
     config = load(file)
 
@@ -63,8 +63,8 @@ def test_sample_of_the_documents_is_taken_as_it_is(file: Path) -> None:
         )
 
 
-def test_shipped_file_is_taken_without_a_warning() -> None:
-    """What `make run` starts with."""
+def test_shipped_file_has_no_warnings() -> None:
+    """`make run` uses it."""
     config = load("config/server.properties")
 
     assert config.warnings == ()
@@ -87,7 +87,7 @@ def test_later_sources_win(file: Path) -> None:
 
 
 def test_last_duplicate_wins_and_is_reported(file: Path) -> None:
-    """As in Java; silently it would be a riddle."""
+    """The last one counts, as in Java, but with a warning."""
     file.write_text("num.partitions=2\n#\nnum.partitions=3\n")
     config = load(file)
 
@@ -95,8 +95,8 @@ def test_last_duplicate_wins_and_is_reported(file: Path) -> None:
     assert config.warnings == (f"{file}:3: num.partitions is set again; the value at {file}:1 is ignored",)
 
 
-def test_bad_values_are_all_reported_with_file_line_key_value_and_what_is_allowed(file: Path) -> None:
-    """One start shows every mistake."""
+def test_all_invalid_values_are_reported(file: Path) -> None:
+    """One start shows every mistake, with file, line, key, value and the allowed values."""
     file.write_text("num.partitions=zero\nlog.cleanup.policy=shred\n\nlog.segment.bytes=1\n")
 
     assert problems(file, environ={"PYBROKER_LOG_ROLL_HOURS": "0"}, overrides={"auto.create.topics.enable": "yes"}) == [
@@ -108,8 +108,8 @@ def test_bad_values_are_all_reported_with_file_line_key_value_and_what_is_allowe
     ]
 
 
-def test_broken_rules_and_listeners_are_reported_with_their_place(file: Path) -> None:
-    """Rules over several keys point at the first of them that was given."""
+def test_broken_rules_are_reported_with_their_origin(file: Path) -> None:
+    """A rule over several keys names the first of them that was set."""
     file.write_text("log.retention.ms=0\nlisteners=PLAINTEXT://nowhere\n")
 
     first, second = problems(file)
@@ -118,15 +118,15 @@ def test_broken_rules_and_listeners_are_reported_with_their_place(file: Path) ->
 
 
 def test_a_secret_is_never_part_of_a_problem() -> None:
-    """Whatever is wrong with it."""
+    """Whatever the error is."""
     config = load(overrides={"ssl.key.password": "hush", "listener.name.x.ssl.key.password": "hush"})
 
     assert config.get("ssl.key.password") == Password("hush")
     assert "hush" not in repr(config.get("ssl.key.password")) + str(config.warnings)
 
 
-def test_unknown_keys_are_warned_of_with_the_nearest_one(file: Path) -> None:
-    """People's files have keys of their plugins; a slip of the pen should not go unnoticed."""
+def test_unknown_keys_have_a_warning_with_the_nearest_key(file: Path) -> None:
+    """Files have keys of plugins; a mistyped key should be noticed."""
     file.write_text("num.partitons=3\nsuper.users=User:a\nmy.plugin.key=1\n")
     config = load(file)
 
@@ -137,7 +137,7 @@ def test_unknown_keys_are_warned_of_with_the_nearest_one(file: Path) -> None:
 
 
 def test_strict_makes_unknown_keys_errors(file: Path) -> None:
-    """For those who want their start to fail."""
+    """For users who want the start to fail."""
     file.write_text("num.partitons=3\nzookeeper.connect=localhost:2181\n")
 
     assert problems(file, strict=True) == [
@@ -158,7 +158,7 @@ def test_strict_makes_unknown_keys_errors(file: Path) -> None:
     ],
 )
 def test_node_id(settings: dict[str, str], node_id: int) -> None:
-    """S27.1: node.id or broker.id; -1 asks for one above those that are reserved for people."""
+    """S27.1: node.id or broker.id; -1 generates an id above the reserved ones."""
     config = load(overrides=settings)
 
     assert config.node_id == node_id
@@ -176,21 +176,21 @@ def test_node_id(settings: dict[str, str], node_id: int) -> None:
         {"broker.id": "-1", "reserved.broker.max.id": "many"},
     ],
 )
-def test_node_ids_that_can_not_be(settings: dict[str, str]) -> None:
+def test_invalid_node_ids(settings: dict[str, str]) -> None:
     """As in Kafka."""
     assert problems(overrides=settings)
 
 
-def test_without_the_broker_role_there_is_nothing_to_serve() -> None:
-    """A controller alone is refused; a broker alone is its own controller, which is said."""
+def test_the_broker_role_is_required() -> None:
+    """A controller alone is rejected. A broker alone is its own controller, with a notice."""
     assert "process.roles" in problems(overrides={"process.roles": "controller"})[0]
 
     config = load(overrides={"process.roles": "broker", "controller.quorum.voters": "9@elsewhere:9093"})
     assert any("joins no cluster" in line for line in config.notices)
 
 
-def test_java_classes_are_warned_of() -> None:
-    """Who relies on a plugin must learn that it does not run."""
+def test_java_classes_have_a_warning() -> None:
+    """Users of a plugin have to know that it does not run."""
     config = load(
         overrides={
             "create.topic.policy.class.name": "org.example.Policy",
@@ -203,13 +203,15 @@ def test_java_classes_are_warned_of() -> None:
 
 
 def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    """Not a matter of its content."""
+    """It is not an error in the content."""
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.properties")
 
 
-def test_problems_of_every_kind_are_told_at_once(file: Path) -> None:
-    """Values, rules, listeners that cannot be, unknown keys with `strict`; not what follows from a bad value alone."""
+def test_problems_of_all_kinds_are_reported_at_once(file: Path) -> None:
+    """Values, rules, invalid listeners, unknown keys with `strict`; but no problems that only follow from a bad
+    value.
+    """
     file.write_text(
         "num.partitions=zero\nlog.retention.ms=0\nlisteners=PLAINTEXT://a:99999,nonsense\n"
         "advertised.listeners=FOO://a:1\nno.such.key=1\nqueued.max.request.bytes=7\nsocket.request.max.bytes=many\n"
@@ -219,8 +221,8 @@ def test_problems_of_every_kind_are_told_at_once(file: Path) -> None:
     assert sorted(line.removeprefix(f"{file}:").split(":")[0] for line in told) == ["1", "2", "3", "3", "4", "5", "7"]
 
 
-def test_warnings_are_told_with_a_refused_configuration(file: Path) -> None:
-    """The slip of the pen may be the reason."""
+def test_warnings_are_reported_with_problems(file: Path) -> None:
+    """A mistyped key may be the reason of a problem."""
     file.write_text("num.partition=2\nlisteners=nonsense\n")
     with pytest.raises(ConfigError) as refused:
         load(file)
@@ -230,8 +232,8 @@ def test_warnings_are_told_with_a_refused_configuration(file: Path) -> None:
     )
 
 
-def test_equal_entries_of_a_list_are_told(file: Path) -> None:
-    """They count once, with a warning, as tried on Apache Kafka 4.3.1."""
+def test_duplicate_entries_of_a_list_have_a_warning(file: Path) -> None:
+    """As on Apache Kafka 4.3.1, they count once."""
     file.write_text("log.dirs=/a,/b,/a\n")
     config = load(file)
 

@@ -1,4 +1,4 @@
-"""Paths of checkpoints and archives, and `retention.hold.max.bytes`: what may be given, and where it counts."""
+"""Paths of checkpoints and archives, and `retention.hold.max.bytes`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PATHS = ["pybroker.spark.checkpoints", "pybroker.archives"]
 
 @pytest.mark.parametrize("key", PATHS)
 @pytest.mark.parametrize("text", ["/a,/b", "state", "/a b/c:d"])
-def test_paths_of_this_machine_are_taken(key: str, text: str) -> None:
-    """Absolute or not."""
+def test_local_paths_are_accepted(key: str, text: str) -> None:
+    """Absolute or relative."""
     config = load(overrides={key: text})
 
     assert list(config.get_list(key)) == text.split(",")
@@ -22,14 +22,14 @@ def test_paths_of_this_machine_are_taken(key: str, text: str) -> None:
 
 @pytest.mark.parametrize("key", PATHS)
 @pytest.mark.parametrize("text", ["hdfs://name/state", "s3a://bucket/state,/a", "file:/a", "/a,,/b"])
-def test_paths_of_elsewhere_are_refused(key: str, text: str) -> None:
-    """They would be taken for relative ones."""
+def test_other_paths_are_rejected(key: str, text: str) -> None:
+    """They would be read as relative paths."""
     with pytest.raises(ConfigError, match=re.escape(key)):
         load(overrides={key: text})
 
 
-def test_topic_holds_as_it_says_else_as_the_broker() -> None:
-    """Nothing, where nobody says anything."""
+def test_topic_hold_limit_overrides_the_brokers() -> None:
+    """0 if neither is set."""
     assert load().log_config({}).retention_hold_max_bytes == 0
     config = load(overrides={"retention.hold.max.bytes": "7"})
     assert config.log_config({}).retention_hold_max_bytes == 7

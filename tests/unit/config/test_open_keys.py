@@ -1,7 +1,7 @@
-"""Which keys have their effect: those that the code asks for, and those that are inert and say why.
+"""Every key has an effect in the code, or says why it has none.
 
-`open_keys.txt` lists the rest, which wait for their feature. A key that is neither wired nor listed fails the test;
-lines of keys that have been wired may be taken out at any time (`python -m tests.unit.broker.config.test_open_keys`).
+`open_keys.txt` lists the rest, whose features are not implemented yet. A key that is neither used nor listed fails the
+test. Lines of keys that are used now may be removed (`python -m tests.unit.config.test_open_keys`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLES = tuple(
         "unknown.py",
     )
 )
-"""Parts of config which name keys without giving them an effect."""
+"""Modules of config that name keys without using them."""
 
 CONSUMED_BY_THE_LOADER = {
     "broker.id",
@@ -42,7 +42,7 @@ CONSUMED_BY_THE_LOADER = {
 
 
 def asked_for() -> set[str]:
-    """Keys that stand as strings in code, and those from which topics and groups take their defaults and limits."""
+    """Return the keys that code names as strings, and those that give topics and groups their defaults and limits."""
     paths = [path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
     code = "\n".join((ROOT / path).read_text() for path in paths if not path.startswith(TABLES))
     resources = [*TOPIC_KEYS.values(), *GROUP_KEYS.values()]
@@ -60,14 +60,14 @@ def open_keys() -> list[str]:
 
 
 def test_open_keys_are_listed() -> None:
-    """Every key has its effect when its feature lands; until then it is known to be open."""
+    """A key gets its effect when its feature is implemented."""
     listed = set(OPEN_KEYS.read_text().split())
 
     assert set(open_keys()) <= listed
 
 
-def test_inert_keys_are_not_asked_for() -> None:
-    """A key that has an effect must not say that it has none."""
+def test_inert_keys_are_not_used() -> None:
+    """A key with an effect must not be described as one without."""
     inert = {row.name for row in BROKER_KEYS.values() if row.inert}
 
     assert inert & asked_for() == set()

@@ -1,4 +1,4 @@
-"""Java's .properties syntax: what `java.util.Properties` reads, and line numbers."""
+"""Java's .properties syntax, as `java.util.Properties` reads it, and line numbers."""
 
 from __future__ import annotations
 
@@ -49,38 +49,38 @@ def read(text: str) -> list[tuple[str, str, int]]:
     ],
 )
 def test_one_entry(text: str, key: str, value: str) -> None:
-    """Separators, escapes, continuation lines: as in the documentation of java.util.Properties.load."""
+    """Separators, escapes and continuation lines, as documented for java.util.Properties.load."""
     assert (key, value) == read(text)[0][:2]
 
 
 def test_comments_and_blank_lines_hold_nothing() -> None:
-    """# and ! begin a comment, also behind blanks; a comment is never continued."""
+    """# and ! begin a comment, also after blanks. A comment has no continuation."""
     assert read("# one=1\n! two=2\n\n  # three=3 \\\na=b\n \t\n") == [("a", "b", 5)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_lines_are_counted_whatever_ends_them(end: str) -> None:
-    """An entry has the number of its first line, continuations count."""
+    """An entry has the number of its first line; continuation lines count."""
     assert read(end.join(["#", "a=1\\", "  2", "b=3"])) == [("a", "12", 2), ("b", "3", 4)]
 
 
 def test_a_comment_sign_in_a_continuation_is_text() -> None:
-    """What continues a line is part of it."""
+    """A continuation line is part of its line."""
     assert read("a=b\\\n#c") == [("a", "b#c", 1)]
 
 
 def test_duplicates_are_all_given_in_order() -> None:
-    """Which of them counts is the reader's matter (the last)."""
+    """The reader decides which one counts (the last)."""
     assert read("a=1\na=2") == [("a", "1", 1), ("a", "2", 2)]
 
 
 def test_byte_order_mark_is_skipped() -> None:
-    """Editors of some systems write one."""
+    """Some editors write one."""
     assert parse_properties(b"\xef\xbb\xbfa=b", "f")[0].key == "a"
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
-    """A file in another encoding is not guessed at."""
+    """The encoding is not guessed."""
     with pytest.raises(ConfigError) as refused:
         parse_properties(b"a=1\n\nb=\xff\n", "f.properties")
 
@@ -88,7 +88,7 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
 
 
 def test_malformed_unicode_escape_is_refused_with_its_line() -> None:
-    """Java refuses it too."""
+    """As in Java."""
     with pytest.raises(ConfigError) as refused:
         parse_properties(b"a=1\nb=\\u12x4", "f.properties")
 
@@ -98,7 +98,7 @@ def test_malformed_unicode_escape_is_refused_with_its_line() -> None:
 @settings(max_examples=scaled(60))
 @given(st.dictionaries(st.text(min_size=1), st.text()))
 def test_escaped_entries_come_back(entries: dict[str, str]) -> None:
-    """Whatever Java's `store` would write is read as it was."""
+    """Everything that Java's `store` writes is read unchanged."""
 
     def escape(text: str) -> str:
         units = text.encode("utf-16-be", "surrogatepass")
@@ -113,6 +113,6 @@ def test_escaped_entries_come_back(entries: dict[str, str]) -> None:
 @settings(max_examples=scaled(60))
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    """Nothing but ConfigError comes out."""
+    """Only ConfigError is raised."""
     with suppress(ConfigError):
         parse_properties(data, "f")

@@ -1,4 +1,4 @@
-"""Values that stand in other files, or in the environment: filled in as Kafka's providers do, and never shown."""
+"""Values from files and the environment, inserted as by Kafka's providers, and never shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(overrides: dict[str, str], environ: dict[str, str] | None = None) ->
 
 
 def test_values_come_from_files_directories_and_the_environment(secrets: Path) -> None:
-    """Whole values or parts of them; what they hold is not looked through again."""
+    """Whole values or parts; variables in inserted text are not replaced."""
     config = load(
         overrides={
             **PROVIDERS,
@@ -53,7 +53,7 @@ def test_values_come_from_files_directories_and_the_environment(secrets: Path) -
     assert config.log_dirs == ("/data/d1/logs", "/data/d1d1")
 
 
-def test_secret_is_neither_described_nor_in_the_settings_that_are_shown(secrets: Path) -> None:
+def test_secrets_are_not_shown(secrets: Path) -> None:
     name = "listener.name.x.plain.sasl.jaas.config"
     written = f'Login required password="${{file:{secrets}/secrets.properties:password}}";'
     config = load(overrides={**PROVIDERS, "ssl.key.password": written, name: written})
@@ -64,8 +64,8 @@ def test_secret_is_neither_described_nor_in_the_settings_that_are_shown(secrets:
 
 
 @pytest.mark.parametrize("key", ["num.partitions", "listeners", "metrics.listeners", "cleanup.policy", "log.dirs"])
-def test_value_that_is_not_allowed_is_not_shown(secrets: Path, key: str) -> None:
-    """But the place that it came from is."""
+def test_invalid_value_is_not_shown(secrets: Path, key: str) -> None:
+    """Its origin is shown."""
     try:
         config = load(overrides={**PROVIDERS, key: f"a,${{file:{secrets}/secrets.properties:wrong}},a"})
     except ConfigError as error:
@@ -76,8 +76,8 @@ def test_value_that_is_not_allowed_is_not_shown(secrets: Path, key: str) -> None
     assert "hunters" not in str(told)
 
 
-def test_what_is_not_found_stops_the_start(secrets: Path) -> None:
-    """A password must not be the name of a place."""
+def test_missing_value_stops_the_start(secrets: Path) -> None:
+    """Otherwise the variable itself would become the password."""
     path = secrets / "secrets.properties"
 
     assert f"${{file:{path}:none}} does not exist" in refused({"broker.rack": f"${{file:{path}:none}}"})[0]
@@ -88,7 +88,7 @@ def test_what_is_not_found_stops_the_start(secrets: Path) -> None:
     assert "does not exist" in refused({"broker.rack": f"${{dir:{secrets}/x:../rack}}"})[0]
 
 
-def test_file_that_cannot_be_read_is_told_by_its_line_alone(secrets: Path) -> None:
+def test_unreadable_file_is_reported_by_line_only(secrets: Path) -> None:
     (secrets / "broken").write_text("a=b\nhunter=\\uxyz\n")
     (told,) = refused({"broker.rack": f"${{file:{secrets}/broken:a}}"})
 
@@ -96,14 +96,14 @@ def test_file_that_cannot_be_read_is_told_by_its_line_alone(secrets: Path) -> No
     assert "xyz" not in told
 
 
-def test_pipe_is_not_waited_for(secrets: Path) -> None:
+def test_pipe_does_not_block(secrets: Path) -> None:
     os.mkfifo(secrets / "pipe")
 
     assert "is not a regular file" in refused({"broker.rack": f"${{file:{secrets}/pipe:a}}"})[0]
 
 
-def test_only_allowed_paths_are_looked_at(secrets: Path) -> None:
-    """Also by way of a link; the parameter is a list."""
+def test_only_allowed_paths_are_read(secrets: Path) -> None:
+    """Also through a symbolic link; the parameter is a list."""
     inside, outside = secrets / "inside", secrets / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -120,8 +120,8 @@ def test_only_allowed_paths_are_looked_at(secrets: Path) -> None:
     assert "not an absolute path" in refused(relative)[0]
 
 
-def test_only_allowed_names_of_the_environment_are_given(secrets: Path) -> None:
-    """The pattern is of the whole name."""
+def test_only_allowed_environment_variables_are_read(secrets: Path) -> None:
+    """The pattern has to match the whole name."""
     allowed = {"config.providers.env.param.allowlist.pattern": "BROKER_.*"}
     environ = {"BROKER_RACK": "north", "MY_BROKER_RACK": "hidden"}
     config = load(overrides={**PROVIDERS, **allowed, "broker.rack": "${env:BROKER_RACK}"}, environ=environ)
@@ -131,13 +131,13 @@ def test_only_allowed_names_of_the_environment_are_given(secrets: Path) -> None:
     assert "allowlist.pattern" in refused({"config.providers.env.param.allowlist.pattern": "("})[0]
 
 
-def test_variables_of_others_stay_as_they_are() -> None:
-    """As in Kafka: of a provider that is not named, and all where none is."""
+def test_other_variables_are_unchanged() -> None:
+    """As in Kafka: variables of unnamed providers, and all without providers."""
     assert load(overrides={"broker.rack": "${env:RACK}"}).rack == "${env:RACK}"
     assert load(overrides={**PROVIDERS, "broker.rack": "${vault:a:b}${}"}).rack == "${vault:a:b}${}"
 
 
-def test_provider_without_a_class_that_is_served_stops_the_start() -> None:
+def test_unsupported_provider_class_stops_the_start() -> None:
     missing, other = refused({"config.providers": "a,b", "config.providers.b.class": "com.example.Vault"})
 
     assert "config.providers.a.class=: is missing" in missing

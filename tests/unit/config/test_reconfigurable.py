@@ -1,4 +1,4 @@
-"""What is refused of a running broker alone: sentences and limits as Kafka 4.3.1 gave them."""
+"""Changes that only a running broker rejects; messages and limits are Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def refused(texts: dict[str, str], **settings: str) -> str:
 @pytest.mark.parametrize("per_broker", [True, False])
 @pytest.mark.parametrize(("key", "current"), POOLS.items())
 def test_from_half_to_twice(key: str, current: int, per_broker: bool) -> None:
-    """Both ends may be reached, for one broker and for all."""
+    """Both limits are allowed, per broker and for all."""
     for count in (max(current // 2, 1), current, current * 2):
         check_dynamic(load(), {key: str(count)}, per_broker=per_broker)
 
 
 @pytest.mark.parametrize(("key", "current"), POOLS.items())
 def test_beyond(key: str, current: int) -> None:
-    """Kafka's exception, and the sentence that it puts around it."""
+    """Kafka's exception, and the sentence around it."""
     around = (
         "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation failed"
         " for {}={}, value should {} the current value {} for configuration Invalid dynamic configuration"
@@ -45,16 +45,16 @@ def test_beyond(key: str, current: int) -> None:
         assert refused({key: str(least)}) == around.format(key, least, "be at least half", current)
 
 
-def test_a_listener_has_its_own() -> None:
-    """Measured from its own number, where it has one."""
+def test_a_listener_has_its_own_limit() -> None:
+    """Measured from the listener's own value, if it has one."""
     config = load(overrides={"listener.name.plaintext.num.network.threads": "10"})
     check_dynamic(config, {"listener.name.plaintext.num.network.threads": "20"}, per_broker=True)
     with pytest.raises(ConfigError, match=r"num\.network\.threads=21, value should not be greater than double the"):
         check_dynamic(config, {"listener.name.plaintext.num.network.threads": "21"}, per_broker=True)
 
 
-def test_what_was_changed_already_is_the_measure() -> None:
-    """It may go further step by step."""
+def test_limits_follow_earlier_changes() -> None:
+    """So several changes may exceed the limits of one."""
     config = load()
     config.apply_dynamic({"num.io.threads": "16"}, {})
     check_dynamic(config, {"num.io.threads": "32"}, per_broker=False)
@@ -69,14 +69,14 @@ def test_what_was_changed_already_is_the_measure() -> None:
     ],
 )
 def test_cleaners(count: str, sentence: str) -> None:
-    """In words of their own; of 0 Kafka says "/ by zero"."""
+    """They have messages of their own; for 0 Kafka says "/ by zero"."""
     told = refused({"log.cleaner.threads": count}, **{"log.cleaner.threads": "4"})
     assert f"ConfigException: {sentence} for" in told
 
 
 @pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
-def test_limits_of_connections_are_no_zero(key: str) -> None:
-    """Nor a listener's own; in the file it may stand."""
+def test_connection_limits_must_not_be_zero(key: str) -> None:
+    """Neither the broker's nor a listener's own; in the file 0 is allowed."""
     for name in (key, f"listener.name.plaintext.{key}"):
         assert f"ConfigException: Invalid {key} 0 for" in refused({name: "0"})
     assert load(overrides={key: "0"}).get_int(key) == 0
@@ -99,15 +99,15 @@ def test_limits_of_connections_are_no_zero(key: str) -> None:
         ),
     ],
 )
-def test_no_more_is_kept_locally_than_at_all(texts: dict[str, str], sentence: str) -> None:
-    """-2 stands for the whole, and where all is kept anything may be kept here."""
+def test_local_retention_is_within_total_retention(texts: dict[str, str], sentence: str) -> None:
+    """-2 means all; if all is kept, any local limit is allowed."""
     assert sentence in refused(texts)
     for text in ("-2", "-1", "11"):
         check_dynamic(load(), {"log.retention.bytes": "-1", "log.local.retention.bytes": text}, per_broker=True)
 
 
-def test_requirements_are_told_as_such() -> None:
-    """As Scala does it."""
+def test_requirements_have_scalas_prefix() -> None:
+    """As in Scala."""
     assert refused({"log.retention.ms": "0"}).startswith("requirement failed: log.retention.ms must be")
     assert refused({"cordoned.log.dirs": "*,/tmp"}) == (
         "requirement failed: When cordoned.log.dirs is set to *, it must not contain other values"

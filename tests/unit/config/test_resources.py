@@ -1,4 +1,4 @@
-"""Groups' and subscriptions' configurations; cases that handlers' tests do not have."""
+"""The configurations of groups and subscriptions; cases beyond the handlers' tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.resources import (
 @pytest.mark.parametrize("bound", ["min", "max"])
 @pytest.mark.parametrize("key", GROUP_KEYS)
 def test_every_group_key_is_kept_within_the_brokers_limits(key: str, bound: str) -> None:
-    """Where the broker has a limit; beyond it the value is refused with the limit's name, at it taken."""
+    """At the limit a value is accepted; beyond it the error names the limit."""
     kind, _, name = key.partition(".")
     limit = f"group.{kind}.{bound}.{name}".replace("max.num.standby", "max.standby")
     if limit not in BROKER_KEYS:
@@ -35,8 +35,8 @@ def test_every_group_key_is_kept_within_the_brokers_limits(key: str, bound: str)
 @pytest.mark.parametrize(
     ("own", "effective"), [({}, 6), ({"share.delivery.count.limit": "9"}, 8), ({"share.delivery.count.limit": "2"}, 3)]
 )
-def test_what_was_set_under_other_limits_counts_within_those_of_today(own: dict[str, str], effective: int) -> None:
-    """As in Kafka 4.3 (KIP-1240), which tells it in a line of the log, too."""
+def test_values_outside_of_new_limits_are_capped(own: dict[str, str], effective: int) -> None:
+    """As in Kafka 4.3 (KIP-1240), with a line in the log."""
     config = load(
         overrides={
             "group.share.delivery.count.limit": "6",
@@ -49,8 +49,8 @@ def test_what_was_set_under_other_limits_counts_within_those_of_today(own: dict[
     assert len(list(capped_group_numbers(config, "g", own))) == len(own)
 
 
-def test_what_is_within_the_limits_is_not_told() -> None:
-    """Nor what has none, or is no number."""
+def test_values_within_the_limits_are_not_reported() -> None:
+    """Nor values without limits or that are not numbers."""
     own = {"share.session.timeout.ms": "50000", "share.isolation.level": "read_committed"}
 
     assert list(capped_group_numbers(load(), "g", own)) == []
@@ -58,7 +58,7 @@ def test_what_is_within_the_limits_is_not_told() -> None:
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 def test_heartbeats_fit_into_sessions(kind: str) -> None:
-    """Also against the session timeout that the broker gives; the sentence is Apache Kafka's."""
+    """Also with the broker's session timeout; the message is Apache Kafka's."""
     config = load(overrides={f"group.{kind}.max.heartbeat.interval.ms": "50000"})
 
     with pytest.raises(ConfigError) as refused:
@@ -67,8 +67,8 @@ def test_heartbeats_fit_into_sessions(kind: str) -> None:
     assert str(refused.value) == f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
 
 
-def test_of_several_values_outside_the_one_that_apache_kafka_looks_at_first_is_named() -> None:
-    """Not the one that came first."""
+def test_first_exceeded_limit_is_kafkas_first_check() -> None:
+    """Not the first one in the request."""
     own = {"streams.session.timeout.ms": "1", "consumer.session.timeout.ms": "1", "consumer.heartbeat.interval.ms": "1"}
 
     with pytest.raises(ConfigError) as refused:
@@ -79,8 +79,8 @@ def test_of_several_values_outside_the_one_that_apache_kafka_looks_at_first_is_n
     )
 
 
-def test_every_key_with_a_limit_has_its_place_in_the_order_of_checks() -> None:
-    """A key that was forgotten there would have no limit."""
+def test_every_limited_key_is_in_the_order_of_checks() -> None:
+    """A key without a place would have no limit."""
     limited = {key for key, limits in GROUP_LIMITS.items() if limits != (None, None)}
 
     assert limited == set(CHECKED_IN_ORDER)
@@ -102,7 +102,7 @@ def test_every_key_with_a_limit_has_its_place_in_the_order_of_checks() -> None:
         pytest.param(f"client_id={'a' * 40_000}", id="takes long to read"),
     ],
 )
-def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
+def test_invalid_patterns_are_rejected(pattern: str) -> None:
     """KIP-714: attribute=regular expression."""
     with pytest.raises(ConfigError, match="Illegal client matching pattern"):
         validate_client_metrics_config({"match": pattern})
@@ -110,5 +110,5 @@ def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "client_id=a", " client_id = a.* ,client_source_port=[0-9]+"])
 def test_patterns(value: str) -> None:
-    """Blanks around do not count; nothing matches everybody."""
+    """Blanks around it are ignored; an empty list matches all clients."""
     validate_client_metrics_config({"match": value})

@@ -1,4 +1,4 @@
-"""Mechanisms and JAAS entries in the configuration, checked before anything is started."""
+"""Mechanisms and JAAS entries in the configuration, checked before the start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTRY = {"listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_ali
 BEARER = {"sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": "https://idp/keys"}
 
 
-def test_what_checks_signed_tokens_in_kafka_is_here() -> None:
+def test_kafkas_validator_classes_are_accepted() -> None:
     handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
     keys = {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": handler}
     config = load(overrides=LISTENER | BEARER | keys, to_serve=True)
@@ -36,19 +36,19 @@ UNSIGNED = {"sasl.enabled.mechanisms": "OAUTHBEARER"} | JAAS
 
 
 @pytest.mark.parametrize("overrides", [UNSIGNED, UNSIGNED | UNSECURED, BEARER | JAAS | UNSECURED])
-def test_tokens_that_nobody_has_signed_where_the_login_module_is_named(overrides: dict[str, str]) -> None:
-    """And nothing says how signatures are checked, as by default in Kafka; or its class for that is named."""
+def test_unsigned_tokens_need_the_login_module(overrides: dict[str, str]) -> None:
+    """If no key configures the check of signatures, as by default in Kafka; or if Kafka's class for them is named."""
     config = load(overrides=LISTENER | overrides, to_serve=True)
     assert unsecured_options(config, "IN") == {"unsecuredValidatorScopeClaimName": "s"}
 
 
 @pytest.mark.parametrize("handler", [None, f"{OAUTH}OAuthBearerValidatorCallbackHandler"])
-def test_signed_tokens_alone_where_the_keys_are_named(handler: str | None) -> None:
+def test_only_signed_tokens_if_keys_are_configured(handler: str | None) -> None:
     overrides = BEARER | JAAS | ({HANDLER: handler} if handler else {})
     assert unsecured_options(load(overrides=LISTENER | overrides, to_serve=True), "IN") is None
 
 
-def test_of_a_listener_before_all() -> None:
+def test_listener_value_wins_over_common_one() -> None:
     config = load(
         overrides=LISTENER
         | ENTRY
@@ -60,8 +60,8 @@ def test_of_a_listener_before_all() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "listener.name.in."])
-def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -> None:
-    """With its own keys, as stock images have them; who comes in by the others is served."""
+def test_kerberos_is_left_out_with_a_warning(prefix: str) -> None:
+    """With its own keys, as in standard images. Clients with other mechanisms are served."""
     key = f"{prefix}sasl.enabled.mechanisms"
     kerberos = {
         "sasl.kerberos.service.name": "kafka",
@@ -76,7 +76,7 @@ def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -
     )
 
 
-def test_an_unknown_mechanism_is_refused_beside_others() -> None:
+def test_unknown_mechanism_is_rejected() -> None:
     overrides = LISTENER | ENTRY | {"listener.name.in.sasl.enabled.mechanisms": "PLAIN,GSSAPI,DIGEST-MD5"}
     with pytest.raises(ConfigError) as refused:
         load(overrides=overrides, to_serve=True)
@@ -87,7 +87,7 @@ def test_an_unknown_mechanism_is_refused_beside_others() -> None:
 
 
 def test_values_of_a_mechanism() -> None:
-    """Of the mechanism, else of the listener, else of the broker."""
+    """The mechanism's value, else the listener's, else the broker's."""
     key = "connections.max.reauth.ms"
     overrides = {key: "1", f"listener.name.in.{key}": "2", f"listener.name.in.plain.{key}": "3"}
     config = load(overrides=LISTENER | overrides)
@@ -127,7 +127,7 @@ def test_values_of_a_mechanism() -> None:
         (BEARER | {"sasl.oauthbearer.jwt.validator.class": "a.B"}, "Java classes are not loaded"),
     ],
 )
-def test_refused_when_it_is_to_be_served(overrides: dict[str, str], message: str) -> None:
+def test_rejected_when_it_is_to_be_served(overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(overrides=LISTENER | overrides, to_serve=True)
     assert message in str(refused.value)

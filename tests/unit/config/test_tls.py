@@ -1,4 +1,4 @@
-"""Stores and passwords of listeners with TLS, tried before anything is started."""
+"""Stores and passwords of listeners with TLS, checked before the start."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("certificates")).issue("server").with_suffix(".p12")
 
 
-def test_what_is_wrong_has_its_place(store: Path, tmp_path: Path) -> None:
-    """File, line and key; what several listeners share is told once, and a password never."""
+def test_problems_have_their_origin(store: Path, tmp_path: Path) -> None:
+    """File, line and key. A problem of several listeners is reported once, and passwords never."""
     path = tmp_path / "server.properties"
     lines = [
         *(f"{key}={value}" for key, value in LISTENERS.items()),

@@ -1,4 +1,4 @@
-"""From ssl.* keys to a context."""
+"""Contexts from the ssl.* keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def context(security_protocol: str = "SSL", **keys: object) -> ssl.SSLContext:
 
 
 def test_stores(authority: Authority, server: Path) -> None:
-    """PEM in a file, PEM in the key itself, PKCS12 under its own name and under the one that is Kafka's default."""
+    """PEM in a file, PEM in the key itself, PKCS12 with its own type and with Kafka's default type."""
     key, *chain = server.read_text().split("-----BEGIN CERTIFICATE-----")
     inline = {
         "keystore_key": key,
@@ -59,9 +59,7 @@ def test_stores(authority: Authority, server: Path) -> None:
         assert made.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_weak_certificates_are_served_with_a_warning(
-    server: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_weak_certificates_have_a_warning(server: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As by Java, which does not look at its own: keys and digests that OpenSSL finds too weak by default."""
     weak = tmp_path / "weak.pem"
     weak.write_bytes(small_key())
@@ -76,7 +74,7 @@ def test_weak_certificates_are_served_with_a_warning(
 
 
 @pytest.mark.parametrize(("bits", "level"), [(1024, 1), (648, 0)])
-def test_clients_certificates_are_never_judged_at_level_0(
+def test_client_certificates_are_never_checked_at_level_0(
     authority: Authority, tmp_path: Path, bits: int, level: int
 ) -> None:
     """Which takes MD5 and RSA keys of 512 bits: a key store that needs it is refused where clients are asked."""
@@ -141,7 +139,7 @@ def test_versions_and_ciphers(server: Path) -> None:
     assert older == ["ECDHE-ECDSA-AES128-GCM-SHA256"]
 
 
-def test_suites_decide_about_versions(server: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_cipher_suites_limit_tls_versions(server: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A version with no suite is not served, and what cannot be kept out is told."""
     pem = {"keystore_type": "PEM", "keystore_location": server}
     older, newer = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"
@@ -172,7 +170,7 @@ def test_names_of_suites(suite: str, name: str) -> None:
     assert openssl_name(suite) == name
 
 
-def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
+def test_rejected_settings(authority: Authority, server: Path, tmp_path: Path) -> None:
     """With the key whose value it is, the listener's own if that is given; in a line, and without a password."""
     old, empty = tmp_path / "old.jks", tmp_path / "empty.pem"
     old.write_bytes(b"\xfe\xed\xfe\xed" + bytes(100))
@@ -230,9 +228,7 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
     assert context(**pem | {"keystore_location": locked, "key_password": "the-key's"})
 
 
-def test_encrypted_key_where_cryptography_is_not_installed(
-    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encrypted_key_without_cryptography(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenSSL opens it; what is wrong where it does not is told in its words."""
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     locked = tmp_path / "locked.pem"

@@ -1,4 +1,4 @@
-"""Topics' own configuration and topics that a file declares."""
+"""The configuration of topics, and topics that a file declares."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NO_EFFECT_ON_LOGS = {
     "remote.log.delete.on.disable",
     "remote.storage.enable",
 }
-"""Of replication and tiered storage."""
+"""Keys of replication and tiered storage."""
 
 HOLDABLE = [row for row in TOPIC_KEYS.values() if row.name not in NO_EFFECT_ON_LOGS]
 
 
 def other_value(row: ConfigKey) -> str:
-    """A text that is allowed and not the default."""
+    """Return a valid text that is not the default."""
     if row.type is ConfigType.BOOLEAN:
         return str(not row.default).lower()
     if row.name == "cleanup.policy":
@@ -38,13 +38,13 @@ def other_value(row: ConfigKey) -> str:
 
 
 def test_defaults_are_those_of_the_log() -> None:
-    """Without any configuration both tables say the same."""
+    """Without any configuration both tables have the same values."""
     assert load().log_config() == LogConfig()
 
 
 @pytest.mark.parametrize("row", HOLDABLE, ids=lambda row: row.name)
 def test_every_topic_key_reaches_the_log(row: ConfigKey) -> None:
-    """S28.1: changing a topic's value changes what its logs work with."""
+    """S28.1: a topic's value changes the configuration of its logs."""
     config = load()
 
     assert config.log_config({row.name: other_value(row)}) != config.log_config()
@@ -55,7 +55,7 @@ def test_every_topic_key_reaches_the_log(row: ConfigKey) -> None:
     [(name, unit, row.name) for row in HOLDABLE for name, unit in row.synonyms],
 )
 def test_every_broker_default_reaches_the_log(name: str, unit: int, key: str) -> None:
-    """S27: changing the broker's value changes what logs of topics without their own work with, in its unit."""
+    """S27: a broker's value changes the configuration of logs of topics without their own, converted to its unit."""
     text = other_value(TOPIC_KEYS[key])
     amount = "7" if unit > 1 else text
 
@@ -72,27 +72,27 @@ def test_every_broker_default_reaches_the_log(name: str, unit: int, key: str) ->
         ({"log.retention.ms": "-1"}, -1),
     ],
 )
-def test_milliseconds_before_minutes_before_hours(settings: dict[str, str], retention_ms: int) -> None:
+def test_milliseconds_win_over_minutes_and_hours(settings: dict[str, str], retention_ms: int) -> None:
     """S27.17-S27.19."""
     assert load(overrides=settings).log_config().retention_ms == retention_ms
 
 
-def test_roll_and_jitter_in_milliseconds_before_hours() -> None:
+def test_roll_and_jitter_milliseconds_win_over_hours() -> None:
     """S27.14, S27.15."""
     config = load(overrides={"log.roll.hours": "1", "log.roll.ms": "5", "log.roll.jitter.hours": "1"}).log_config()
 
     assert (config.segment_ms, config.segment_jitter_ms) == (5, 3_600_000)
 
 
-def test_stored_overrides_that_can_not_be_read_do_not_count() -> None:
-    """Directories of former versions hold keys and values of their time."""
+def test_invalid_stored_overrides_are_ignored() -> None:
+    """Directories of earlier versions have such keys and values."""
     config = load(overrides={"pybroker.legacy.versions": "false"})
 
     assert config.log_config({"message.format.version": "0.9.0", "retention.ms": "soon"}) == config.log_config()
 
 
-def test_topic_keys_of_former_versions_count_where_their_versions_are_served(caplog: pytest.LogCaptureFixture) -> None:
-    """message.format.version and its like, from the topic or the broker; one warning for each key."""
+def test_earlier_topic_keys_count_with_legacy_versions(caplog: pytest.LogCaptureFixture) -> None:
+    """message.format.version and similar keys, of the topic or the broker; one warning per key."""
     config = load(overrides={"log.message.format.version": "0.10.2", "log.message.downconversion.enable": "false"})
     assert (config.log_config().message_magic, config.log_config().message_downconversion_enable) == (1, False)
 
@@ -106,8 +106,8 @@ def test_topic_keys_of_former_versions_count_where_their_versions_are_served(cap
     ]
 
 
-def test_former_time_limit_stands_for_both_of_today() -> None:
-    """message.timestamp.difference.max.ms, unless one of today's says otherwise (KIP-937)."""
+def test_earlier_time_limit_sets_both_current_ones() -> None:
+    """message.timestamp.difference.max.ms, unless a current key is set (KIP-937)."""
     topic = {"message.timestamp.difference.max.ms": "5", "message.timestamp.after.max.ms": "7"}
     made = load().log_config(topic)
 
@@ -122,7 +122,7 @@ def test_former_time_limit_stands_for_both_of_today() -> None:
     ],
 )
 def test_releases_of_kafka(release: str, taken: bool) -> None:
-    """With their last number or more of them, and with a version of the protocol that they have."""
+    """With two or three numbers, or with a protocol version of that release."""
     if taken:
         load().validate_topic_config({"message.format.version": release})
         return
@@ -130,8 +130,8 @@ def test_releases_of_kafka(release: str, taken: bool) -> None:
         load().validate_topic_config({"message.format.version": release})
 
 
-def test_topic_keys_of_former_versions_are_refused_as_kafka_4_does() -> None:
-    """Without the versions of their time."""
+def test_earlier_topic_keys_are_rejected_as_in_kafka_4() -> None:
+    """Without `pybroker.legacy.versions`."""
     with pytest.raises(ConfigError) as refused:
         load(overrides={"pybroker.legacy.versions": "false"}).validate_topic_config({"message.format.version": "0.9.0"})
 
@@ -139,7 +139,7 @@ def test_topic_keys_of_former_versions_are_refused_as_kafka_4_does() -> None:
 
 
 def test_record_validation_is_one_for_all_topics() -> None:
-    """Our own key."""
+    """A key of our own."""
     assert load(overrides={"pybroker.record.validation": "full"}).log_config().record_validation == "full"
 
 
@@ -160,21 +160,21 @@ def test_record_validation_is_one_for_all_topics() -> None:
         ),
     ],
 )
-def test_refused(overrides: dict[str, str | None], existing: dict[str, str], sentence: str) -> None:
-    """INVALID_CONFIG with the sentence of Kafka."""
+def test_rejected_values(overrides: dict[str, str | None], existing: dict[str, str], sentence: str) -> None:
+    """INVALID_CONFIG with Kafka's message."""
     with pytest.raises(ConfigError) as refused:
         load().validate_topic_config(overrides, existing)
 
     assert str(refused.value) == sentence
 
 
-def test_taken_beside_what_is_there() -> None:
-    """An override that was stored long ago is not looked at again."""
+def test_existing_overrides_are_not_checked_again() -> None:
+    """An override that was stored earlier is valid."""
     load().validate_topic_config({"retention.ms": "-1", "cleanup.policy": ""}, {"message.format.version": "2.8"})
 
 
 def test_declared_topics() -> None:
-    """Our own key: name, partitions, and configuration in which values may hold colons and commas."""
+    """A key of our own: name, partitions, and configuration whose values may have colons and commas."""
     config = load(
         overrides={
             "num.partitions": "4",
@@ -210,8 +210,8 @@ def test_declared_topics() -> None:
         "__consumer_offsets",
     ],
 )
-def test_topics_that_can_not_be_declared(text: str) -> None:
-    """The start stops with the entry that is wrong."""
+def test_invalid_declared_topics(text: str) -> None:
+    """The start stops, and the error has the entry."""
     with pytest.raises(ConfigError) as refused:
         load(overrides={"pybroker.topics": text})
 

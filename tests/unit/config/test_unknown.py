@@ -1,4 +1,4 @@
-"""Slips of the pen and keys of plugins."""
+"""Mistyped keys and keys of plugins."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from config.unknown import (
         "rsm.config.bucket",
     ],
 )
-def test_nothing_to_say(key: str) -> None:
-    """Known keys, and those that are somebody's."""
+def test_known_keys_have_no_reason(key: str) -> None:
+    """Known keys, and keys of plugins."""
     assert unknown_key_reason(key) is None
 
 
@@ -44,7 +44,7 @@ def test_nothing_to_say(key: str) -> None:
     ],
 )
 def test_reasons(key: str, reason: str) -> None:
-    """The nearest key there is; for a topic's key the broker's one."""
+    """The nearest key; for a topic's key the broker's equivalent."""
     assert reason in (unknown_key_reason(key) or "")
 
 
@@ -59,13 +59,13 @@ def test_reasons(key: str, reason: str) -> None:
     ],
 )
 def test_listener_prefix(key: str, base: str) -> None:
-    """KIP-103, KIP-86: a key for one listener, or for one mechanism of it."""
+    """KIP-103, KIP-86: a key for one listener, or for one of its mechanisms."""
     assert without_listener(key) == base
     assert row_of(key) is row_of(base)
 
 
 def test_dynamic_rows() -> None:
-    """Among dynamic values former keys are nobody's, and there are some that no file may have."""
+    """Earlier keys cannot be dynamic, and some keys can only be dynamic."""
     assert dynamic_row_of("port") is None
     assert dynamic_row_of("leader.replication.throttled.rate") is not None
     assert row_of("leader.replication.throttled.rate") is None

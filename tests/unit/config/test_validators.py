@@ -1,4 +1,4 @@
-"""Refusals in the words of Kafka 4.3.1, which its tools print."""
+"""Invalid values, in the words of Kafka 4.3.1, which its tools print."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ KEYS = {**BROKER_KEYS, **TOPIC_KEYS, **GROUP_KEYS}
         ("controller.quorum.bootstrap.servers", "a", None),
     ],
 )
-def test_refusal(key: str, text: str, message: str | None) -> None:
-    """The message names value, key and reason; where it is ours alone, only that there is one is tested."""
+def test_invalid_values(key: str, text: str, message: str | None) -> None:
+    """The message has value, key and reason; messages of our own are not compared."""
     problem = KEYS[key].read(text)
 
     assert isinstance(problem, Problem)
@@ -98,18 +98,18 @@ def test_refusal(key: str, text: str, message: str | None) -> None:
         ("inter.broker.protocol.version", "3.9-IV0"),
     ],
 )
-def test_no_refusal(key: str, text: str) -> None:
-    """Values that Kafka takes."""
+def test_valid_values(key: str, text: str) -> None:
+    """Values that Kafka accepts."""
     assert not isinstance(KEYS[key].read(text), Problem)
 
 
 def test_equal_entries_of_a_list_count_once() -> None:
-    """As Kafka has it since 4.2."""
+    """As in Kafka since 4.2."""
     assert KEYS["log.dirs"].read("/a,/b,/a") == ("/a", "/b")
 
 
-def test_a_refused_secret_is_not_shown() -> None:
-    """Neither in the line for operators nor in the message for clients."""
+def test_an_invalid_secret_is_not_shown() -> None:
+    """Neither in the line for operators nor in the message to clients."""
     problem = Problem("ssl.key.password", None, "bad")
 
     assert "[hidden]" in problem.message

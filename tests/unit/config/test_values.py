@@ -1,4 +1,4 @@
-"""Texts to values and back, as Kafka's ConfigDef does it."""
+"""Typed values from texts and back, as in Kafka's ConfigDef."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.scale import scaled
     ],
 )
 def test_parse(kind: ConfigType, text: str, value: ConfigValue) -> None:
-    """Blanks around a value never count; which those are Java says."""
+    """Blanks around a value are ignored, as defined by Java."""
     assert value == parse(kind, text)
 
 
@@ -61,8 +61,8 @@ def test_parse(kind: ConfigType, text: str, value: ConfigValue) -> None:
         (ConfigType.BOOLEAN, "yes", "Expected value to be either true or false"),
     ],
 )
-def test_parse_refuses_in_kafkas_words(kind: ConfigType, text: str, reason: str) -> None:
-    """The reason becomes part of what clients are told."""
+def test_parse_errors_are_kafkas(kind: ConfigType, text: str, reason: str) -> None:
+    """The reason is part of the message to clients."""
     with pytest.raises(ValueError, match=reason):
         parse(kind, text)
 
@@ -90,13 +90,13 @@ def test_parse_refuses_in_kafkas_words(kind: ConfigType, text: str, reason: str)
     ],
 )
 def test_to_text(value: ConfigValue, text: str | None) -> None:
-    """Floats look as in Java, secrets do not show."""
+    """Floats are written as in Java, and secrets are not shown."""
     assert text == to_text(value)
 
 
 @settings(max_examples=scaled(200))
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_come_back(value: float) -> None:
+def test_floats_round_trip(value: float) -> None:
     """No digit is lost between two brokers that read each other's values."""
     text = to_text(value)
     assert text is not None

@@ -1,4 +1,4 @@
-"""Internal topics are made by keys of their own; each of them has its effect."""
+"""Internal topics are created by keys of their own, each of which has an effect."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FACTORS = {
 
 @pytest.mark.parametrize(("name", "key"), CONFIGS, ids=lambda text: text)
 def test_values_of_an_internal_topic(name: str, key: str) -> None:
-    """Its segments and its in-sync replicas; somebody has set them, so they are not bounded by the one broker."""
+    """Segment size and in-sync replicas. Explicit values are not limited by the one broker."""
     made = creatable_topic(load(overrides={key: "3000000" if "bytes" in key else "3"}), name, 1)
     assert made.configs[CONFIGS[name, key]] == ("3000000" if "bytes" in key else "3")
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_size_of_an_internal_topic(name: str) -> None:
-    """Partitions, and replicas of each."""
+    """Partitions, and their replicas."""
     made = creatable_topic(load(overrides={PARTITIONS[name]: "7", FACTORS[name]: "2"}), name, 1)
     assert (made.num_partitions, made.replication_factor) == (7, 2)

@@ -1,4 +1,4 @@
-"""The controller over a log in memory: what is appended, carried out, answered, and when."""
+"""The controller with a log in memory: what it appends, publishes and answers, and when."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def harness() -> ControllerHarness:
 
 
 def fail(harness: ControllerHarness, path: str) -> None:
-    """Have a log directory fail."""
+    """Let a log directory fail."""
     assert harness.publisher.directory_failed(path)
     harness.controller.lose_directories(harness.publisher.online_directories())
 
 
-def test_topic_is_one_batch_and_its_partitions_are_hosted(harness: ControllerHarness):
+def test_topic_is_one_batch_and_is_published(harness: ControllerHarness):
     """All or nothing, with the topic's configuration in force."""
     harness.with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
     (batch,) = harness.log.batches
@@ -38,8 +38,8 @@ def test_topic_is_one_batch_and_its_partitions_are_hosted(harness: ControllerHar
     assert harness.partitions.hosted["orders", 0].topic_id == harness.controller.image.topics_by_name["orders"].topic_id
 
 
-def test_answer_waits_for_the_disk(harness: ControllerHarness):
-    """But what it is about is visible at once; all who come while a sync runs share the next one."""
+def test_result_waits_for_the_sync(harness: ControllerHarness):
+    """The change is visible at once. Requests during a sync share the next one."""
     harness.sync.automatic = False
     first = harness.controller.create_topics([NewTopic("a")])
     second = harness.controller.create_topics([NewTopic("b")])
@@ -72,7 +72,7 @@ def test_validation_writes_nothing(harness: ControllerHarness):
 
 
 def test_failed_append_changes_nothing(harness: ControllerHarness):
-    """A full disk: the caller gets the storage's error, and once there is room again it works."""
+    """With a full disk the caller gets the storage's error. Once there is space again, it works."""
     harness.log.failure = LogOffline("/logs", "no space left")
     with pytest.raises(LogOffline):
         harness.controller.create_topics([NewTopic("a")]).result()
@@ -84,7 +84,7 @@ def test_failed_append_changes_nothing(harness: ControllerHarness):
 
 
 def test_failed_sync_ends_all_changes(harness: ControllerHarness):
-    """Nobody knows what is on the disk then: those who wait and all who come later fail, and nothing is appended."""
+    """The state of the disk is unknown: waiting and later requests fail, and nothing is appended."""
     harness.sync.automatic = False
     waiting = harness.controller.create_topics([NewTopic("a")])
     later = harness.controller.create_topics([NewTopic("b")])
@@ -98,7 +98,7 @@ def test_failed_sync_ends_all_changes(harness: ControllerHarness):
 
 
 def test_many_partitions_are_hosted_over_several_turns():
-    """The loop does other things in between; the answer waits for the last; what is deleted meanwhile is left out."""
+    """The loop serves others in between. The result waits for the last partition; deleted ones are left out."""
     turns: list = []
     harness = ControllerHarness(call_soon=turns.append)
     many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_A_TURN, 1)])
@@ -118,8 +118,8 @@ def test_many_partitions_are_hosted_over_several_turns():
     assert (harness.topics.partition_count("many"), ensured.result()) == (2 * HOSTED_A_TURN, True)
 
 
-def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
-    """The others are hosted, and later topics, too."""
+def test_failing_partition_blocks_no_other(monkeypatch: pytest.MonkeyPatch):
+    """The other partitions and later topics are published."""
     turns: list = []
     harness = ControllerHarness(call_soon=turns.append)
     create = harness.partitions.create
@@ -142,7 +142,7 @@ def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytes
 
 
 def test_start_hosts_what_the_metadata_has():
-    """All partitions, with their topics' configuration; what lies in a directory that works may be made anew there."""
+    """All partitions, with their topics' configuration; missing logs in online directories may be created again."""
     before = ControllerHarness().with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
     harness = ControllerHarness(image=before.controller.image)
     harness.publisher.host_all()
@@ -153,7 +153,7 @@ def test_start_hosts_what_the_metadata_has():
 
 
 def test_directory_of_a_new_partition_is_recorded():
-    """Where there are several, the storage chooses, and the metadata is told (KIP-858)."""
+    """With several directories the storage chooses one, and the metadata records it (KIP-858)."""
     first, second = b"directory-1-of-2", b"directory-2-of-2"
     harness = ControllerHarness(directories={"/elsewhere": first, "/logs": second})
     harness.with_topics(NewTopic("orders", 2, 1))
@@ -165,7 +165,7 @@ def test_directory_of_a_new_partition_is_recorded():
 
 
 def test_failed_directory_loses_its_partitions():
-    """They have no leader any more; those in other directories go on."""
+    """They have no leader any more; partitions in other directories are not affected."""
     first, second = b"directory-1-of-2", b"directory-2-of-2"
     harness = ControllerHarness(directories={"/elsewhere": first, "/logs": second}).with_topics(NewTopic("orders"))
     fail(harness, "/elsewhere")
@@ -177,8 +177,8 @@ def test_failed_directory_loses_its_partitions():
     assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (), (1,))
 
 
-def test_declared_topics_are_made_and_never_altered():
-    """`pybroker.topics`: what is missing is made, what is there stays."""
+def test_declared_topics_are_created_and_not_changed():
+    """`pybroker.topics`: missing topics are created, existing ones stay."""
     harness = ControllerHarness({"pybroker.topics": "orders:3;audit:1:cleanup.policy=compact,delete"})
     harness.with_topics(NewTopic("orders", 1, 1))
     harness.controller.create_declared_topics().result()
@@ -190,8 +190,8 @@ def test_declared_topics_are_made_and_never_altered():
     assert len(harness.log.batches) == 2
 
 
-def test_declared_topics_of_many_partitions_are_waited_for():
-    """They are hosted some in a turn, which may take longer than the disk does."""
+def test_declared_topics_with_many_partitions_are_awaited():
+    """They are published over several turns, which may take longer than the sync."""
     turns: list = []
     declared = {"pybroker.topics": f"many:{HOSTED_A_TURN + 1}"}
     harness = ControllerHarness(declared, call_soon=turns.append)
@@ -202,15 +202,15 @@ def test_declared_topics_of_many_partitions_are_waited_for():
     assert [each.name for each in made.result()] == ["many"]
 
 
-def test_new_partitions_are_told(harness: ControllerHarness, caplog: pytest.LogCaptureFixture):
-    """In a line a topic."""
+def test_new_partitions_are_logged(harness: ControllerHarness, caplog: pytest.LogCaptureFixture):
+    """One line per topic."""
     caplog.set_level("INFO", "controller.controller")
     harness.with_topics(NewTopic("one", 1, 1), NewTopic("many", 3, 1))
     assert caplog.messages == ["Topic one has 1 new partition", "Topic many has 3 new partitions"]
 
 
 def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
-    """Whoever wants to know is told; its name is free again, under another id."""
+    """Subscribers are called; the name may be used again, with another id."""
     harness.with_topics(NewTopic("orders"))
     told: list[str] = []
     harness.metadata.on_topic_deleted(lambda topic: told.append(topic.name))
@@ -224,7 +224,7 @@ def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
 
 
 def test_added_partitions_are_hosted(harness: ControllerHarness):
-    """With the configuration that the topic has."""
+    """With the topic's configuration."""
     harness.with_topics(NewTopic("orders", configs={"retention.ms": "5"}))
     harness.controller.create_partitions([MorePartitions("orders", 2)]).result()
 
@@ -232,7 +232,7 @@ def test_added_partitions_are_hosted(harness: ControllerHarness):
 
 
 def test_config_changes_are_in_force_at_once(harness: ControllerHarness):
-    """Of topics, and of brokers for all topics that do not say."""
+    """For topics, and for brokers as defaults of topics."""
     harness.with_topics(NewTopic("orders"), NewTopic("audit"))
     controller, hosted = harness.controller, harness.partitions.hosted
     controller.alter_config(ResourceType.TOPIC, "orders", {"retention.ms": "7"}).result()
@@ -246,14 +246,14 @@ def test_config_changes_are_in_force_at_once(harness: ControllerHarness):
 
 
 def test_unchanged_config_writes_nothing(harness: ControllerHarness):
-    """Setting what is set."""
+    """Setting the value that is already set."""
     harness.with_topics(NewTopic("orders", configs={"retention.ms": "5"}))
 
     assert alter_config(harness.controller.image, ResourceType.TOPIC, "orders", {"retention.ms": "5"}) == []
 
 
 def test_new_leader_epoch_reaches_the_partition(harness: ControllerHarness):
-    """Records appended from then on carry it."""
+    """Later records have it."""
     from metadata.framing import new_record
     from protocol.messages.cluster_metadata import PartitionChangeRecord
 
@@ -294,8 +294,8 @@ INTERNAL = {
 
 
 @pytest.mark.parametrize("name", INTERNAL)
-def test_internal_topics_are_made_as_kafka_makes_them(harness: ControllerHarness, name: str):
-    """By keys of their own; their factors of 3 and 2 become 1, as nobody has set them and there is one broker."""
+def test_internal_topics_are_created_as_in_kafka(harness: ControllerHarness, name: str):
+    """By their own keys. The default factors of 3 and 2 become 1, because there is one broker."""
     assert harness.topics.ensure(name).result()
     assert harness.topics.ensure(name).result()
     image = harness.controller.image
@@ -305,15 +305,15 @@ def test_internal_topics_are_made_as_kafka_makes_them(harness: ControllerHarness
     assert len(harness.log.batches) == 1
 
 
-def test_internal_factor_that_somebody_set_counts():
-    """And fails, as in Kafka, where there are too few brokers."""
+def test_explicit_internal_replication_factor_counts():
+    """It fails, as in Kafka, if there are too few brokers."""
     harness = ControllerHarness({"offsets.topic.replication.factor": "3"})
 
     assert not harness.topics.ensure("__consumer_offsets").result()
     assert harness.controller.image.topics_by_name == {}
 
 
-def test_automatic_topics_take_the_defaults():
+def test_automatic_topics_have_the_defaults():
     """num.partitions of the broker (S2.5)."""
     harness = ControllerHarness({"num.partitions": "3"})
     harness.controller.auto_create(["orders"])
@@ -322,7 +322,7 @@ def test_automatic_topics_take_the_defaults():
 
 
 def test_ids_never_begin_with_a_hyphen():
-    """Command lines would take them for options; and they are version 4 UUIDs."""
+    """Commands would read such an id as an option. Ids are version 4 UUIDs."""
     import base64
 
     for _ in range(500):

@@ -1,4 +1,4 @@
-"""Whose the log directories are, and making new ones ready."""
+"""Checking and formatting log directories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ids():
 
 
 def start(*directories: Path, node_id: int = 1, new_id=None, **fields) -> NodeData:
-    """Inspect and make ready, the first directory being that of the metadata."""
+    """Check and format, with the metadata in the first directory."""
     paths = [str(path) for path in directories]
     found = inspect(LOCAL, paths, paths[0], node_id)
     for path in directories:
@@ -62,7 +62,7 @@ def test_empty_directory_is_formatted(tmp_path: Path):
     assert [(e.name, e.host, e.port) for e in voter.endpoints] == [("CTRL", "host", 9999)]
 
 
-def test_formatted_directory_is_left_as_it_is(tmp_path: Path):
+def test_formatted_directory_is_unchanged(tmp_path: Path):
     """The second start finds the same ids and writes nothing."""
     first = start(tmp_path / "a", tmp_path / "b")
     before = files(tmp_path)
@@ -73,7 +73,7 @@ def test_formatted_directory_is_left_as_it_is(tmp_path: Path):
 
 
 def test_added_directory_joins_the_cluster(tmp_path: Path):
-    """log.dirs has one more than before."""
+    """log.dirs has one more directory than before."""
     first = start(tmp_path / "a")
     node = start(tmp_path / "a", tmp_path / "b", new_id=lambda: b"9" * 16)
 
@@ -83,13 +83,13 @@ def test_added_directory_joins_the_cluster(tmp_path: Path):
 
 
 def test_given_cluster_id_is_used_for_new_clusters_only(tmp_path: Path):
-    """As `format` is told."""
+    """As with the option of `format`."""
     assert start(tmp_path / "a", cluster_id="AAAAAAAAQACAAAAAAAAAAQ").cluster_id == "AAAAAAAAQACAAAAAAAAAAQ"
     assert start(tmp_path / "a", cluster_id="BBBBBBBBQACAAAAAAAAAAQ").cluster_id == "AAAAAAAAQACAAAAAAAAAAQ"
 
 
 def test_directory_of_kafka_is_taken_over(tmp_path: Path):
-    """Its ids, and nothing is written."""
+    """With its ids, and nothing is written."""
     shutil.copytree(CLEAN_SHUTDOWN, tmp_path / "kafka")
     before = files(tmp_path)
     node = start(tmp_path / "kafka")
@@ -99,8 +99,8 @@ def test_directory_of_kafka_is_taken_over(tmp_path: Path):
     assert files(tmp_path) == before
 
 
-def test_what_a_crash_left_half_done_is_formatted_anew(tmp_path: Path):
-    """meta.properties is what makes a directory somebody's."""
+def test_half_formatted_directory_is_formatted_again(tmp_path: Path):
+    """A directory is formatted once it has meta.properties."""
     start(tmp_path / "a")
     (tmp_path / "a/meta.properties").unlink()
     node = start(tmp_path / "a", new_id=lambda: b"7" * 16)
@@ -111,7 +111,7 @@ def test_what_a_crash_left_half_done_is_formatted_anew(tmp_path: Path):
 
 @pytest.mark.parametrize("formatted", [["b"], ["b", "c"]])
 def test_formatting_of_several_directories_goes_on_after_a_crash(tmp_path: Path, formatted: list[str]):
-    """The one of the metadata log is the last. The cluster is the one that was begun."""
+    """The metadata directory is the last. The cluster id is that of the directories formatted before the crash."""
     paths = [tmp_path / name for name in "abc"]
     cluster_id = start(*paths).cluster_id
     for path in paths:
@@ -133,7 +133,7 @@ def ours(tmp_path: Path) -> Path:
 
 
 def refused(*directories: Path, node_id: int = 1) -> str:
-    """The reason why they are, which has to come before anything is touched."""
+    """Return the reason of the rejection, before which no directory may be changed."""
     parent = directories[0].parent
     before = files(parent)
     with pytest.raises(DirectoryRefused) as caught:
@@ -142,20 +142,20 @@ def refused(*directories: Path, node_id: int = 1) -> str:
     return str(caught.value)
 
 
-def test_another_node_is_refused(ours: Path):
+def test_another_node_is_rejected(ours: Path):
     """node.id differs."""
     assert refused(ours, node_id=2) == f"{ours}: belongs to node 1, but node.id is 2"
 
 
-def test_another_cluster_is_refused(ours: Path, tmp_path: Path):
-    """The directories are not of one cluster."""
+def test_another_cluster_is_rejected(ours: Path, tmp_path: Path):
+    """The directories belong to different clusters."""
     start(tmp_path / "b", new_id=lambda: b"9" * 16)
 
     assert "belongs to cluster" in refused(ours, tmp_path / "b")
 
 
 def test_cluster_of_the_configuration_is_the_directorys(ours: Path):
-    """One that is not is another cluster's."""
+    """Another id than the directory's is another cluster."""
     wanted = "AAAAAAAAQACAAAAAAAAAAQ"
     found = inspect(LOCAL, [str(ours)], str(ours), 1)[str(ours)].cluster_id
     assert inspect(LOCAL, [str(ours)], str(ours), 1, found)
@@ -163,22 +163,22 @@ def test_cluster_of_the_configuration_is_the_directorys(ours: Path):
         inspect(LOCAL, [str(ours)], str(ours), 1, wanted)
 
 
-def test_copied_directory_is_refused(ours: Path, tmp_path: Path):
+def test_copied_directory_is_rejected(ours: Path, tmp_path: Path):
     """It has the same directory.id."""
     shutil.copytree(ours, tmp_path / "b")
 
     assert "one is a copy of the other" in refused(ours, tmp_path / "b")
 
 
-def test_metadata_directory_that_is_not_mounted_is_refused(ours: Path, tmp_path: Path):
+def test_unmounted_metadata_directory_is_rejected(ours: Path, tmp_path: Path):
     """Formatting it would begin another cluster."""
     (tmp_path / "new").mkdir()
 
     assert "is it mounted?" in refused(tmp_path / "new", ours)
 
 
-def test_metadata_log_without_meta_properties_is_refused(ours: Path):
-    """It is somebody's."""
+def test_metadata_log_without_meta_properties_is_rejected(ours: Path):
+    """It belongs to an unknown node."""
     (ours / "meta.properties").unlink()
     (ours / "__cluster_metadata-0/00000000000000000000.log").write_bytes(b"x")
 
@@ -194,8 +194,8 @@ def test_metadata_log_without_meta_properties_is_refused(ours: Path):
         ("\x00garbage", "cannot be used"),
     ],
 )
-def test_meta_properties_that_make_no_sense_are_refused(ours: Path, content: str, reason: str):
-    """What cannot be understood must not be overwritten."""
+def test_invalid_meta_properties_are_rejected(ours: Path, content: str, reason: str):
+    """They must not be overwritten."""
     (ours / "meta.properties").write_text(content)
 
     assert reason in refused(ours)

@@ -1,4 +1,4 @@
-"""The metadata log's sync: what is tried again, and what never is."""
+"""The sync of the metadata log: when it is retried, and when not."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def fail_the_next(fs: FailingFileSystem, code: int, after: int = 0) -> None:
 def test_a_sync_without_a_descriptor_waits_for_one(
     metadata_log: MetadataLog, fs: FailingFileSystem, code: int, after: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has not begun: nothing is lost by beginning it again, and who asked is answered then."""
+    """It has not begun, so it may be retried without a loss, and its callers wait."""
     later: list[Callable[[], None]] = []
     fail_the_next(fs, code, after)
     fs.broken = True
@@ -68,8 +68,8 @@ def test_a_sync_without_a_descriptor_waits_for_one(
     assert caplog.text.count("waits for a file descriptor") == 1
 
 
-def test_a_sync_is_no_garbage_behind_itself(metadata_log: MetadataLog) -> None:
-    """The collector comes seldom: each change of topics would have the broker grow till then."""
+def test_a_sync_leaves_no_reference_cycle(metadata_log: MetadataLog) -> None:
+    """The garbage collector runs rarely: each change of topics would leave memory until then."""
     gc.collect()
     gc.disable()
     try:
@@ -79,7 +79,7 @@ def test_a_sync_is_no_garbage_behind_itself(metadata_log: MetadataLog) -> None:
         gc.enable()
 
 
-def test_a_sync_that_failed_is_not_tried_again(metadata_log: MetadataLog, fs: FailingFileSystem) -> None:
+def test_a_failed_sync_is_not_retried(metadata_log: MetadataLog, fs: FailingFileSystem) -> None:
     """W3, D3: the kernel may have dropped the pages, and would report success."""
     fail_the_next(fs, errno.EIO)
     synced = metadata_log.sync(offload, T0, lambda _, call: pytest.fail("tried again"))  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def test_a_sync_that_failed_is_not_tried_again(metadata_log: MetadataLog, fs: Fa
     assert not metadata_log.partition_log.directory.is_online
 
 
-def test_a_log_that_was_closed_waits_for_nothing(metadata_log: MetadataLog, fs: FailingFileSystem) -> None:
+def test_a_closed_log_has_no_waiting_sync(metadata_log: MetadataLog, fs: FailingFileSystem) -> None:
     later: list[Callable[[], None]] = []
     fail_the_next(fs, errno.EMFILE)
     synced = metadata_log.sync(offload, T0, lambda _, call: later.append(call))  # type: ignore[arg-type]
@@ -100,8 +100,8 @@ def test_a_log_that_was_closed_waits_for_nothing(metadata_log: MetadataLog, fs: 
     assert LOCAL.exists(metadata_log.path)
 
 
-def test_offsets_that_lead_back_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is read at once the last batch says that an earlier one comes next, whose reading leads here again."""
+def test_offsets_that_go_backwards_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last batch of a read says that an earlier offset is next, whose read leads to the same batch again."""
     record = encode_record(MetadataRecord(NoOpRecord, 0, NoOpRecord()))
     log = open_log(tmp_path)
     for count in (8, 8, 1, 8):

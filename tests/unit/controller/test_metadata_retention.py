@@ -1,4 +1,4 @@
-"""When snapshots of the metadata are written, and what goes then."""
+"""When snapshots of the metadata are written, and which files are deleted then."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.failing_fs import FailingFileSystem
 
 
 def inline(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
-    """An offload that does the work at once."""
+    """A thread pool that makes calls at once."""
     return Deferred.resolved(function(*args))
 
 
 class Harness:
-    """A node in a directory, and a clock that the test turns."""
+    """A node in a directory, and a clock that the test moves."""
 
     def __init__(self, directory: Path, fs: FileSystem = LOCAL, **overrides: str) -> None:
         keys = {"node.id": "1", "log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:9092"}
@@ -45,17 +45,17 @@ class Harness:
         self._count = 0
 
     def write(self) -> None:
-        """A record that comes to the disk, and the look at whether a snapshot is due."""
+        """Append and sync a record, and check whether a snapshot is due."""
         self.append()
         self.sync()
         self.retention.check()
 
     def sync(self) -> None:
-        """Have the disk take all that is written."""
+        """Sync all that is written."""
         self.node.metadata_log.sync(inline, self.now_ms, lambda *_: None)  # type: ignore[arg-type]
 
     def append(self) -> None:
-        """A record, which no sync was told of yet."""
+        """Append a record without a sync."""
         self._count += 1
         record = new_record(
             30, ConfigRecord, resource_type=2, resource_name="t", name="retention.ms", value=str(self._count)
@@ -64,7 +64,7 @@ class Harness:
         replay_all(self.node.image, [record])
 
     def snapshots(self) -> list[str]:
-        """Names without the one that came with formatting."""
+        """Return the names of snapshots, without the one of formatting."""
         return sorted(file.name for file in self.directory.glob("*.checkpoint") if not file.name.startswith("0" * 20))
 
     def segments(self) -> list[str]:
@@ -84,7 +84,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
         harness.node.close(harness.now_ms)
 
 
-def test_snapshot_after_so_many_bytes(make):
+def test_snapshot_after_a_number_of_bytes(make):
     """metadata.log.max.record.bytes.between.snapshots."""
     harness = make(metadata_log_max_record_bytes_between_snapshots="2000")
     for _ in range(100):
@@ -94,8 +94,8 @@ def test_snapshot_after_so_many_bytes(make):
     assert size // 2200 <= len(harness.snapshots()) <= size // 2000
 
 
-def test_no_snapshot_of_what_may_not_be_on_the_disk(make):
-    """Records that came while the disk was waited for are in the image already: a snapshot comes with the next sync."""
+def test_no_snapshot_of_unsynced_records(make):
+    """The image already has records that were appended during the sync: the snapshot follows the next sync."""
     harness = make(metadata_log_max_record_bytes_between_snapshots="1")
     harness.sync()
     harness.append()
@@ -108,8 +108,8 @@ def test_no_snapshot_of_what_may_not_be_on_the_disk(make):
     assert len(harness.snapshots()) == 1
 
 
-def test_snapshot_after_so_much_time(make):
-    """metadata.log.max.snapshot.interval.ms, if anything is new; 0 is never."""
+def test_snapshot_after_an_interval(make):
+    """metadata.log.max.snapshot.interval.ms, if there are new records; 0 is never."""
     harness = make(metadata_log_max_snapshot_interval_ms="5000")
     harness.write()
     assert harness.snapshots() == []
@@ -124,7 +124,7 @@ def test_snapshot_after_so_much_time(make):
 
 
 def test_interval_of_zero_is_never(make):
-    """Only bytes count then."""
+    """Then only bytes count."""
     harness = make(metadata_log_max_snapshot_interval_ms="0")
     harness.now_ms += 10**9
     harness.write()
@@ -132,8 +132,8 @@ def test_interval_of_zero_is_never(make):
     assert harness.snapshots() == []
 
 
-def test_old_snapshots_and_segments_go(make):
-    """By age, and whole segments; the newest snapshot stays, and a restart finds everything."""
+def test_old_snapshots_and_segments_are_deleted(make):
+    """By age, and whole segments only. The newest snapshot stays, and a restart loads all."""
     overrides = {"internal_metadata_log_segment_bytes": "400"}
     harness = make(metadata_log_max_snapshot_interval_ms="5000", metadata_max_retention_ms="7000", **overrides)
     metadata_log = harness.node.metadata_log
@@ -153,8 +153,8 @@ def test_old_snapshots_and_segments_go(make):
     assert harness.node.metadata_log.voters == (1,)
 
 
-def test_old_snapshots_go_by_size(make):
-    """metadata.max.retention.bytes; what cannot be removed (the newest, the active segment) stays."""
+def test_old_snapshots_are_deleted_by_size(make):
+    """metadata.max.retention.bytes; the newest snapshot and the active segment are never deleted."""
     harness = make(metadata_log_max_record_bytes_between_snapshots="500", metadata_max_retention_bytes="1")
     for _ in range(30):
         harness.write()
@@ -163,7 +163,7 @@ def test_old_snapshots_go_by_size(make):
 
 
 def test_one_snapshot_at_a_time(make):
-    """While one is being written no other is begun."""
+    """No snapshot begins while another one is being written."""
     harness = make(metadata_log_max_record_bytes_between_snapshots="1")
     waiting: list[Deferred[Any]] = []
 
@@ -178,7 +178,7 @@ def test_one_snapshot_at_a_time(make):
     assert len(waiting) == 1
 
 
-def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
+def test_snapshot_after_a_long_start(make, monkeypatch: pytest.MonkeyPatch):
     """Once: the next start has little to read."""
     monkeypatch.setattr("controller.metadata_retention.LONG_START_BYTES", 5000)
     harness = make()
@@ -198,8 +198,10 @@ def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest
     assert len(last.snapshots()) == 1
 
 
-def test_stop_after_which_a_start_would_have_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
-    """A snapshot stands for all of the log then, the stop's own records too; none where there is little to read."""
+def test_stop_writes_a_snapshot_to_shorten_the_next_start(make, monkeypatch: pytest.MonkeyPatch):
+    """The snapshot covers the whole log, including the stop's own records; none is written if there is little to
+    read.
+    """
     monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 5000)
     harness = make(metadata_max_retention_bytes="1")
     for _ in range(100):
@@ -217,8 +219,8 @@ def test_stop_after_which_a_start_would_have_to_read_a_lot(make, monkeypatch: py
     assert snapshots_in(LOCAL, str(harness.directory)) == [snapshot]
 
 
-def test_snapshot_of_a_stop_stands_for_nothing_that_a_power_loss_takes(make, monkeypatch: pytest.MonkeyPatch):
-    """The log is forced to the disk before the snapshot has its name."""
+def test_snapshot_of_a_stop_covers_only_synced_records(make, monkeypatch: pytest.MonkeyPatch):
+    """The log is synced before the snapshot gets its name."""
     monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 1)
     steps: list[str] = []
 
@@ -239,8 +241,8 @@ def test_snapshot_of_a_stop_stands_for_nothing_that_a_power_loss_takes(make, mon
     assert "sync" in steps[: steps.index(".checkpoint")]
 
 
-def test_disk_that_fails_at_the_snapshot_of_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """At whichever call before that is there: the stop is not clean, and the next start finds everything."""
+def test_disk_failure_during_the_last_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """At each call before the snapshot exists: the stop is not clean, and the next start loads all."""
     monkeypatch.setattr("controller.metadata_retention.LONG_STOP_BYTES", 1)
     for fail_at in count(1):
         directory = tmp_path / str(fail_at)

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log as files."""
+"""Snapshot files of the metadata log."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def a_voter() -> Quorum:
 
 
 def test_bootstrap_checkpoint_of_kafka_is_read():
-    """The feature levels that a directory was formatted with."""
+    """The feature levels with which a directory was formatted."""
     assert read_snapshot(LOCAL, str(CLEAN_SHUTDOWN / "bootstrap.checkpoint")).records == feature_records()
 
 
 def test_bootstrap_checkpoint_has_the_bytes_that_kafka_writes():
-    """But for the time, which Kafka takes anew for each of its three batches."""
+    """Except the time, which Kafka reads for each of its three batches."""
     theirs = (CLEAN_SHUTDOWN / "bootstrap.checkpoint").read_bytes()
     ours = build_snapshot(feature_records(), 1795261449796)
 
@@ -64,7 +64,7 @@ def test_snapshot_is_read_as_it_was_written(tmp_path: Path):
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_damaged_snapshot_is_refused(tmp_path: Path, damage: str):
-    """Not whole, or changed on the disk: it must not be taken for the cluster's state."""
+    """An incomplete or changed file must not be used as the cluster's state."""
     data = bytearray(build_snapshot(image_records(cluster()), 1000))
     if damage == "cut":
         del data[-75:]
@@ -79,7 +79,7 @@ def test_damaged_snapshot_is_refused(tmp_path: Path, damage: str):
 
 
 def test_snapshots_are_found_oldest_first(tmp_path: Path):
-    """Other files, also half-written ones, are none."""
+    """Other files, including incomplete ones, are ignored."""
     names = [SnapshotId(20, 1).file_name, SnapshotId(3, 2).file_name, "x.checkpoint"]
     for name in [*names, SnapshotId(50, 1).file_name + ".tmp", "00000000000000000000.log"]:
         (tmp_path / name).touch()

@@ -1,4 +1,4 @@
-"""The quorum of one node, over real directories."""
+"""The quorum of one node, with real directories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def config(directory: Path) -> BrokerConfig:
 
 
 def start(directory: Path) -> tuple[Node, MetadataQuorum]:
-    """The node, and its quorum beside a controller that has nothing to do with it."""
+    """Return the node, and its quorum with a controller that is not used."""
     node = open_node(config(directory), 1000)
     harness = ControllerHarness()
     quorum = MetadataQuorum(config(directory), node.metadata_log, node.directory_ids, harness.controller, lambda: 2000)
@@ -36,14 +36,14 @@ def start(directory: Path) -> tuple[Node, MetadataQuorum]:
 
 @pytest.fixture
 def static(tmp_path: Path) -> Path:
-    """A directory whose log does not name its voter (kraft.version 0)."""
+    """Return a directory whose log does not name its voter (kraft.version 0)."""
     path = str(tmp_path)
     make_ready(LOCAL, [path], path, 1, {}, new_id=random_id, now_ms=1, static_quorum=True)
     return tmp_path
 
 
 def test_the_log_names_its_voter_after_an_upgrade(static: Path):
-    """KIP-853: kraft.version 0 to 1 on a running node; it stays so, and quorum-state follows at the next start."""
+    """KIP-853: from kraft.version 0 to 1 on a running node; quorum-state follows at the next start."""
     node, quorum = start(static)
     assert quorum.kraft_version == 0
     assert quorum.voter.directory_id == ZERO_UUID
@@ -62,7 +62,7 @@ def test_the_log_names_its_voter_after_an_upgrade(static: Path):
 
 
 @pytest.mark.parametrize("what", ["adding", "removing"])
-def test_no_voters_come_or_go_while_the_log_names_none(static: Path, what: str):
+def test_voters_do_not_change_under_kraft_version_0(static: Path, what: str):
     node, quorum = start(static)
     with pytest.raises(Refused) as refused:
         (quorum.add_voter if what == "adding" else quorum.remove_voter)(None, OTHER)
@@ -72,7 +72,7 @@ def test_no_voters_come_or_go_while_the_log_names_none(static: Path, what: str):
 
 
 def test_an_unregistered_broker_stops_and_starts(tmp_path: Path):
-    """Its stop is clean, with the epoch that it was registered at; its start registers it again."""
+    """Its stop is clean, with the epoch of its registration. Its start registers it again."""
     from metadata.registration import unregister_broker
     from metadata.replay import replay_all
 

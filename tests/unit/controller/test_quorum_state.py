@@ -13,7 +13,7 @@ from tests.support.metadata_log import CLEAN_SHUTDOWN
 
 
 def test_recorded_state_is_read_and_written_as_it_is(tmp_path: Path):
-    """Version 0, of a node with static voters: the same bytes."""
+    """Version 0, of a node with static voters: the bytes are unchanged."""
     recorded = CLEAN_SHUTDOWN / "__cluster_metadata-0"
     state = read_quorum_state(LOCAL, str(recorded))
 
@@ -23,7 +23,7 @@ def test_recorded_state_is_read_and_written_as_it_is(tmp_path: Path):
 
 
 def test_version_1_as_kafka_writes_it(tmp_path: Path):
-    """kraft.version 1: no voters, but the directory of the one voted for."""
+    """kraft.version 1: no voters, but the directory of the elected one."""
     write_quorum_state(LOCAL, str(tmp_path), QuorumState(1).elected(1))
 
     assert (tmp_path / "quorum-state").read_text() == (
@@ -33,7 +33,7 @@ def test_version_1_as_kafka_writes_it(tmp_path: Path):
 
 
 def test_election_begins_the_next_epoch():
-    """And makes the node the only voter of version 0."""
+    """The node becomes the only voter in version 0."""
     assert QuorumState(0, -1, 7, ()).elected(3) == QuorumState(0, 3, 8, (3,))
 
 
@@ -43,8 +43,8 @@ def test_no_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "garbage", '{"data_version":9}', "\x00\x01"])
-def test_garbage_is_told_apart(tmp_path: Path, content: str):
-    """The epoch then comes out of the log."""
+def test_invalid_file_is_reported(tmp_path: Path, content: str):
+    """Then the epoch is read from the log."""
     (tmp_path / "quorum-state").write_text(content)
 
     with pytest.raises(CorruptFile):

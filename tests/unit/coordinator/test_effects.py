@@ -1,4 +1,4 @@
-"""Carrying out what a decision wants done."""
+"""Applying the effects of a decision."""
 
 from coordinator.effects import Effects, carry_out
 from protocol.errors import ErrorCode
@@ -24,7 +24,7 @@ def test_carry_out_writes_then_calls_back_then_answers():
     assert parked.code is ErrorCode.NONE
 
 
-def test_carry_out_tells_the_first_failure_and_goes_on():
+def test_carry_out_returns_the_first_error_and_continues():
     effects: Effects[str] = Effects()
     failed: list[ErrorCode] = []
     effects.write(["a"], on_written=lambda: failed.append(ErrorCode.NONE), on_failed=failed.append)

@@ -1,4 +1,4 @@
-"""Partitions of keys are those that a Java broker reckons."""
+"""Partitions of keys equal those of a Java broker."""
 
 import pytest
 

@@ -7,7 +7,7 @@ from coordinator.timers import SLACK, Timers
 from tests.support.scale import scaled
 
 
-def test_expire_gives_due_keys_in_order_and_once():
+def test_expire_returns_due_keys_in_order_and_once():
     timers: Timers[str] = Timers()
     timers.schedule("late", 30)
     timers.schedule("early", 10)
@@ -20,7 +20,7 @@ def test_expire_gives_due_keys_in_order_and_once():
     assert len(timers) == 1
 
 
-def test_schedule_later_leaves_the_heap_alone_and_moves_the_deadline():
+def test_schedule_later_does_not_touch_the_heap():
     timers: Timers[str] = Timers()
     timers.schedule("a", 10)
     timers.schedule("a", 50)
@@ -53,7 +53,7 @@ def test_cancel_forgets_and_a_new_deadline_counts_again():
     assert timers.next_check_ms() is None
 
 
-def test_deadlines_set_for_now_while_expiring_come_out_the_next_time():
+def test_deadlines_set_while_expiring_are_due_next_time():
     timers: Timers[str] = Timers()
     timers.schedule("again", 5)
     timers.schedule("other", 7)
@@ -85,7 +85,7 @@ steps = st.lists(
 @settings(max_examples=scaled(200), deadline=None)
 @given(steps)
 def test_timers_agree_with_a_plain_dictionary(actions):
-    """A key comes out at the first check at or after its last deadline, whatever was set and cancelled before."""
+    """A key is returned by the first check at or after its last deadline, whatever was set and cancelled before."""
     timers: Timers[int] = Timers()
     model: dict[int, int] = {}
     now = 0

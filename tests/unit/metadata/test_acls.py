@@ -31,7 +31,7 @@ def create(image: MetadataImage, *acls: Acl) -> list[Created]:
     return decision.results
 
 
-def test_made_told_and_taken_away(image: MetadataImage) -> None:
+def test_create_describe_and_delete(image: MetadataImage) -> None:
     assert create(image, READ, WRITE) == [Created(), Created()]
     assert describe_acls(image, AclFilter()) == [READ, WRITE]
     assert describe_acls(image, AclFilter(operation=4)) == [WRITE]
@@ -43,7 +43,7 @@ def test_made_told_and_taken_away(image: MetadataImage) -> None:
     assert describe_acls(image, AclFilter()) == []
 
 
-def test_what_is_there_already_is_granted(image: MetadataImage) -> None:
+def test_existing_entry_is_accepted(image: MetadataImage) -> None:
     """Without another record, also twice in one request."""
     assert create(image, READ, READ) == [Created(), Created()]
     assert create(image, READ) == [Created()]
@@ -63,7 +63,7 @@ def test_what_is_there_already_is_granted(image: MetadataImage) -> None:
         (READ._replace(resource_type=CLUSTER), f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"),
     ],
 )
-def test_refused(image: MetadataImage, acl: Acl, message: str) -> None:
+def test_rejected_entries(image: MetadataImage, acl: Acl, message: str) -> None:
     """The others of the request are made."""
     assert create(image, acl, READ) == [Created(ErrorCode.INVALID_REQUEST, message), Created()]
 
@@ -77,7 +77,7 @@ def test_a_principal_has_a_type(image: MetadataImage) -> None:
     ("wanted", "message"),
     [(AclFilter(resource_type=0), "Unknown patternFilter."), (AclFilter(permission=9), "Unknown entryFilter.")],
 )
-def test_filters_of_nothing(image: MetadataImage, wanted: AclFilter, message: str) -> None:
+def test_invalid_filters(image: MetadataImage, wanted: AclFilter, message: str) -> None:
     assert delete_acls(image, [wanted]).results == [Deleted((), ErrorCode.INVALID_REQUEST, message)]
     with pytest.raises(Refused):
         describe_acls(image, wanted)

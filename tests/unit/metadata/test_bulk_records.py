@@ -41,7 +41,7 @@ registrations = st.builds(
 
 @settings(max_examples=scaled(200), deadline=None)
 @given(st.lists(st.tuples(registrations, st.integers(0, 2**31 - 1)), max_size=8))
-def test_partitions_are_read_as_their_schema_has_them(values):
+def test_partitions_are_read_as_by_their_schema(values):
     """Each twice, the second time with other epochs: by the schema's decoder first, and then by what is known."""
     reader = PartitionReader()
     for value, epoch in values:
@@ -52,7 +52,7 @@ def test_partitions_are_read_as_their_schema_has_them(values):
             assert reader.read(data) == (value.topic_id, value.partition_id, registration_of(value))
 
 
-def test_only_what_is_whole_is_read():
+def test_incomplete_records_are_an_error():
     """Another record is none, one that is cut or goes on is an error, and what follows is read as ever."""
     reader = PartitionReader()
     value = PartitionRecord.new(partition_id=7, replicas=[1], isr=[1], leader=1)
@@ -66,7 +66,7 @@ def test_only_what_is_whole_is_read():
     assert reader.read(b"") is None
 
 
-def test_lengths_that_take_more_bytes_than_they_need_move_no_epoch():
+def test_overlong_lengths_are_read_correctly():
     """Two bytes for a length of one: what lies where the epochs of others do is something else."""
     reader = PartitionReader()
     value = PartitionRecord.new(partition_id=7, replicas=[], isr=[1], leader=1, leader_epoch=3)
@@ -87,7 +87,7 @@ def two_kinds():
 
 
 @pytest.mark.parametrize("decide", [leave, unfence_broker])
-def test_changes_are_those_of_their_records(decide):
+def test_changes_equal_their_records(decide):
     """Bytes, and the image they make."""
     image = two_kinds()
     changes = decide(image, 1)
@@ -116,7 +116,7 @@ def test_changes_keep_their_order():
     assert len(builder.changes) == 3
 
 
-def test_change_of_a_partition_that_is_not_there_is_refused():
+def test_change_of_a_missing_partition_is_rejected():
     """As with a single record."""
     image = two_kinds()
     changes = unfence_broker(image, 1)

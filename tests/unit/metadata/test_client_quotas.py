@@ -41,7 +41,7 @@ def alter(image: MetadataImage, *alterations: Alteration) -> list[Altered]:
     return decision.results
 
 
-def test_set_changed_and_taken_away(image: MetadataImage) -> None:
+def test_set_change_and_remove(image: MetadataImage) -> None:
     """What is so already needs no record; an entity without quotas is gone."""
     rate = ("producer_byte_rate", 1000.0)
     assert alter(image, Alteration(ALICE, (rate, ("request_percentage", 12.5)))) == [Altered(ALICE)]
@@ -82,7 +82,7 @@ def test_the_order_of_an_entity_does_not_matter(image: MetadataImage) -> None:
         ),
     ],
 )
-def test_refused(
+def test_rejected_quotas(
     image: MetadataImage, entity: tuple[tuple[str, str | None], ...], key: str, value: float, message: str
 ) -> None:
     """The others of the request are set, and nothing of this one."""
@@ -137,7 +137,7 @@ def test_filters(image: MetadataImage) -> None:
         ([Component(USER, DEFAULT, None), Component(IP, DEFAULT, None)], ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_filters_that_make_no_sense(image: MetadataImage, components: list[Component], code: ErrorCode) -> None:
+def test_invalid_filters(image: MetadataImage, components: list[Component], code: ErrorCode) -> None:
     with pytest.raises(Refused) as refused:
         describe_quotas(image, components, strict=False)
     assert refused.value.error_code is code

@@ -62,7 +62,7 @@ def test_partitions_are_added_at_the_end(image: MetadataImage):
         (MorePartitions("pa", 10_003), "POLICY_VIOLATION", "Excessively large number of partitions per request."),
     ],
 )
-def test_refused_partitions(image: MetadataImage, wanted: MorePartitions, code: str, message: str | None):
+def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code: str, message: str | None):
     """Each kind of refusal; nothing is written."""
     decision = create_partitions(image, [wanted])
 
@@ -70,7 +70,7 @@ def test_refused_partitions(image: MetadataImage, wanted: MorePartitions, code: 
     assert decision.records == []
 
 
-def test_duplicates_are_refused_once(image: MetadataImage):
+def test_duplicates_are_rejected_once(image: MetadataImage):
     """They come first in the answer."""
     decision = create_partitions(image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)])
 

@@ -42,7 +42,7 @@ def test_partition_has_replica_leader_and_directory(image: MetadataImage):
     assert partition.directories == (DIRECTORY,)
 
 
-def test_partition_of_a_broker_with_several_directories_is_unassigned():
+def test_with_several_directories_none_is_assigned():
     """Which of them it is, the broker says once it has made the partition (KIP-858)."""
     image = cluster(log_directories=(DIRECTORY, b"another-one-16-b"))
     partition = with_topics(image, NewTopic("orders")).topics_by_name["orders"].partitions[0]
@@ -127,7 +127,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_refused_topic(image: MetadataImage, case: str):
+def test_rejected_topic(image: MetadataImage, case: str):
     """Each kind of refusal, with its code and the text that tools print; nothing is written."""
     topic, code, message = CASES[case]
     decision = decide_topics(with_topics(image, NewTopic("there"), NewTopic("x.y")), topic)
@@ -139,7 +139,7 @@ def test_refused_topic(image: MetadataImage, case: str):
     assert decision.records == []
 
 
-def test_config_problem_is_told(image: MetadataImage):
+def test_config_problem_is_reported(image: MetadataImage):
     """Configurations are looked at before numbers."""
     decision = decide_topics(
         image,
@@ -152,7 +152,7 @@ def test_config_problem_is_told(image: MetadataImage):
     assert result.error_message == "Unknown topic config name: x"
 
 
-def test_duplicates_are_refused_once_and_last(image: MetadataImage):
+def test_duplicates_are_rejected_once_and_last(image: MetadataImage):
     """None of the two is made; the others are."""
     decision = decide_topics(image, NewTopic("d1"), NewTopic("d1"), NewTopic("d2"))
 
@@ -200,7 +200,7 @@ def test_no_broker_that_may_lead():
     )
 
 
-def test_replicas_of_all_assignments_are_as_many():
+def test_all_assignments_have_the_same_number_of_replicas():
     """The first one says how many."""
     topic = NewTopic("t", assignments=((0, (1,)), (1, (1, 2))))
     (result,) = decide_topics(cluster(brokers=2), topic).results

@@ -46,7 +46,7 @@ def refused(function: object, *args: object) -> ErrorCode:
 @pytest.mark.parametrize(
     ("wanted", "longest", "first"), [(-1, 1_000, 100), (300, 300, 100), (50, 50, 50), (9_999, 1_000, 100)]
 )
-def test_how_long_it_lives(wanted: int, longest: int, first: int) -> None:
+def test_lifetime(wanted: int, longest: int, first: int) -> None:
     token = new(image_of(), max_lifetime_ms=wanted)
     assert (token.issue_timestamp, token.max_timestamp, token.expiration_timestamp) == (
         NOW_MS,
@@ -55,7 +55,7 @@ def test_how_long_it_lives(wanted: int, longest: int, first: int) -> None:
     )
 
 
-def test_renewed_up_to_the_end_of_its_life() -> None:
+def test_renewal_ends_at_the_longest_lifetime() -> None:
     image = image_of()
     new(image)
     for principal, period_ms, now_ms, end_ms in (
@@ -75,7 +75,7 @@ def test_renewed_up_to_the_end_of_its_life() -> None:
     assert renew_token(image, token, ALICE, -1, LIFETIMES, NOW_MS + 990).results == [NOW_MS + 1_000]
 
 
-def test_who_may_and_when() -> None:
+def test_who_may_renew_and_expire() -> None:
     """The owner and renewers; on Kafka 4.3.1 not who asked for the token for another."""
     image = image_of()
     token = new(image)
@@ -95,7 +95,7 @@ def test_who_may_and_when() -> None:
     assert refused(new, image_of(level=13)) is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_ended_at_once_or_later() -> None:
+def test_expire_at_once_or_later() -> None:
     image = image_of()
     token = new(image)
     assert expire_token(image, token, ALICE, 5_000, NOW_MS).results == [NOW_MS + 1_000]
@@ -106,7 +106,7 @@ def test_ended_at_once_or_later() -> None:
     assert image.delegation_tokens == {}
 
 
-def test_what_has_expired_goes() -> None:
+def test_expired_tokens_are_deleted() -> None:
     image = image_of()
     new(image, "short", 50)
     new(image, "long")
@@ -116,7 +116,7 @@ def test_what_has_expired_goes() -> None:
     assert image.delegation_tokens.keys() == {"long"}
 
 
-def test_who_may_know_of_which() -> None:
+def test_who_may_describe_which_tokens() -> None:
     image = image_of()
     new(image)
 

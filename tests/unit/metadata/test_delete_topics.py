@@ -21,7 +21,7 @@ def image() -> MetadataImage:
 
 
 @pytest.mark.parametrize("by_id", [False, True])
-def test_topic_goes_by_name_or_by_id(image: MetadataImage, by_id: bool):
+def test_topic_is_deleted_by_name_or_by_id(image: MetadataImage, by_id: bool):
     """The answer has both."""
     topic_id = image.topics_by_name["orders"].topic_id
     decision = delete_topics(image, [TopicReference(None, topic_id) if by_id else TopicReference("orders")])
@@ -51,7 +51,7 @@ def test_topic_goes_by_name_or_by_id(image: MetadataImage, by_id: bool):
         ),
     ],
 )
-def test_refused_deletion(image: MetadataImage, references: list[TopicReference], code: str, message: str):
+def test_rejected_deletion(image: MetadataImage, references: list[TopicReference], code: str, message: str):
     """Each kind of refusal, once; nothing is written."""
     decision = delete_topics(image, references)
 

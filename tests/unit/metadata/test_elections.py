@@ -36,7 +36,7 @@ def test_election_that_is_not_needed(image: MetadataImage, election_type: Electi
 @pytest.mark.parametrize(
     ("partition", "message"), [(("nope", 0), "No such topic as nope"), (("pa", -1), "No such partition as pa--1")]
 )
-def test_election_of_what_is_not_there(image: MetadataImage, partition: tuple[str, int], message: str):
+def test_election_of_missing_partitions(image: MetadataImage, partition: tuple[str, int], message: str):
     """By topic and by partition."""
     (result,) = elect_leaders(image, ElectionType.PREFERRED, [partition]).results
 
@@ -55,7 +55,7 @@ def test_preferred_leader_takes_over(pair: MetadataImage):
     assert (partition.leader, partition.leader_epoch, partition.replicas) == (2, 1, (2, 1))
 
 
-def test_nobody_to_elect(image: MetadataImage):
+def test_no_eligible_replica(image: MetadataImage):
     """The only replica is gone."""
     replay_all(image, leave(image, 1))
 
@@ -65,7 +65,7 @@ def test_nobody_to_elect(image: MetadataImage):
     assert unclean.error_code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
-def test_unclean_election_takes_whoever_lives(pair: MetadataImage):
+def test_unclean_election_elects_a_live_replica(pair: MetadataImage):
     """Broker 1 is gone, and was the only one in sync."""
     partition = pair.topics_by_name["pa"].partitions[0]
     pair.topics_by_name["pa"].partitions[0] = type(partition)((1, 2), (1,), 1, 0, 0)
@@ -95,7 +95,7 @@ def test_reassignment(image: MetadataImage, target: tuple[str, int, tuple[int, .
     assert decision.records == []
 
 
-def test_reassignment_to_other_brokers_is_refused():
+def test_reassignment_to_other_brokers_is_rejected():
     """Replication is not served: a promise to copy would never be kept."""
     image = with_topics(cluster(brokers=2), NewTopic("pa", 1, 1))
     (result,) = alter_reassignments(image, [("pa", 0, (2,))]).results

@@ -36,7 +36,7 @@ def test_a_level_goes_down_and_up():
     assert image.features["group.version"] == 1
 
 
-def test_one_refused_update_refuses_all():
+def test_one_rejected_update_rejects_all():
     with pytest.raises(Refused) as refused:
         decide(cluster(), FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE), FeatureUpdate("none", 1))
     assert refused.value.error_code is ErrorCode.INVALID_UPDATE_VERSION
@@ -46,7 +46,7 @@ def test_one_refused_update_refuses_all():
 
 
 @pytest.mark.parametrize("level", range(MIN_METADATA_VERSION, MAX_METADATA_VERSION))
-def test_metadata_version_goes_back_where_nothing_would_be_lost(level: int):
+def test_metadata_version_may_go_down_without_loss(level: int):
     """From each level to the one below; the levels with new records are Kafka's."""
     update = FeatureUpdate("metadata.version", level, UpgradeType.SAFE_DOWNGRADE)
     if level + 1 in CHANGED_METADATA_LEVELS:
@@ -68,7 +68,7 @@ def test_eligible_leader_replicas_need_a_metadata_version():
     assert [r.value.name for r in decided.records if r.message is FeatureLevelRecord] == ["metadata.version", ELR]
 
 
-def test_eligible_leader_replicas_make_min_insync_replicas_one_for_all():
+def test_eligible_leaders_need_one_min_insync_replicas():
     """KIP-966: written down for the cluster, taken from single brokers."""
     image = cluster()
     replay_all(image, decide(image, FeatureUpdate(ELR, 0, UpgradeType.SAFE_DOWNGRADE)).records)
@@ -80,7 +80,7 @@ def test_eligible_leader_replicas_make_min_insync_replicas_one_for_all():
     assert image.config(ResourceType.BROKER, "1") == {}
 
 
-def test_kraft_version_is_told_apart():
+def test_kraft_version_is_returned_separately():
     assert decide(cluster(), FeatureUpdate("kraft.version", 1), kraft_version=0) == FeatureDecision([], 1)
     assert decide(cluster(), FeatureUpdate("kraft.version", 1)) == FeatureDecision([], None)
     with pytest.raises(Refused, match=r"Can't downgrade the version of this feature\.\W*$"):

@@ -13,7 +13,7 @@ SEGMENT = CLEAN_SHUTDOWN / "__cluster_metadata-0" / "00000000000000000000.log"
 DUMP = CLEAN_SHUTDOWN / "__cluster_metadata-0.decoded.txt"
 
 
-def test_recorded_records_say_what_the_dump_tool_printed():
+def test_recorded_records_decode_as_the_dump_tool_prints():
     """Every record of a recorded log decodes to the type, version and fields that kafka-dump-log shows."""
     decoded = {}
     for offset, value in stored_values(SEGMENT):
@@ -31,7 +31,7 @@ def test_recorded_records_encode_to_the_same_bytes():
         assert value == encode_record(decode_record(value))
 
 
-def test_record_of_unknown_type_is_kept_as_it_came():
+def test_record_of_unknown_type_is_kept_unchanged():
     """A later release's record survives: type, version and body."""
     data = b"\x01\xc8\x01\x02body"
 
@@ -40,26 +40,26 @@ def test_record_of_unknown_type_is_kept_as_it_came():
 
 
 @pytest.mark.parametrize("data", [b"\x00\x14\x00\x00", b"\x02\x14\x00\x00"])
-def test_other_frame_version_is_refused(data: bytes):
+def test_other_frame_version_is_rejected(data: bytes):
     """Frame version 1 is the only one there is (0 stands for none)."""
     with pytest.raises(ProtocolError, match="frame version"):
         decode_record(data)
 
 
-def test_unknown_version_of_a_known_type_is_refused():
+def test_unknown_version_of_a_known_type_is_rejected():
     """Skipping it could change what all later records mean."""
     with pytest.raises(ProtocolError):
         decode_record(b"\x01\x02\x09")
 
 
-def test_bytes_left_over_are_refused():
+def test_extra_bytes_are_rejected():
     """A record fills its value exactly."""
     with pytest.raises(ProtocolError, match="left after"):
         decode_record(encode_record(MetadataRecord(NoOpRecord, 0, NoOpRecord())) + b"\x00")
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
-def test_cut_record_is_refused(cut: int):
+def test_truncated_record_is_rejected(cut: int):
     """No prefix of a record is a record."""
     data = encode_record(new_record(30, TopicRecord, name="orders", topic_id=bytes(range(16))))
 
@@ -79,6 +79,6 @@ def test_cut_record_is_refused(cut: int):
         (7, TopicRecord, 0),
     ],
 )
-def test_new_records_have_the_version_that_metadata_version_allows(metadata_version, message, version):
+def test_record_versions_follow_metadata_version(metadata_version, message, version):
     """A broker of the release that the cluster is at has to be able to read them."""
     assert version == new_record(metadata_version, message).version

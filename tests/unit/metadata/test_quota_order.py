@@ -54,13 +54,13 @@ def test_hash_of_an_entity() -> None:
 
 
 @pytest.mark.parametrize("keys", [(PRODUCED, FETCHED), (FETCHED, PRODUCED)])
-def test_keys_by_their_buckets(image: MetadataImage, keys: tuple[str, str]) -> None:
+def test_keys_are_ordered_by_bucket(image: MetadataImage, keys: tuple[str, str]) -> None:
     """Whichever was named first."""
     alter(image, users("alice"), *keys)
     assert keys_of_alice(image) == [FETCHED, PRODUCED]
 
 
-def test_keys_of_one_bucket(image: MetadataImage) -> None:
+def test_keys_within_a_bucket(image: MetadataImage) -> None:
     """The one that was set earlier; of one request the one that comes first among its changes."""
     alter(image, users("alice"), PRODUCED, TIME)
     assert keys_of_alice(image) == [TIME, PRODUCED]
@@ -72,7 +72,7 @@ def test_keys_of_one_bucket(image: MetadataImage) -> None:
     assert keys_of_alice(image) == [PRODUCED, FETCHED, CHANGES, TIME]
 
 
-def test_entities_by_their_buckets(image: MetadataImage) -> None:
+def test_entities_are_ordered_by_bucket(image: MetadataImage) -> None:
     """The table grows with them, and those of a bucket stay as they came."""
     names = [f"user{number}" for number in range(40)]
     for name in names:

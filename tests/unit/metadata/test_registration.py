@@ -33,21 +33,21 @@ def uuid_bytes(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
 
 
-def test_bootstrap_is_what_kafka_writes():
+def test_bootstrap_equals_kafkas():
     """Features and min.insync.replicas as one transaction, record for record."""
     records = bootstrap_records(feature_records())
 
     assert [as_dumped(record) for record in records] == [DUMPED[offset] for offset in range(1, 10)]
 
 
-def test_formatted_features_are_what_kafka_writes():
+def test_formatted_features_equal_kafkas():
     """The content of bootstrap.checkpoint, byte for byte."""
     stored = [value for _, value in stored_values(CLEAN_SHUTDOWN / "bootstrap.checkpoint")]
 
     assert [encode_record(record) for record in feature_records()] == stored
 
 
-def test_registrations_are_what_kafka_writes():
+def test_registrations_equal_kafkas():
     """But for the order of the features, which Kafka takes from a hash map."""
     image = cluster(brokers=0)
     controller = DUMPED[11]
@@ -70,7 +70,7 @@ def image() -> MetadataImage:
     return with_topics(cluster(), NewTopic("orders", 2, 1))
 
 
-def test_leaving_is_what_kafka_writes(image: MetadataImage):
+def test_controlled_shutdown_equals_kafkas(image: MetadataImage):
     """In controlled shutdown, leaderless partitions with an eligible leader, fenced."""
     records = [as_dumped(record) for record in each_record(leave(image, 1))]
     recorded = [DUMPED[offset] for offset in (271, 272, 296)]
@@ -82,7 +82,7 @@ def test_leaving_is_what_kafka_writes(image: MetadataImage):
     assert without_topic.items() <= recorded[1]["data"].items()
 
 
-def test_coming_back_after_a_clean_stop(image: MetadataImage):
+def test_start_after_a_clean_stop(image: MetadataImage):
     """Leader again, two leader epochs further, eligible leaders forgotten."""
     replay_all(image, leave(image, 1))
     assert image.brokers[1].fenced
@@ -105,7 +105,7 @@ def test_coming_back_after_a_clean_stop(image: MetadataImage):
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), ())
 
 
-def test_coming_back_after_a_crash(image: MetadataImage):
+def test_start_after_a_crash(image: MetadataImage):
     """Still leader on paper: a new leader epoch says that records may have been lost."""
     replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
     replay_all(image, unfence_broker(image, 1))
@@ -123,7 +123,7 @@ def test_last_known_leader_is_elected(image: MetadataImage):
     assert image.topics_by_name["orders"].partitions[0].leader == 1
 
 
-def test_replica_that_is_not_in_sync_stays_out():
+def test_replica_out_of_sync_does_not_lead():
     """Another broker has newer records."""
     image = with_topics(cluster(brokers=2), NewTopic("t", 1, 2))
     partition = image.topics_by_name["t"].partitions[0]

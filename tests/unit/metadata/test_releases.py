@@ -29,7 +29,7 @@ def test_unknown_release(release: str) -> None:
         level_of(release)
 
 
-def test_newest_release_begins_as_a_directory_is_formatted() -> None:
+def test_newest_release_has_the_features_of_formatting() -> None:
     """The same features in the same order."""
     assert list(first_features(MAX_METADATA_VERSION).items()) == list(BOOTSTRAP_FEATURES.items())
 
@@ -43,7 +43,7 @@ def test_newest_release_begins_as_a_directory_is_formatted() -> None:
         (26, {"eligible.leader.replicas.version": 1, "group.version": 1, "transaction.version": 2}),
     ],
 )
-def test_older_release_begins_with_less(level: int, features: dict[str, int]) -> None:
+def test_older_release_has_fewer_features(level: int, features: dict[str, int]) -> None:
     """What the release did not have is off."""
     assert first_features(level) == {"metadata.version": level, **features}
 

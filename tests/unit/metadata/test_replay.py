@@ -59,7 +59,7 @@ def image() -> MetadataImage:
     return MetadataImage()
 
 
-def test_recorded_log_replays_to_what_the_cluster_was():
+def test_recorded_log_replays_to_the_cluster():
     """The recorded cluster: 22 topics, all stopped cleanly, so that nobody leads and broker 1 is eligible."""
     loader = MetadataLoader()
     for each in stored_records(CLEAN_SHUTDOWN / "__cluster_metadata-0" / "00000000000000000000.log"):
@@ -82,7 +82,7 @@ def test_recorded_log_replays_to_what_the_cluster_was():
             assert partition.eligible_leader_replicas == (1,)
 
 
-def test_delta_names_what_has_to_follow(image: MetadataImage):
+def test_delta_has_the_changes(image: MetadataImage):
     """Partitions to make, topics to delete and configurations to take over."""
     delta = replay_all(image, [*an_orders_topic(), config("retention.ms", "1000")])
     topic = image.topics_by_name["orders"]
@@ -105,7 +105,7 @@ def test_deleted_topic_leaves_nothing(image: MetadataImage):
     assert MetadataImage() == image
 
 
-def test_config_null_takes_the_setting_away(image: MetadataImage):
+def test_null_removes_a_setting(image: MetadataImage):
     """The last one to go takes the resource along."""
     replay_all(image, [config("a", "1"), config("b", "2"), config("a", None)])
     assert image.topic_config("orders") == {"b": "2"}
@@ -137,7 +137,7 @@ def test_clear_elr_touches_only_elr(image: MetadataImage):
     assert (partition.eligible_leader_replicas, partition.last_known_elr, partition.partition_epoch) == ((), (), 1)
 
 
-def test_broker_registers_is_fenced_and_leaves(image: MetadataImage):
+def test_broker_registration_fencing_and_removal(image: MetadataImage):
     """All ways of fencing, and a registration's end."""
     replay_all(image, [record(RegisterBrokerRecord, broker_id=1, broker_epoch=5, log_dirs=[TOPIC_ID])])
     assert image.brokers[1].fenced
@@ -173,7 +173,7 @@ def test_record_that_contradicts_the_log_is_an_error(image: MetadataImage, bad: 
         replay(image, bad, Delta())
 
 
-def test_topic_that_is_there_already_is_an_error(image: MetadataImage):
+def test_existing_topic_is_an_error(image: MetadataImage):
     """By name or by id."""
     replay_all(image, an_orders_topic())
     with pytest.raises(ReplayError):

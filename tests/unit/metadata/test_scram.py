@@ -31,7 +31,7 @@ def alter(image: MetadataImage, *changes: Upsertion | Deletion) -> list[Altered]
     return decision.results
 
 
-def test_set_told_and_taken_away() -> None:
+def test_set_describe_and_delete() -> None:
     """By user and mechanism; what is stored is not what was sent."""
     image = image_of()
     assert alter(image, upsertion("alice"), upsertion("bob", SHA_512, 8192)) == [Altered("alice"), Altered("bob")]
@@ -62,7 +62,7 @@ def test_set_told_and_taken_away() -> None:
         ),
     ],
 )
-def test_refused(change: Upsertion | Deletion, code: ErrorCode, message: str) -> None:
+def test_rejected_changes(change: Upsertion | Deletion, code: ErrorCode, message: str) -> None:
     assert alter(image_of(), change) == [Altered(change.user, code, message)]
 
 
@@ -85,7 +85,7 @@ def test_older_metadata_has_none() -> None:
     assert alter(image_of(11), upsertion("a")) == [Altered("a")]
 
 
-def test_nobody_is_told() -> None:
+def test_describe_without_users() -> None:
     described = describe_credentials(image_of(), ["nobody"])
     assert described[0].error_message == "Attempt to describe a user credential that does not exist: nobody"
 

@@ -54,7 +54,7 @@ def test_metadata_version_comes_first():
     assert record.value.name == "metadata.version"  # type: ignore[union-attr]
 
 
-def test_unknown_records_come_along():
+def test_snapshot_has_unknown_records():
     """They are all that is left of a later release's state."""
     image = cluster()
     image.unknown_records.append(UnknownRecord(200, 1, b"body"))
@@ -62,7 +62,7 @@ def test_unknown_records_come_along():
     assert reloaded(image) == image
 
 
-def test_who_may_do_what_comes_along():
+def test_snapshot_has_acls_secrets_tokens_and_quotas():
     """Nothing here decides by rights, secrets, tokens and quotas; they are kept for a broker that does."""
     image = cluster()
     level = image.metadata_version

@@ -27,7 +27,7 @@ def test_legal_names(name: str):
         ("a\n", "other than ASCII"),
     ],
 )
-def test_illegal_names_say_why(name: str, problem: str):
+def test_illegal_names_have_a_reason(name: str, problem: str):
     """The text is what kafka-topics prints."""
     found = name_problem(name)
 

@@ -19,7 +19,7 @@ class Syncs:
         return self.running[-1]
 
 
-def test_who_comes_while_one_runs_is_served_by_the_next():
+def test_a_request_during_a_sync_waits_for_the_next():
     """The one that runs may have begun before their bytes were written."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
@@ -34,7 +34,7 @@ def test_who_comes_while_one_runs_is_served_by_the_next():
     assert len(syncs.running) == 2
 
 
-def test_failure_reaches_those_it_concerns():
+def test_failure_reaches_the_requests_of_the_sync():
     """And no others: the next sync may tell them something else."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
@@ -47,7 +47,7 @@ def test_failure_reaches_those_it_concerns():
     assert second.result() is None
 
 
-def test_who_comes_in_the_same_turn_is_served_by_the_first():
+def test_requests_of_one_turn_share_a_sync():
     """Where that is worth a turn's wait; who waits for the next sync waits no longer than it has to."""
     syncs, turn = Syncs(), []
     sync = CoalescedSync(syncs, turn.append)
@@ -61,7 +61,7 @@ def test_who_comes_in_the_same_turn_is_served_by_the_first():
     assert (len(syncs.running), turn, late.done) == (2, [], False)
 
 
-def test_idle_one_syncs_at_once():
+def test_first_request_syncs_at_once():
     """Nothing waits without need, also after others."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)

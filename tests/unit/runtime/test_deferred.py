@@ -40,7 +40,7 @@ def test_fail_is_raised_by_result():
         deferred.result()
 
 
-def test_cancel_tells_the_waiter_and_ignores_the_answer():
+def test_cancel_calls_back_and_ignores_the_value():
     """A client that hung up needs no answer, and whoever makes it may stop."""
     deferred, seen = Deferred(), []
     deferred.add_done_callback(lambda each: seen.append("done"))
@@ -55,7 +55,7 @@ def test_cancel_tells_the_waiter_and_ignores_the_answer():
     assert deferred.cancelled
 
 
-def test_cancel_of_what_is_done_has_no_effect():
+def test_cancel_after_the_result_has_no_effect():
     """The answer is on its way already."""
     deferred, seen = Deferred.resolved(1), []
     deferred.on_cancel(lambda: seen.append("cancelled"))
@@ -115,7 +115,7 @@ def test_gather_fails_with_the_first_error():
         both.result()
 
 
-def test_a_callback_that_fails_keeps_nobody_from_the_answer(caplog: pytest.LogCaptureFixture):
+def test_a_failing_callback_does_not_stop_the_others(caplog: pytest.LogCaptureFixture):
     """Neither the other callbacks nor who resolves; the same for a cancel."""
     seen: list[object] = []
 
@@ -135,7 +135,7 @@ def test_a_callback_that_fails_keeps_nobody_from_the_answer(caplog: pytest.LogCa
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine", "mine"]
 
 
-def test_what_follows_is_done_for_who_is_there():
+def test_after_serves_only_connected_clients():
     first, calls = Deferred(), []
     after(first, lambda: calls.append("there"))
     after(first, lambda: calls.append("gone")).cancel()
@@ -146,7 +146,7 @@ def test_what_follows_is_done_for_who_is_there():
     assert calls == ["there", "gone, but begun"]
 
 
-def test_what_fails_for_who_is_gone_is_told(caplog: pytest.LogCaptureFixture):
+def test_failures_for_disconnected_clients_are_logged(caplog: pytest.LogCaptureFixture):
     first = Deferred()
     after(first, lambda: 1 // 0, even_if_cancelled=True).cancel()
 

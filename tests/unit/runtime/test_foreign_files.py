@@ -26,7 +26,7 @@ def test_file_is_read_up_to_a_size(tmp_path: Path) -> None:
         read_whole(str(path), 4)
 
 
-def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_does_not_block(tmp_path: Path) -> None:
     """Nobody writes to it."""
     os.mkfifo(tmp_path / "pipe")
 
@@ -41,7 +41,7 @@ def test_reason_names_the_file() -> None:
     assert reason(UnreadableFile("/a is not a regular file")) == "/a is not a regular file"
 
 
-def test_names_are_shown_as_long_as_they_are_different() -> None:
+def test_shown_names_are_distinct() -> None:
     """All of the path for those that have the same, and for a root; escaped where they are no text."""
     assert shown_names(["/a/lake", "/b/lake", "/b/other", "/", "/c/\udcff"]) == {
         "/a/lake": "/a/lake",

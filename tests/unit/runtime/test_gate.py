@@ -7,7 +7,7 @@ from functools import partial
 from runtime.gate import Gate
 
 
-def test_the_others_wait_in_their_order() -> None:
+def test_other_tasks_wait_in_order() -> None:
     gate, begun = Gate(2), []
     for number in range(4):
         gate.enter(partial(begun.append, number))
@@ -22,7 +22,7 @@ def test_the_others_wait_in_their_order() -> None:
     assert begun == [0, 1, 2, 3, 4, 5]
 
 
-def test_who_does_not_wait_any_more_is_not_let_in() -> None:
+def test_withdrawn_task_is_not_admitted() -> None:
     gate, begun = Gate(1), []
     first, second, third = (partial(begun.append, number) for number in range(3))
     for each in (first, second, third):
@@ -33,7 +33,7 @@ def test_who_does_not_wait_any_more_is_not_let_in() -> None:
     assert begun == [0, 2]
 
 
-def test_any_number_may_leave_at_once() -> None:
+def test_many_tasks_may_leave_at_once() -> None:
     """One within the other's call would be too deep."""
     gate, begun = Gate(1), []
     gate.enter(lambda: None)

@@ -5,7 +5,7 @@ import logging
 from runtime.log_limit import LimitedLog
 
 
-def test_lines_beyond_the_limit_are_counted_and_told_with_the_next(caplog):
+def test_lines_beyond_the_limit_are_counted(caplog):
     """So many a second."""
     now = [100.0]
     limited = LimitedLog(logging.getLogger("test"), per_second=2, monotonic=lambda: now[0])

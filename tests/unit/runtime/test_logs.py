@@ -62,7 +62,7 @@ def test_json_lines(stream: io.StringIO) -> None:
     assert entry["time"].endswith("Z")
 
 
-def test_nobody_outside_writes_lines_of_their_own(stream: io.StringIO) -> None:
+def test_clients_cannot_forge_lines(stream: io.StringIO) -> None:
     """A client id may hold anything."""
     logs.setup("INFO", stream=stream)
     logging.getLogger("broker").info("client %s", "x\n2026-01-01 00:00:00,000 INFO broker: all is well\r")
@@ -78,7 +78,7 @@ def test_secrets_print_as_stars(stream: io.StringIO) -> None:
     assert "hush" not in stream.getvalue()
 
 
-def test_setup_again_replaces_what_was(stream: io.StringIO) -> None:
+def test_a_second_setup_replaces_the_first(stream: io.StringIO) -> None:
     """No line comes twice."""
     logs.setup("INFO", stream=io.StringIO())
     logs.setup("INFO", stream=stream)
@@ -102,7 +102,7 @@ def test_signals_step_through_the_levels(stream: io.StringIO) -> None:
     assert root.level == logs.LEVELS["FATAL"]
 
 
-def test_another_process_takes_levels_over() -> None:
+def test_levels_are_copied_to_another_process() -> None:
     """Those that were set, by whichever name, and no others; whoever asked for it is told of each change."""
     logs.setup("WARN")
     logs.set_level("kafka.network.Processor", "TRACE")
@@ -133,7 +133,7 @@ def test_every_logger_of_kafka_is_listed_with_its_level() -> None:
     assert list(levels) == sorted(levels)
 
 
-def test_a_logger_of_kafka_is_the_one_that_does_the_work() -> None:
+def test_kafkas_logger_names_set_our_levels() -> None:
     """Setting it by either name is the same."""
     logs.setup("INFO")
     logs.set_level("kafka.network.Processor", "TRACE")
@@ -143,7 +143,7 @@ def test_a_logger_of_kafka_is_the_one_that_does_the_work() -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka", "org.apache.kafka", "org.apache.kafka.controller"])
-def test_loggers_of_the_log4j2_yaml_that_kafka_ships_are_there(name: str) -> None:
+def test_loggers_of_kafkas_log4j2_yaml_exist(name: str) -> None:
     """Their levels are set in scripts; those of the packages between are not there, as in Kafka."""
     logs.setup("INFO")
     logs.set_level(name, "DEBUG")
@@ -185,7 +185,7 @@ def test_each_meaning_is_a_logger_that_code_logs_by() -> None:
 
 
 @pytest.mark.parametrize(("name", "level"), [("nope", "INFO"), ("root", "debug"), ("root", "OFF"), ("root", "")])
-def test_levels_that_can_not_be_set(name: str, level: str) -> None:
+def test_invalid_levels(name: str, level: str) -> None:
     """Names of levels are in capitals."""
     with pytest.raises(logs.LoggerError):
         logs.set_level(name, level)

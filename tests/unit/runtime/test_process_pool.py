@@ -47,7 +47,7 @@ async def ended(pid):
         await asyncio.sleep(0.005)
 
 
-def test_values_errors_and_big_messages_come_back(run):
+def test_values_errors_and_large_messages_are_returned(run):
     """A job runs in another process; 5 MB pass in both directions; an exception keeps its fields."""
 
     async def life(loop):
@@ -82,7 +82,7 @@ def test_a_job_that_cannot_be_sent_fails_alone(run):
     run(life)
 
 
-def test_jobs_start_in_order_and_so_many_at_a_time(run, tmp_path):
+def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
     """A pool of two needs two processes for three jobs of which the first outlasts the others, and no third."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -105,7 +105,7 @@ def test_jobs_start_in_order_and_so_many_at_a_time(run, tmp_path):
     run(life)
 
 
-def test_a_killed_worker_fails_its_job_and_the_next_gets_a_new_one(run, caplog):
+def test_a_killed_process_fails_only_its_job(run, caplog):
     """Only the job that it was at; the others go on."""
 
     async def life(loop):
@@ -125,7 +125,7 @@ def test_a_killed_worker_fails_its_job_and_the_next_gets_a_new_one(run, caplog):
     assert "ended before its job was done" in caplog.text
 
 
-def test_a_cancelled_job_is_not_done(run):
+def test_a_cancelled_job_does_not_run(run):
     """One that waits is taken back, one under way is killed with its process."""
 
     async def life(loop):
@@ -142,7 +142,7 @@ def test_a_cancelled_job_is_not_done(run):
     run(life)
 
 
-def test_an_idle_worker_ends_and_comes_back(run):
+def test_an_idle_process_ends(run):
     """After its time; a job that comes before that time has it stay."""
 
     async def life(loop):
@@ -158,7 +158,7 @@ def test_an_idle_worker_ends_and_comes_back(run):
     run(life)
 
 
-def test_close_ends_all_and_fails_what_is_left(run):
+def test_close_kills_processes_and_fails_jobs(run):
     """What is under way, what waits, and what comes later."""
 
     async def life(loop):
@@ -176,7 +176,7 @@ def test_close_ends_all_and_fails_what_is_left(run):
     run(life)
 
 
-def test_signals_for_the_group_are_none_of_its_business(run, caplog):
+def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
     """Ctrl-C and `kill` of the whole group: the broker decides; and nothing is printed."""
 
     async def life(loop):
@@ -195,7 +195,7 @@ def test_signals_for_the_group_are_none_of_its_business(run, caplog):
     assert caplog.text == ""
 
 
-def test_what_it_prints_is_a_line_of_the_log(run, caplog):
+def test_output_of_a_process_is_logged(run, caplog):
     """Standard output too: it must not come between two results."""
 
     async def life(loop):
@@ -225,7 +225,7 @@ def test_niceness_is_added(run):
     run(life)
 
 
-def test_storage_errors_pass(run):
+def test_storage_errors_keep_their_class(run):
     """The broker's table of error codes sees the class that was raised."""
 
     async def life(loop):
@@ -252,7 +252,7 @@ asyncio.run(life())
 """
 
 
-def test_a_worker_dies_with_its_broker():
+def test_a_process_dies_with_its_broker():
     """Even in the middle of a job, where it does not look at its pipe."""
     with subprocess.Popen([sys.executable, "-I", "-c", _PARENT], stdout=subprocess.PIPE) as parent:
         pid = int(parent.stdout.readline())

@@ -33,7 +33,7 @@ def setup():
     return Setup()
 
 
-def test_check_asks_only_those_that_wait_for_the_key(setup):
+def test_check_tries_only_the_waiters_of_the_key(setup):
     """An append wakes its partition's waiters, in the order they came."""
     setup.wait("a", ["p0"])
     setup.wait("b", ["p1"])
@@ -46,7 +46,7 @@ def test_check_asks_only_those_that_wait_for_the_key(setup):
     assert setup.purgatory.check("p2") == 0
 
 
-def test_a_waiter_that_is_not_content_goes_on_waiting(setup):
+def test_an_incomplete_waiter_keeps_waiting(setup):
     """A fetch with min.bytes is asked again at the next append."""
     enough = []
     setup.wait("a", ["p0"], content=lambda: bool(enough))
@@ -71,7 +71,7 @@ def test_the_deadline_ends_the_wait_once(setup):
     assert setup.purgatory._waiters == {}
 
 
-def test_a_cancelled_waiter_is_neither_asked_nor_told(setup):
+def test_a_cancelled_waiter_is_not_called(setup):
     """Its client has hung up."""
     waiter = setup.wait("a", ["p0"], after_ms=100)
 
@@ -85,7 +85,7 @@ def test_a_cancelled_waiter_is_neither_asked_nor_told(setup):
     assert len(setup.purgatory) == 0
 
 
-def test_check_soon_asks_once_at_the_end_of_the_turn(setup):
+def test_check_soon_checks_once_per_turn(setup):
     """Many appends of one turn wake a fetch once."""
     setup.wait("a", ["p0"])
     setup.purgatory.check_soon("p0")
@@ -98,7 +98,7 @@ def test_check_soon_asks_once_at_the_end_of_the_turn(setup):
     assert setup.seen == ["a"]
 
 
-def test_waiters_may_come_and_go_while_a_key_is_checked(setup):
+def test_waiters_may_change_during_a_check(setup):
     """A waiter that is served may wait again, or take another with it."""
 
     def wait_again():
@@ -114,7 +114,7 @@ def test_waiters_may_come_and_go_while_a_key_is_checked(setup):
     assert len(setup.purgatory) == 1
 
 
-def test_a_waiter_that_fails_costs_the_others_nothing(setup, caplog):
+def test_a_failing_waiter_does_not_affect_others(setup, caplog):
     """They are asked all the same, and it keeps its deadline."""
 
     def fail():
@@ -135,7 +135,7 @@ def test_a_waiter_that_fails_costs_the_others_nothing(setup, caplog):
     assert [str(record.exc_info[1]) for record in caplog.records] == ["mine", "mine"]
 
 
-def test_expire_all_answers_everybody_now(setup):
+def test_expire_all_times_all_waiters_out(setup):
     """A shutdown does not wait for deadlines."""
     setup.wait("a", ["p0", "p1"], after_ms=100_000)
     setup.wait("b", [], after_ms=100_000)

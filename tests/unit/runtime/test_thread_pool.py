@@ -6,7 +6,7 @@ import threading
 from runtime.thread_pool import ThreadPool
 
 
-def test_results_and_errors_come_back_on_the_loop():
+def test_results_and_errors_are_resolved_on_the_loop():
     """And the count of what is under way goes up and down."""
 
     async def life():

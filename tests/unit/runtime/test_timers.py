@@ -9,7 +9,7 @@ def timers_and_loop():
     return Timers(loop, loop.clock), loop
 
 
-def test_calls_come_in_the_order_of_their_deadlines():
+def test_calls_are_in_the_order_of_their_deadlines():
     """Those of one deadline in the order they were made."""
     timers, loop = timers_and_loop()
     seen = []
@@ -23,7 +23,7 @@ def test_calls_come_in_the_order_of_their_deadlines():
     assert len(timers) == 0
 
 
-def test_the_loop_has_one_timer_however_many_there_are():
+def test_the_loop_has_one_timer_for_all():
     """Thousands of waiters are thousands of heap entries, not timers of the loop."""
     timers, loop = timers_and_loop()
 
@@ -34,7 +34,7 @@ def test_the_loop_has_one_timer_however_many_there_are():
     assert len(timers) == 1000
 
 
-def test_cancelled_calls_are_not_made_and_their_entries_are_swept():
+def test_cancelled_entries_are_swept():
     """Sessions are renewed far more often than they end: what was cancelled does not pile up."""
     timers, loop = timers_and_loop()
     seen = []
@@ -50,7 +50,7 @@ def test_cancelled_calls_are_not_made_and_their_entries_are_swept():
     assert seen == ["kept"]
 
 
-def test_the_loop_is_not_woken_for_calls_that_were_cancelled():
+def test_cancelled_calls_do_not_wake_the_loop():
     """A fetch that waits is answered long before its deadline, hundreds of times a second."""
     timers, loop = timers_and_loop()
     wake_ups = []
@@ -67,7 +67,7 @@ def test_the_loop_is_not_woken_for_calls_that_were_cancelled():
     assert len(timers) == 1
 
 
-def test_a_call_may_cancel_another_of_the_same_deadline_and_make_new_ones():
+def test_a_call_may_cancel_and_add_others():
     """What is due together is still asked one by one."""
     timers, loop = timers_and_loop()
     seen = []
@@ -85,7 +85,7 @@ def test_a_call_may_cancel_another_of_the_same_deadline_and_make_new_ones():
     assert seen == ["first", "new"]
 
 
-def test_a_call_that_fails_does_not_stop_the_others(caplog):
+def test_a_failing_call_does_not_stop_the_others(caplog):
     """It is logged."""
     timers, loop = timers_and_loop()
     seen = []
@@ -111,7 +111,7 @@ def test_an_earlier_deadline_is_met_after_a_later_one_was_set():
     assert seen == ["early"]
 
 
-def test_what_is_cancelled_after_it_came_out_of_the_heap_does_not_count_as_in_it():
+def test_cancelling_a_due_call_keeps_the_count_right():
     """One of a deadline cancels the others of it: they are not in the heap any more."""
     timers, loop = timers_and_loop()
     others = []
@@ -138,7 +138,7 @@ def test_calls_may_empty_the_heap():
     assert seen == ["called"]
 
 
-def test_what_is_due_by_a_clock_that_was_moved_is_called_in_the_next_turn():
+def test_moving_the_clock_makes_due_calls():
     """The loop, whose own clock nobody moves, would wait as long as it was told to."""
     loop = FakeLoop()
     clock = FakeClock()
@@ -154,7 +154,7 @@ def test_what_is_due_by_a_clock_that_was_moved_is_called_in_the_next_turn():
     assert seen == [10_000, 20_000]
 
 
-def test_a_clock_that_moves_with_no_call_to_come_wakes_nobody():
+def test_moving_the_clock_without_calls_sets_no_timer():
     """The loop stays without a timer."""
     timers, loop = timers_and_loop()
     timers.clock_moved()

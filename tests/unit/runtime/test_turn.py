@@ -18,7 +18,7 @@ def test_calls_run_in_order_in_one_call_of_the_loop():
     assert seen == ["a", "b", "c"]
 
 
-def test_what_a_call_puts_off_runs_in_the_same_turn_and_then_in_the_next():
+def test_nested_calls_run_in_this_turn_and_the_next():
     """Waiters are woken and answered in one turn; two that wake each other do not hold the loop."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -36,7 +36,7 @@ def test_what_a_call_puts_off_runs_in_the_same_turn_and_then_in_the_next():
     assert seen == [0, 1, 2, 3]
 
 
-def test_a_call_that_fails_does_not_stop_the_others(caplog):
+def test_a_failing_call_does_not_stop_the_others(caplog):
     """It is logged."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -52,7 +52,7 @@ def test_a_call_that_fails_does_not_stop_the_others(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_sends_come_together_before_all_else_at_the_end_of_the_turn():
+def test_sends_are_made_before_other_calls():
     """In their order, whatever was put off before them."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -67,7 +67,7 @@ def test_sends_come_together_before_all_else_at_the_end_of_the_turn():
     assert seen == ["first", "second", "call"]
 
 
-def test_what_a_call_has_to_send_is_sent_in_the_same_turn():
+def test_sends_of_calls_are_made_in_the_same_turn():
     """As of a request that waited, and is served once what it waited for is there."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -79,7 +79,7 @@ def test_what_a_call_has_to_send_is_sent_in_the_same_turn():
     assert seen == ["sent"]
 
 
-def test_what_a_send_has_others_send_is_sent_in_the_next_turn():
+def test_sends_of_sends_are_made_in_the_next_turn():
     """Nobody waits for ever."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -93,7 +93,7 @@ def test_what_a_send_has_others_send_is_sent_in_the_next_turn():
     assert seen == ["sent"]
 
 
-def test_sends_alone_make_a_turn():
+def test_sends_alone_schedule_a_turn():
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -105,7 +105,7 @@ def test_sends_alone_make_a_turn():
     assert seen == ["sent", "sent"]
 
 
-def test_sends_do_not_wait_for_what_takes_long():
+def test_send_now_sends_before_long_work():
     """Who is about to do that sends first; nothing is sent again at the end."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -119,7 +119,7 @@ def test_sends_do_not_wait_for_what_takes_long():
     assert seen == ["sent"]
 
 
-def test_of_many_sends_some_do_not_wait():
+def test_many_sends_are_sent_early():
     """128 are sent at once; what comes after them waits for the end of the turn."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
@@ -133,7 +133,7 @@ def test_of_many_sends_some_do_not_wait():
     assert seen == list(range(130))
 
 
-def test_a_send_that_fails_does_not_stop_the_others(caplog):
+def test_a_failing_send_does_not_stop_the_others(caplog):
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []

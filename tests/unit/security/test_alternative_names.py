@@ -56,14 +56,14 @@ def test_kinds(name: bytes, written: tuple[int, str]) -> None:
     assert alternative_names(named(name, value(0x82, b"x"))) == {written, (2, "x")}
 
 
-def test_none() -> None:
+def test_no_alternative_names() -> None:
     assert alternative_names(named()) == frozenset()
     assert alternative_names(certificate_with()) == frozenset()
     assert alternative_names(value(0x30, value(0x30, value(0x02, b"\1"), *[value(0x30)] * 5))) == frozenset()
 
 
 @pytest.mark.parametrize("extension", [b"", b"x", value(0x31), value(0x30) * 2])
-def test_an_extension_that_is_none(extension: bytes) -> None:
+def test_invalid_extension(extension: bytes) -> None:
     certificate = certificate_with(value(0x30, SAN, CRITICAL, value(0x04, extension)))
     with pytest.raises(ValueError, match="not a certificate in DER"):
         alternative_names(certificate)

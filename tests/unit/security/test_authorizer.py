@@ -71,14 +71,14 @@ def test_one_entry(acl: Acl, name: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     "denial", [entry("t", permission=DENY), entry("*", ALL, DENY), entry("", permission=DENY, pattern=PREFIXED)]
 )
-def test_denial_beats_all_that_allow(denial: Acl) -> None:
+def test_denial_wins_over_all_that_allow(denial: Acl) -> None:
     granted = [entry("t"), entry("*"), entry("t", pattern=PREFIXED)]
     assert allowed(granted, "t")
     assert not allowed([*granted, denial], "t")
     assert not allowed([denial, *granted], "t")
 
 
-def test_entries_for_somebody_else_end_the_default() -> None:
+def test_entries_for_other_users_end_the_default() -> None:
     """A topic with entries is nobody's any more."""
     assert not allowed([entry("t", principal="User:bob")], "t", by_default=True)
     assert not allowed([entry("*", principal="User:bob")], "t", by_default=True)
@@ -101,7 +101,7 @@ def test_a_change_counts_at_once() -> None:
         assert authorizer.decide("User:alice", "h", READ, TOPIC, "t").allowed is expected
 
 
-def test_what_is_remembered_has_an_end() -> None:
+def test_the_cache_of_decisions_is_bounded() -> None:
     """Of each principal, of all, and of long names nothing: who asks for a lot pushes nobody out."""
     authorizer = Authorizer()
     authorizer.load([entry("t")])
@@ -160,7 +160,7 @@ def test_filters(wanted: AclFilter, expected: set[str]) -> None:
     assert {acl.name for acl in acls if wanted.matches(acl)} == expected
 
 
-def test_rules_are_told_for_the_log() -> None:
+def test_verdicts_have_their_reason() -> None:
     authorizer = Authorizer({"User:root"}, allow_without_entry=True)
     assert authorizer.decide("User:root", "h", READ, TOPIC, "t").rule == "SuperUser"
     assert authorizer.decide("User:alice", "h", READ, TOPIC, "t").rule == "DefaultAllow"

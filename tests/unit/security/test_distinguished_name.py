@@ -88,7 +88,7 @@ WHOLE = certificate_for(0x0C, b"name")
         b"\x31" + WHOLE[1:],
     ],
 )
-def test_what_is_no_certificate(certificate: bytes) -> None:
+def test_invalid_certificates(certificate: bytes) -> None:
     """Cut short, of other tags, with a length that is left open, as BER has it."""
     assert distinguished_name(WHOLE) == "CN=name"
     with pytest.raises(ValueError, match="not a certificate in DER"):

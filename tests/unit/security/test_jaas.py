@@ -41,7 +41,7 @@ def test_options(text: str, options: dict[str, str]) -> None:
         (f"{PLAIN} required; {PLAIN} required;", "JAAS config property contains 2 login modules, should be 1 module"),
     ],
 )
-def test_refused(text: str, message: str) -> None:
+def test_rejected_syntax(text: str, message: str) -> None:
     """In Kafka's words."""
     with pytest.raises(JaasError, match="^" + message.replace("'", ".") + "$"):
         login_module(text)

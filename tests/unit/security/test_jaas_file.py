@@ -39,7 +39,7 @@ def test_sections_with_several_modules() -> None:
     assert parse_jaas_file("// nothing", {}) == {}
 
 
-def test_an_asterisk_may_stand_in_a_word() -> None:
+def test_a_word_may_have_an_asterisk() -> None:
     """Kerberos has principals of that name."""
     ((module,),) = parse_jaas_file("KafkaServer { M required principal=*; };", {}).values()
     assert module.options == {"principal": "*"}
@@ -68,7 +68,7 @@ def test_system_properties_in_values() -> None:
         ('S {\n M required a="${none}"; };', 2, "a system property expanded to empty value"),
     ],
 )
-def test_refused_with_the_line(text: str, line: int, message: str) -> None:
+def test_errors_have_their_line(text: str, line: int, message: str) -> None:
     """And without what may be a secret."""
     with pytest.raises(JaasFileError, match=f"^{re.escape(message)}$") as refused:
         parse_jaas_file(text, {"none": ""})

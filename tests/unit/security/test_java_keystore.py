@@ -50,7 +50,7 @@ def test_trusted_certificates_are_read_without_a_password() -> None:
     assert entries(store("trusted"), None) == entries(store("trusted"), PASSWORD)
 
 
-def test_wrong_passwords_are_told_from_other_damage() -> None:
+def test_wrong_passwords_differ_from_damage() -> None:
     """Of the store by its digest, of a key by the key's."""
     with pytest.raises(WrongPassword):
         entries(store("server"), KEY_PASSWORD)
@@ -79,13 +79,13 @@ def test_first_version_has_no_kinds_of_certificates() -> None:
         b"\xce\xce\xce\xce" + bytes(100),
     ],
 )
-def test_no_store(body: bytes) -> None:
+def test_invalid_stores(body: bytes) -> None:
     """Also where its digest is right."""
     with pytest.raises(KeystoreError):
         entries(sealed(body), PASSWORD)
 
 
-def test_store_cut_anywhere_is_refused() -> None:
+def test_truncated_store_is_rejected() -> None:
     """Whether or not the digest is looked at."""
     data = store("server")
     for size in range(0, len(data), 7):
@@ -94,7 +94,7 @@ def test_store_cut_anywhere_is_refused() -> None:
                 entries(data[:size], password)
 
 
-def test_key_cut_anywhere_is_refused() -> None:
+def test_truncated_key_is_rejected() -> None:
     """Or protected in another way than Java's own."""
     own = next(each for each in entries(store("server"), PASSWORD) if each.protected_key)
     hidden = own.protected_key or b""

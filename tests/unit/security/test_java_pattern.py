@@ -25,7 +25,7 @@ from security.java_pattern import compile_java
         (r"\d", "\u0661", False),
     ],
 )
-def test_what_both_read(pattern: str, text: str, fits: bool) -> None:
+def test_common_syntax(pattern: str, text: str, fits: bool) -> None:
     assert (compile_java(pattern).fullmatch(text) is not None) == fits
 
 
@@ -48,6 +48,6 @@ def test_what_both_read(pattern: str, text: str, fits: bool) -> None:
         *("a{99999999999}", "(", "[", "*", "\\", "(" * 10_000),
     ],
 )
-def test_what_is_not_read_alike_is_refused(pattern: str) -> None:
+def test_syntax_with_other_meanings_is_rejected(pattern: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # in the words of whoever finds it
         compile_java(pattern)

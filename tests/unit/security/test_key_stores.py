@@ -58,12 +58,12 @@ def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject
     return ends[0]
 
 
-def test_jks_holds_what_keytool_makes_pkcs12_of() -> None:
+def test_jks_and_pkcs12_have_the_same_content() -> None:
     """The same key and chain in both; also where a certificate is trusted beside them."""
     assert store("server.jks").identity(KEY_PASSWORD) == store("server.p12").identity(None)
 
 
-def test_a_key_in_pkcs12_has_the_store_s_password() -> None:
+def test_a_pkcs12_key_has_the_stores_password() -> None:
     """Any other is a mistake, as in Java, and not passed over."""
     assert store("server.p12").identity(PASSWORD) == store("server.p12").identity(None)
     with pytest.raises(StoreRefused, match=r"ssl\.key\.password: its password is wrong") as refused:
@@ -72,7 +72,7 @@ def test_a_key_in_pkcs12_has_the_store_s_password() -> None:
 
 
 @pytest.mark.parametrize("store_type", [{}, {"ssl.keystore.type": "JKS"}, {"ssl.keystore.type": "pkcs12"}])
-def test_clients_trust_what_a_jks_store_shows(store_type: dict[str, str]) -> None:
+def test_clients_trust_a_jks_store(store_type: dict[str, str]) -> None:
     """Whatever of the two the type says: the file tells, as in Java."""
     client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
 
@@ -82,7 +82,7 @@ def test_clients_trust_what_a_jks_store_shows(store_type: dict[str, str]) -> Non
     assert ("DNS", "localhost") in shown["subjectAltName"]
 
 
-def test_clients_certificates_are_asked_for_by_a_jks_truststore() -> None:
+def test_a_jks_truststore_verifies_client_certificates() -> None:
     """One that its authority has signed is taken."""
     server = context(SERVER | TRUSTED)
     assert [each["subject"] for each in server.get_ca_certs()] == [((("commonName", "authority"),),)]
@@ -126,7 +126,7 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
         ),
     ],
 )
-def test_refused_with_key_value_and_what_is_allowed(keys: dict[str, str], message: str) -> None:
+def test_errors_have_key_value_and_allowed_values(keys: dict[str, str], message: str) -> None:
     """And with no password."""
     with pytest.raises(TlsError) as refused:
         context(SERVER | keys)
@@ -135,13 +135,13 @@ def test_refused_with_key_value_and_what_is_allowed(keys: dict[str, str], messag
     assert "hidden" not in str(refused.value)
 
 
-def test_keys_are_not_opened_without_a_password() -> None:
+def test_keys_need_a_password() -> None:
     """As in Kafka; certificates are."""
     with pytest.raises(StoreRefused, match=r"ssl.keystore.password: it is not set"):
         store("server.jks", None).identity(KEY_PASSWORD)
 
 
-def test_damaged_store_is_refused() -> None:
+def test_damaged_store_is_rejected() -> None:
     """Cut off, where no digest tells so."""
     data = (STORES / "trusted.jks").read_bytes()
     with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is truncated; allowed: a JKS"):
@@ -149,7 +149,7 @@ def test_damaged_store_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 40, 200, -1])
-def test_pkcs12_that_is_cut_off_is_not_said_to_have_another_password(kept: int) -> None:
+def test_truncated_pkcs12_is_not_a_wrong_password(kept: int) -> None:
     data = (STORES / "server.p12").read_bytes()
     with pytest.raises(StoreRefused, match=r"ssl.keystore.location=x: it is (not a store|truncated); allowed: a JKS"):
         Store("ssl.keystore", "x", data[:kept], PASSWORD).identity(None)
@@ -162,7 +162,7 @@ def trusted_by(path: Path) -> set[str]:
     return {each.subject.rfc4514_string().rpartition("CN=")[2].partition(",")[0] for each in certificates}
 
 
-def test_what_a_key_stands_on_is_not_trusted_for_that(tmp_path: Path) -> None:
+def test_the_chain_of_a_key_is_not_trusted(tmp_path: Path) -> None:
     """As in Java: its own certificate is, and what is in the store by itself."""
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     assert trusted_by(authority.path.with_suffix(".p12")) == {"authority"}
@@ -176,7 +176,7 @@ def test_what_a_key_stands_on_is_not_trusted_for_that(tmp_path: Path) -> None:
     assert trusted_by(tmp_path / "both.p12") == {"server", "authority", "other"}
 
 
-def test_where_cryptography_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cryptography(monkeypatch: pytest.MonkeyPatch) -> None:
     """JKS needs no library. For PKCS12 the error says what to install."""
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     assert shake_hands(context(SERVER), ssl.create_default_context(cadata=store("trusted.jks", None).trusted()))
@@ -187,7 +187,7 @@ def test_where_cryptography_is_not_installed(monkeypatch: pytest.MonkeyPatch) ->
         Store("ssl.truststore", "x", b"text", None).trusted()
 
 
-def test_a_certificate_is_trusted_for_standing_in_a_store(tmp_path: Path) -> None:
+def test_every_certificate_in_a_store_is_trusted(tmp_path: Path) -> None:
     """As in Java, without its authority; others of that authority are not."""
     authority = Authority(tmp_path)
     own, another = authority.issue("own"), authority.issue("another")

@@ -32,7 +32,7 @@ def test_a_good_token(exchange: OAuthBearerExchange, message: bytes) -> None:
     assert (exchange.user, exchange.expires_at_ms) == ("alice", 1_000)
 
 
-def test_a_token_that_is_not_accepted(exchange: OAuthBearerExchange) -> None:
+def test_a_rejected_token(exchange: OAuthBearerExchange) -> None:
     """The client is told so, and fails with whatever it says to that, a good token as well."""
     assert exchange.step(first("bad")) == b'{"status":"invalid_token"}'
     assert exchange.user is None
@@ -41,7 +41,7 @@ def test_a_token_that_is_not_accepted(exchange: OAuthBearerExchange) -> None:
     assert exchange.user is None
 
 
-def test_what_is_too_long_is_not_looked_at() -> None:
+def test_too_long_tokens_are_not_checked() -> None:
     looked_at: list[int] = []
 
     def look(token: str) -> Token:
@@ -53,7 +53,7 @@ def test_what_is_too_long_is_not_looked_at() -> None:
     assert looked_at == [16_384]
 
 
-def test_somebody_else(exchange: OAuthBearerExchange) -> None:
+def test_another_authorization_id(exchange: OAuthBearerExchange) -> None:
     with pytest.raises(Refused, match=r"an authorization id \(b=o,b\) that is different"):
         exchange.step(first("good", "n,a=b=3Do=2Cb,"))
     assert exchange.user is None
@@ -76,7 +76,7 @@ def test_somebody_else(exchange: OAuthBearerExchange) -> None:
         b"n,,\1auth=Bearer \xff\1\1",
     ],
 )
-def test_what_is_no_first_message(exchange: OAuthBearerExchange, message: bytes) -> None:
+def test_malformed_first_messages(exchange: OAuthBearerExchange, message: bytes) -> None:
     with pytest.raises(InvalidCredentials):
         exchange.step(message)
     assert exchange.user is None

@@ -35,7 +35,7 @@ def test_right_password(token: str) -> None:
         ),
     ],
 )
-def test_refused(token: str, message: str) -> None:
+def test_rejected_tokens(token: str, message: str) -> None:
     exchange = PlainExchange(USERS)
     with pytest.raises(Refused) as refused:
         exchange.step(token.encode())
@@ -53,7 +53,7 @@ def test_malformed(token: bytes, count: int) -> None:
     assert str(refused.value) == f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}"
 
 
-def test_users_that_are_not_there_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_users_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that nobody learns from the time who is there: each password is compared, and in the same time."""
 
     def steps(token: str) -> list[object]:

@@ -26,18 +26,18 @@ NAME = "CN=kafka1,OU=SME,O=Apache,C=DE"
         (r"RULE:CN=|,?OU=|[A-Z]{3}|,.*/x/,RULE:.*/x/", "xx"),  # the end of the name is found, too
     ],
 )
-def test_first_that_fits(rules: str, user: str) -> None:
+def test_first_matching_rule_counts(rules: str, user: str) -> None:
     assert PrincipalRules(rules).user_of(NAME) == user
 
 
 @pytest.mark.parametrize("rules", ["", ",", "RULE:^CN=other$/x/"])
-def test_none_fits(rules: str) -> None:
+def test_no_rule_matches(rules: str) -> None:
     with pytest.raises(RulesError, match="No rules apply to"):
         PrincipalRules(rules).user_of(NAME)
 
 
 @pytest.mark.parametrize("replacement", ["$1", "${user}", "$", "$x", "a\\"])
-def test_replacement_that_cannot_be_read(replacement: str) -> None:
+def test_invalid_replacements(replacement: str) -> None:
     """Where there is no such group, which Kafka finds out when somebody comes, too."""
     with pytest.raises(RulesError, match=r"Invalid (replacement|rule)"):
         PrincipalRules(f"RULE:.*/{replacement}/").user_of(NAME)
@@ -46,6 +46,6 @@ def test_replacement_that_cannot_be_read(replacement: str) -> None:
 @pytest.mark.parametrize(
     "rules", ["default", "DEFAULT\nDEFAULT", "RULE:", "RULE:^CN=(.*/$1/", "RULE:a/b/X", "DEFAULT RULE:a/b/"]
 )
-def test_not_read(rules: str) -> None:
+def test_invalid_rules(rules: str) -> None:
     with pytest.raises(RulesError, match="Invalid rule"):
         PrincipalRules(rules)

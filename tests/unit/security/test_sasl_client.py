@@ -41,7 +41,7 @@ def test_scram_with_our_server(mechanism: ScramMechanism) -> None:
     assert exchange.user == NAME
 
 
-def test_wrong_password_is_refused_by_our_server() -> None:
+def test_our_server_rejects_a_wrong_password() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
     client, exchange = ScramClient(mechanism, NAME, "pen", "client"), server(mechanism)
     final = client.answer(exchange.step(client.first()))
@@ -70,7 +70,7 @@ def test_server_that_does_not_speak_scram_gets_no_proof(first: bytes) -> None:
 
 
 @pytest.mark.parametrize("final", [b"v=AAAA", b"e=invalid-proof", b""])
-def test_server_that_does_not_know_the_password_is_none(final: bytes) -> None:
+def test_server_must_prove_that_it_knows_the_password(final: bytes) -> None:
     client = ScramClient(ScramMechanism.SCRAM_SHA_256, NAME, "pencil", "client")
     client.answer(b"r=clientserver,s=c2FsdA==,i=4096")
     with pytest.raises(ServerRefused, match="does not know the password"):

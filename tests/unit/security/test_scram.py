@@ -52,7 +52,7 @@ def test_right_password(mechanism: ScramMechanism, name: str) -> None:
     assert exchange.user == name.replace("=2C", ",").replace("=3D", "=")
 
 
-def test_an_unknown_user_takes_the_steps_of_a_wrong_password() -> None:
+def test_unknown_user_takes_the_steps_of_a_wrong_password() -> None:
     """The same salt at each try, of the length that salts have, and an end where others fail."""
     challenges = []
     for name in ("nobody", "nobody", "somebody", "user"):
@@ -69,7 +69,7 @@ def test_an_unknown_user_takes_the_steps_of_a_wrong_password() -> None:
     assert salt.isalnum()
 
 
-def test_another_nonce_is_refused() -> None:
+def test_another_nonce_is_rejected() -> None:
     exchange = exchange_for(SHA_256)
     challenge = exchange.step(b"n,,n=user,r=client")
     with pytest.raises(InvalidCredentials, match="nonce"):
@@ -77,14 +77,14 @@ def test_another_nonce_is_refused() -> None:
 
 
 @pytest.mark.parametrize("proof", ["", "AAAA", "QUJD" * 30])
-def test_proofs_of_another_size_are_refused(proof: str) -> None:
+def test_proofs_of_another_size_are_rejected(proof: str) -> None:
     exchange = exchange_for(SHA_256)
     exchange.step(b"n,,n=user,r=client")
     with pytest.raises(InvalidCredentials):
         exchange.step(f"c=biws,r=clientserver,p={proof}".encode())
 
 
-def test_another_authorization_id_is_refused() -> None:
+def test_another_authorization_id_is_rejected() -> None:
     with pytest.raises(Refused, match="authorization id that is different from username"):
         exchange_for(SHA_256).step(b"n,a=admin,n=user,r=client")
     assert exchange_for(SHA_256).step(b"n,a=user,n=user,r=client")

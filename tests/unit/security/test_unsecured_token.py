@@ -31,7 +31,7 @@ def validator(**options: str) -> UnsecuredValidator:
     return UnsecuredValidator({f"unsecuredValidator{key}": value for key, value in options.items()}, lambda: NOW_MS)
 
 
-def test_a_good_one_and_for_how_long() -> None:
+def test_a_valid_token_and_its_expiry() -> None:
     assert validator()(token()) == ("bob", NOW_MS + 10_000)
     assert validator()(token(iat=None)).user == "bob"
     assert validator()(token(exp=NOW_S + 0.25)).expires_at_ms == NOW_MS + 250
@@ -92,12 +92,12 @@ def test_claims_that_are_missing_or_out_of_time(claims: dict[str, Any]) -> None:
         f"{part(UNSIGNED)}.{b64encode(b'[' * 200_000).decode()}.",
     ],
 )
-def test_what_is_no_token_or_signed(malformed: str) -> None:
+def test_malformed_and_signed_tokens(malformed: str) -> None:
     with pytest.raises(InvalidToken):
         validator()(malformed)
 
 
-def test_clocks_may_differ_as_far_as_told() -> None:
+def test_clock_skew_is_allowed() -> None:
     late, early = token(iat=NOW_S - 9, exp=NOW_S - 2), token(iat=NOW_S + 2)
     for each in (late, early):
         assert validator(AllowableClockSkewMs="2001")(each).user == "bob"
@@ -108,12 +108,12 @@ def test_clocks_may_differ_as_far_as_told() -> None:
 
 
 @pytest.mark.parametrize("skew", ["-1", "x", "1.5", "²"])
-def test_a_clock_skew_that_is_none(skew: str) -> None:
+def test_invalid_clock_skew(skew: str) -> None:
     with pytest.raises(ValueError, match="AllowableClockSkewMs"):
         validator(AllowableClockSkewMs=skew)
 
 
-def test_another_claim_is_the_user() -> None:
+def test_another_claim_for_the_user() -> None:
     assert validator(PrincipalClaimName="client")(token(client="robot", sub=None)).user == "robot"
     with pytest.raises(InvalidToken):
         validator(PrincipalClaimName="client")(token())
@@ -131,7 +131,7 @@ def test_another_claim_is_the_user() -> None:
         (None, False),
     ],
 )
-def test_a_scope_that_is_required(scope: Any, enough: bool) -> None:
+def test_required_scope(scope: Any, enough: bool) -> None:
     validate = validator(RequiredScope=" a  b ", ScopeClaimName="may")
     if enough:
         assert validate(token(may=scope)).user == "bob"
@@ -140,11 +140,11 @@ def test_a_scope_that_is_required(scope: Any, enough: bool) -> None:
         validate(token(may=scope, scope=["a", "b"]))
 
 
-def test_one_word_is_a_scope() -> None:
+def test_a_string_is_one_scope() -> None:
     assert validator(RequiredScope="a")(token(scope=" a ")).user == "bob"
 
 
-def test_what_the_client_is_told_as_by_kafka() -> None:
+def test_refusal_equals_kafkas() -> None:
     exchange = OAuthBearerExchange(validator(RequiredScope="a b"))
     refusal = exchange.step(f"n,,\1auth=Bearer {token()}\1\1".encode())
     assert refusal == b'{"status":"insufficient_scope", "scope":"[a, b]"}'

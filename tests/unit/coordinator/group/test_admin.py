@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups, DeleteGroups, topics that are deleted, groups of other protocols."""
+"""ListGroups, DescribeGroups, DeleteGroups, deleted topics, and groups of other protocols."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def h() -> GroupHarness:
 
 
 def share(record_type, *, value=True, group_id="f", name=""):
-    """A record of a share group: 10 of a member, 11 of the group."""
+    """Return a record of a share group: type 10 of a member, 11 of the group."""
     content = ShareMember(name) if record_type == 10 else GroupEpoch(1, 0)
     return ShareGroupRecord(group_id, record_type, name, content if value else None)
 
@@ -122,7 +122,7 @@ def test_deleting_a_group_forgets_pending_members_and_deadlines(h):
     assert h.join(member_id=pending).code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_offsets_of_a_deleted_topic_go_but_not_those_of_its_successor(h):
+def test_offsets_of_a_deleted_topic_are_deleted(h):
     h.commit({("t", 0): 1}, topic_id=TOPIC_ID)
     h.commit({("t", 1): 1}, topic_id=OTHER_ID)
     h.commit({("t", 2): 1, ("u", 0): 1})
@@ -148,8 +148,8 @@ def test_share_group_lives_as_long_as_it_has_records(h):
     assert h.shard.groups == {}
 
 
-def test_share_group_takes_over_a_simple_one_but_no_other(h):
-    """Offsets may stand before the group's own records in a compacted log."""
+def test_share_group_replaces_only_a_simple_one(h):
+    """In a compacted log, offsets may precede the group's own records."""
     h.commit({("t", 0): 1}, group_id="f")
     h.shard.replay(share(11), 90)
     assert isinstance(h.shard.groups["f"], ShareGroup)
@@ -158,7 +158,7 @@ def test_share_group_takes_over_a_simple_one_but_no_other(h):
     assert h.shard.classic("g") is not None
 
 
-def test_share_group_without_members_can_be_deleted_and_loses_nothing_else(h):
+def test_empty_share_group_can_be_deleted(h):
     h.shard.replay(share(11), 0)
     h.shard.replay(share(10, name="m"), 1)
     assert delete(h, "f") is ErrorCode.NON_EMPTY_GROUP
@@ -169,7 +169,7 @@ def test_share_group_without_members_can_be_deleted_and_loses_nothing_else(h):
 
 
 def test_requests_to_a_share_group(h):
-    """It has no offsets of that kind, and only members of its own."""
+    """It has no committed offsets, and only members of its own protocol."""
     h.shard.replay(share(11), 0)
     h.shard.replay(share(10, name="m"), 1)
     assert h.join("f").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -194,7 +194,7 @@ def test_share_groups_do_not_expire(h):
 # -- giving a shard up, taking it on ----------------------------------------------------------------------------------
 
 
-def test_unload_sends_waiting_members_elsewhere(h):
+def test_unload_answers_parked_members(h):
     leader, follower = h.stable_group(2)
     joined = h.join(member_id=leader)
     first, second = h.enter("other"), h.enter("other")
@@ -209,7 +209,7 @@ def test_unload_sends_waiting_members_elsewhere(h):
     assert h.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_loaded_members_have_a_session_to_show_up_in(h):
+def test_loaded_members_have_a_session(h):
     leader, follower = h.stable_group(2)
     again = h.reloaded()
     again.advance(9_999)
@@ -219,8 +219,8 @@ def test_loaded_members_have_a_session_to_show_up_in(h):
     assert leader not in again.shard.classic("g").members
 
 
-def test_loaded_members_can_go_on_without_a_rebalance(h):
-    """They offer the chosen protocol only, but a join with the same metadata is no change."""
+def test_loaded_members_continue_without_a_rebalance(h):
+    """They support only the chosen protocol, but a join with the same metadata is no change."""
     _leader, follower = h.stable_group(2)
     again = h.reloaded()
     assert again.commit({("t", 0): 5}, follower, 1) is ErrorCode.NONE
@@ -236,7 +236,7 @@ def test_loaded_group_above_the_limit_rebalances(h):
     assert "f" in again.shard.groups
 
 
-def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
+def test_tombstone_of_a_missing_group_is_ignored(h):
     h.shard.replay(GroupRecord("g", None), 0)
     h.shard.replay(share(11), 1)
     h.shard.replay(GroupRecord("f", None), 2)
@@ -244,7 +244,7 @@ def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
 
 
 def test_members_without_a_chosen_protocol_are_loaded_too(h):
-    """No Kafka writes that, but nothing forbids it."""
+    """Kafka does not write such members, but nothing forbids them."""
     member = MemberMetadata("m", None, "c", "/h", 10_000, 10_000, b"s", b"a")
     h.shard.replay(GroupRecord("g", GroupMetadata("consumer", 3, None, "m", 5, (member,))), 0)
     group = h.shard.classic("g")

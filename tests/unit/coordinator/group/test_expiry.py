@@ -16,7 +16,7 @@ def h() -> GroupHarness:
 
 
 def expire(h):
-    """Do what the check does; the topics whose offsets went."""
+    """Run the check, and return the topics whose offsets expired."""
     records = h.expire_offsets()
     assert h.expire_offsets() == []
     return sorted(record.topic for record in records if isinstance(record, OffsetRecord))
@@ -36,7 +36,7 @@ def test_offsets_of_an_empty_group_expire_after_it_became_empty(h):
     assert h.reloaded().shard.groups == {}
 
 
-def test_offsets_of_topics_that_no_member_reads_expire_after_their_commit(h):
+def test_offsets_of_unread_topics_expire(h):
     (member,) = h.stable_group(protocols=[("range", subscription("t"))])
     h.commit({("t", 0): 1, ("left", 0): 1}, member, 1)
     h.wall_ms += RETENTION_MS
@@ -52,7 +52,7 @@ def test_offsets_of_a_group_in_a_rebalance_do_not_expire(h):
     assert expire(h) == []
 
 
-def test_offsets_of_live_groups_that_are_not_consumers_do_not_expire(h):
+def test_offsets_of_other_live_groups_do_not_expire(h):
     (member,) = h.stable_group(protocol_type="connect", protocols=[("v1", b"")])
     h.commit({("left", 0): 1}, member, 1)
     h.wall_ms += RETENTION_MS
@@ -78,7 +78,7 @@ def test_offset_with_a_retention_time_of_its_own_expires_then(h):
     assert expire(h) == ["t"]
 
 
-def test_empty_group_without_offsets_goes_at_once(h):
+def test_empty_group_without_offsets_is_deleted_at_once(h):
     h.join()
     assert expire(h) == []
     assert h.shard.groups == {}
@@ -95,7 +95,7 @@ def test_group_of_an_open_transaction_stays(h):
 
 
 def test_empty_group_from_an_old_log_counts_from_the_commit(h):
-    """Group metadata before v2 does not say since when the group is empty."""
+    """Group metadata before v2 has no time of the last change."""
     h.shard.replay(GroupRecord("g", GroupMetadata("consumer", 3, None, None, -1)), 0)
     h.shard.replay(OffsetRecord("g", "t", 0, CommittedOffset(1, 0, "", h.wall_ms)), 1)
     h.wall_ms += RETENTION_MS - 1
@@ -104,8 +104,8 @@ def test_empty_group_from_an_old_log_counts_from_the_commit(h):
     assert expire(h) == ["t"]
 
 
-def test_what_comes_between_two_steps_counts(h):
-    """The loop turns between them: groups go, come back, and commit anew."""
+def test_changes_between_two_steps_count(h):
+    """The loop runs between them: groups are deleted and created, and commit again."""
     for topic in "tuv":
         h.commit({(topic, 0): 1}, group_id="g")
     h.commit({("t", 0): 1}, group_id="gone")

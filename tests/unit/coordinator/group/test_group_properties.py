@@ -1,4 +1,4 @@
-"""Any sequence of joins, syncs, leaves, deaths, commits and restarts keeps the rules of coordinator/README.md."""
+"""Any sequence of joins, syncs, leaves, timeouts, commits and restarts keeps the rules of coordinator/README.md."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ VERSIONS = st.sampled_from([0, 3, 4, 8, 9])
 
 
 class Groups(RuleBasedStateMachine):
-    """The model is small: what is stored must come back, answers must agree, nobody may be forgotten."""
+    """A small model: stored state must be loaded again, responses must agree, and every request is answered."""
 
     joins = Bundle("joins")
 
@@ -38,7 +38,7 @@ class Groups(RuleBasedStateMachine):
         self.generations: dict[str, int] = {}
 
     def park(self, group_id, parked, *, member_id=None):
-        """Keep a request to be answered; a later one of the same member takes its place."""
+        """Park a request; a later one of the same member replaces it."""
         parked.group_id, parked.for_member = group_id, member_id
         if member_id:
             self.parked = [p for p in self.parked if (p.for_member, p.response) != (member_id, None)]
@@ -124,7 +124,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        """Who was parked is gone with the connections."""
+        """Parked requests are lost with their connections."""
         self.h = self.h.reloaded()
         self.parked = [parked for parked in self.parked if parked.response is not None]
         self.generations = {group_id: group.generation for group_id, group in self.h.shard.groups.items()}
@@ -133,7 +133,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def books_agree(self):
-        """Counts and indexes of a group are those of its members."""
+        """The counters and indexes of a group match its members."""
         for group in self.h.shard.groups.values():
             members = group.members.values()
             assert group.awaiting_join_count == sum(member.awaiting_join is not None for member in members)
@@ -146,7 +146,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def states_fit(self):
-        """Each state has the members, the parked requests and the deadlines that belong to it."""
+        """Each state has its members, parked requests and deadlines."""
         for group in self.h.shard.groups.values():
             timers, members = self.h.timers, group.members.values()
             join_due = TimerKey("join", group.group_id) in timers
@@ -167,7 +167,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def what_is_stored_comes_back(self):
-        """State after live traffic == state after replaying its records."""
+        """The state after live traffic equals the state after replaying its records."""
         again = GroupShard(GROUP_KINDS, 0, self.h.settings, Timers())
         for offset, (key, value) in enumerate(self.h.log):
             again.replay(parse_record(key, value), offset)
@@ -188,7 +188,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def answers_of_a_generation_agree(self):
-        """One protocol and one leader, and who is told that it leads gets the members."""
+        """One protocol and one leader; the leader gets the members."""
         for parked in self.parked:
             response = parked.response
             if response is None or response.struct_type.name != "JoinGroupResponse" or response.error_code:
@@ -197,7 +197,7 @@ class Groups(RuleBasedStateMachine):
             assert not response.members or response.member_id in {m.member_id for m in response.members}
 
     def teardown(self):
-        """Left alone for long enough, everyone is answered and every group is empty."""
+        """Without further events every request is answered, and every group becomes empty."""
         self.h.advance(2_000_000)
         assert all(parked.response is not None for parked in self.parked)
         assert all(group.state is GroupState.EMPTY for group in self.h.shard.groups.values())

@@ -1,4 +1,4 @@
-"""Loading what Apache Kafka wrote, and what we write being the same bytes."""
+"""Loading the logs of Apache Kafka, and writing the same bytes."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def loaded(data=LOG, from_offset=0) -> GroupShard:
 
 
 def decoded_records():
-    """(offset, key, value or None) as kafka-dump-log prints them; control records left out."""
+    """Return (offset, key, value or None) as kafka-dump-log prints them, without control records."""
     for line in DECODED:
         match = re.match(r"\| offset: (\d+) .* key: ({.*}) payload: (.*)$", line)
         if match:
@@ -47,7 +47,7 @@ def decoded_records():
 
 
 def test_offsets_are_those_that_kafka_decodes():
-    """Plain commits take the last value; of the transactions one was committed and one aborted."""
+    """The last plain commit counts; one transaction was committed and one aborted."""
     expected: dict[tuple[str, str, int], int] = {}
     for offset, key, value in decoded_records():
         if key["type"] != "1":
@@ -92,7 +92,7 @@ def test_groups_are_those_that_kafka_has():
     }
 
 
-def test_stable_generation_in_the_middle_of_the_log_is_taken_as_it_was():
+def test_stable_generation_in_the_log_is_loaded():
     batches = [position for position, header in iter_batches(LOG) if header.base_offset == 6]
     shard = new_shard()
     assert list(replay_batches(shard, LOG[: batches[0]], 0))[-1] == (6, batches[0])
@@ -112,8 +112,8 @@ def test_stable_generation_in_the_middle_of_the_log_is_taken_as_it_was():
     ],
     ids=["protocol", "subscription", "session timeout", "rebalance timeout"],
 )
-def test_member_of_two_generations_is_what_the_last_one_says(later):
-    """The records of both are in the log; what a member said for the first one is no more."""
+def test_last_generation_of_a_member_counts(later):
+    """The log has the records of both generations; the metadata of the first is replaced."""
     h = GroupHarness()
     (member,) = h.stable_group(protocols=[("range", subscription("t")), ("roundrobin", subscription("t"))])
     h.join(member_id=member, **later)
@@ -124,14 +124,14 @@ def test_member_of_two_generations_is_what_the_last_one_says(later):
 
 
 def test_live_member_keeps_the_protocols_that_are_not_stored():
-    """The record of a generation says one; the next generation chooses among all."""
+    """The record of a generation has one protocol; the next generation chooses among all."""
     h = GroupHarness()
     offered = [("range", subscription("t")), ("roundrobin", subscription("t"))]
     (member,) = h.stable_group(protocols=offered)
     assert list(h.shard.classic("g").members[member].protocols) == offered
 
 
-def test_loading_can_go_on_in_the_middle_of_a_batch():
+def test_loading_can_continue_within_a_batch():
     """A record is applied once, wherever the reader paused."""
     position = next(position for position, header in iter_batches(LOG) if header.base_offset == 39)
     shard = new_shard()
@@ -162,7 +162,7 @@ def test_logs_from_before_record_batches_are_read(magic):
     assert shard.offsets.get("g", "t", 0).offset == 5
 
 
-def test_what_newer_kafkas_write_is_left_alone():
+def test_records_of_newer_kafkas_are_ignored():
     builder = BatchBuilder()
     builder.append(1, b"\0\x63\0\x01g", b"")
     builder.append(1, b"\0\x02\0\x01g", b"\0\x63")
@@ -173,7 +173,7 @@ def test_what_newer_kafkas_write_is_left_alone():
     assert shard.unknown_records.total() == 2
 
 
-def test_control_records_of_other_kinds_say_nothing():
+def test_other_control_records_are_ignored():
     from protocol.records.control import ControlType, build_control_batch
 
     shard = new_shard()
@@ -182,8 +182,8 @@ def test_control_records_of_other_kinds_say_nothing():
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_batch_with_a_flipped_bit_is_left_out_and_told(last: bool):
-    """One commit is lost, with its place; all others are there."""
+def test_damaged_batch_is_skipped_and_reported(last: bool):
+    """One commit is lost and reported; all others are loaded."""
     builders = [BatchBuilder(number) for number in range(3)]
     for number, builder in enumerate(builders):
         commit = OffsetRecord("g", "t", number, CommittedOffset(5, -1, "", 7))

@@ -50,7 +50,7 @@ def test_fenced_static_member_cannot_commit(h):
     assert h.commit({("t", 0): 1}, old.response.member_id, 1, instance="one") is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_commit_during_the_join_phase_counts_for_the_old_generation(h):
+def test_commit_in_the_join_phase_is_accepted(h):
     leader, follower = h.stable_group(2)
     h.join(member_id=leader)
     assert h.commit({("t", 0): 1}, follower, 1) is ErrorCode.NONE
@@ -63,8 +63,8 @@ def test_commit_keeps_the_session_up(h):
         assert h.commit({("t", 0): 1}, member, 1) is ErrorCode.NONE
 
 
-def test_client_without_a_group_makes_a_simple_one(h):
-    """Also with the empty group id, for the sake of old clients."""
+def test_client_without_a_group_creates_a_simple_one(h):
+    """Also with the empty group id, for old clients."""
     assert h.commit({("t", 0): 1}) is ErrorCode.NONE
     assert h.commit({("t", 0): 1}, group_id="") is ErrorCode.NONE
     assert h.shard.classic("g").is_simple
@@ -88,7 +88,7 @@ def test_metadata_has_a_limit(h):
     assert (utf16_length("ab"), utf16_length("😀")) == (2, 2)
 
 
-def test_commit_that_cannot_be_written_changes_nothing(h):
+def test_failed_commit_changes_nothing(h):
     h.commit({("t", 0): 1})
     h.failure = ErrorCode.NOT_COORDINATOR
     assert h.commit({("t", 0): 2}) is ErrorCode.NOT_COORDINATOR
@@ -96,7 +96,7 @@ def test_commit_that_cannot_be_written_changes_nothing(h):
 
 
 def test_nothing_is_written_for_no_partitions(h):
-    """A batch without records is none that a log has; the sender lives all the same."""
+    """A log has no batches without records; the sender's session is extended nevertheless."""
     (member,) = h.stable_group()
     topics = [OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID)]
     request = OFFSET_COMMIT.request(group_id="g", member_id=member, generation_id_or_member_epoch=1, topics=topics)
@@ -116,8 +116,8 @@ def test_retention_time_of_old_versions_is_kept(h):
     assert h.reloaded().shard.offsets.get("g", "t", 0).expire_timestamp_ms == h.wall_ms + 1_000
 
 
-def test_retention_times_beyond_all_times_are_over_at_once(h):
-    """As Java's sum of them wraps, in Apache Kafka; what is written can be read."""
+def test_huge_retention_times_end_at_once(h):
+    """As in Apache Kafka the sum overflows; the record can be read."""
     h.commit({("t", 0): 1}, retention_ms=(1 << 63) - 1)
     expires_ms = h.reloaded().shard.offsets.get("g", "t", 0).expire_timestamp_ms
     assert expires_ms == h.wall_ms - 1 - (1 << 63)
@@ -127,7 +127,7 @@ def test_retention_times_beyond_all_times_are_over_at_once(h):
 
 
 def delete(h, *places, group_id="g"):
-    """Codes of the partitions asked for, in order."""
+    """Return the codes of the partitions, in order."""
     group = h.shard.groups.get(group_id)
     code = check_delete(group)
     if code is not ErrorCode.NONE:
@@ -154,7 +154,7 @@ def test_offsets_are_deleted_unless_a_member_reads_the_topic(h):
     assert h.log[-1][1] is None
 
 
-def test_offsets_of_consumers_that_do_not_tell_their_topics_stay(h):
+def test_offsets_of_consumers_with_unknown_topics_stay(h):
     h.stable_group(protocols=[("range", b"\0")])
     assert delete(h, ("t", 0)) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
 
@@ -164,7 +164,7 @@ def test_offsets_of_a_live_group_of_another_kind_stay(h):
     assert delete(h, ("t", 0)) is ErrorCode.NON_EMPTY_GROUP
 
 
-def test_nothing_is_written_where_there_is_nothing_to_delete(h):
+def test_no_write_without_offsets_to_delete(h):
     h.commit({("t", 0): 1})
     effects: Effects[object] = Effects()
     topics = [OffsetDeleteRequestTopic(name="x", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]

@@ -1,4 +1,4 @@
-"""The store of offsets, with those of open transactions; and OffsetFetch, which reads it."""
+"""Stored offsets, those of open transactions, and OffsetFetch."""
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +35,7 @@ def fetch(shard, partition=0, topic="t", topic_id=bytes(16), stable=True):
     return found
 
 
-def test_offsets_come_back(shard):
+def test_offsets_round_trip(shard):
     put(shard, 5, at=0)
     put(shard, 6, at=1)
     found = fetch(shard)
@@ -49,7 +49,7 @@ def test_offsets_come_back(shard):
     )
 
 
-def test_offset_of_an_earlier_topic_of_the_same_name_counts_as_none(shard):
+def test_offset_of_an_earlier_topic_is_ignored(shard):
     put(shard, 5, at=0, topic_id=TOPIC_ID)
     assert fetch(shard, topic_id=TOPIC_ID).committed_offset == 5
     assert fetch(shard).committed_offset == 5
@@ -57,7 +57,7 @@ def test_offset_of_an_earlier_topic_of_the_same_name_counts_as_none(shard):
 
 
 def test_offsets_of_an_open_transaction_are_unstable(shard):
-    """KIP-447: only who asks for stable offsets is told to wait."""
+    """KIP-447: only clients that require stable offsets get an error."""
     put(shard, 5, at=0)
     put(shard, 9, at=1, producer_id=7)
     unstable = fetch(shard)
@@ -70,8 +70,8 @@ def test_offsets_of_an_open_transaction_are_unstable(shard):
     assert (topic.name, topic.partitions[0].committed_offset) == ("t", 5)
 
 
-def test_what_is_pending_for_a_partition_is_known_without_a_look_at_all_transactions(shard):
-    """A group may have thousands of them open, and one fetch asks for each of its partitions."""
+def test_pending_offsets_are_found_by_partition(shard):
+    """A group may have thousands of open transactions, and a fetch checks each of its partitions."""
 
     class Watched(dict):
         def get(self, key, default=None):
@@ -105,8 +105,8 @@ def test_latest_record_wins_not_the_latest_marker(shard):
     assert fetch(shard).committed_offset == 11
 
 
-def test_of_two_transactions_the_latest_record_wins(shard):
-    """The one that ends last has written first."""
+def test_latest_record_of_two_transactions_wins(shard):
+    """The transaction that ends last has the earlier record."""
     put(shard, 5, at=1, producer_id=7)
     put(shard, 9, at=2, producer_id=8)
     shard.replay_transaction_end(8, True)
@@ -128,8 +128,8 @@ STEPS = st.one_of(
 
 @settings(max_examples=scaled(200))
 @given(st.lists(STEPS, max_size=30))
-def test_each_partition_has_its_latest_record_that_counts(steps):
-    """A model that keeps of every record where it stands, whether or not there are transactions."""
+def test_each_partition_has_its_latest_valid_record(steps):
+    """A model that keeps the offset of every record, with and without transactions."""
     shard = GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
     stands, pending = {}, {}
     for at, (kind, *what) in enumerate(steps):
@@ -160,7 +160,7 @@ def test_each_partition_has_its_latest_record_that_counts(steps):
         assert shard.offsets.has_pending(place[0], "t", place[1]) == waits
 
 
-def test_tombstone_takes_pending_offsets_along(shard):
+def test_tombstone_removes_pending_offsets(shard):
     put(shard, 5, at=0)
     put(shard, 9, at=1, producer_id=7)
     put(shard, 9, at=2, producer_id=8)

@@ -1,4 +1,4 @@
-"""A plain commit is its records: their bytes, and what they replay to, are those of one after the other."""
+"""A plain commit has the bytes and the effect of its records one by one."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def shard_with(groups: list[str]) -> GroupShard:
 
 
 @given(commits, st.booleans())
-def test_it_replays_to_what_its_records_replay_to(commit: PlainCommit, is_transaction_open: bool) -> None:
-    """Also to a group of which a transaction is open, and to partitions that it names twice."""
+def test_it_replays_as_its_records(commit: PlainCommit, is_transaction_open: bool) -> None:
+    """Also in a group with an open transaction, and with a partition named twice."""
     groups = [commit.group_id] if is_transaction_open else []
     at_once, one_by_one = shard_with(groups), shard_with(groups)
     at_once.replay_all(commit, 10)
@@ -61,7 +61,7 @@ def test_it_replays_to_what_its_records_replay_to(commit: PlainCommit, is_transa
     assert at_once.offsets.of_group(commit.group_id) == one_by_one.offsets.of_group(commit.group_id)
 
 
-def test_of_a_transaction_it_waits_for_its_end() -> None:
+def test_it_stays_pending_in_a_transaction() -> None:
     commit = PlainCommit("g", 5, [topic_commit("t", TOPIC_ID, [(0, 7, 1)])])
     shard = shard_with([])
     shard.replay_all(commit, 10, producer_id=7)
@@ -76,7 +76,7 @@ def test_it_is_a_sequence() -> None:
     assert (len(commit), commit[1], list(commit[1:])) == (2, second, [second])
 
 
-def test_more_records_than_have_deltas_of_a_byte_are_left_to_others() -> None:
+def test_large_commits_are_not_packed() -> None:
     rows = [(partition, 5, -1) for partition in range(MOST_RECORDS + 1)]
     assert PlainCommit("g", 5, [topic_commit("t", TOPIC_ID, rows[1:])]).pack() is not None
     assert PlainCommit("g", 5, [topic_commit("t", TOPIC_ID, rows)]).pack() is None
@@ -89,8 +89,8 @@ tombstone = st.builds(OffsetRecord, st.just("g"), st.sampled_from("tu"), st.inte
 
 
 @given(st.lists(plain | tombstone | st.sampled_from(["ask", "open", "end"]), max_size=12))
-def test_many_replay_to_what_their_records_replay_to(steps: list[PlainCommit | OffsetRecord | str]) -> None:
-    """Whoever asks in between, and whatever else comes."""
+def test_many_commits_replay_as_their_records(steps: list[PlainCommit | OffsetRecord | str]) -> None:
+    """With any other requests in between."""
     at_once, one_by_one = shard_with([]), shard_with([])
     for offset, step in enumerate(steps):
         for shard in (at_once, one_by_one):

@@ -1,4 +1,4 @@
-"""Bytes of the records of `__consumer_offsets`."""
+"""The bytes of the records of `__consumer_offsets`."""
 
 import pytest
 from hypothesis import given
@@ -44,14 +44,14 @@ groups = st.builds(
 
 
 @given(text, text, st.integers(0, 2**31 - 1), st.none() | offsets)
-def test_offset_records_come_back_as_they_were(group_id, topic, partition, committed):
+def test_offset_records_round_trip(group_id, topic, partition, committed):
     record = OffsetRecord(group_id, topic, partition, committed)
     assert parse_record(record.key, record.value) == record
 
 
 @given(text, text, st.integers(0, 2**31 - 1), offsets)
-def test_offset_records_are_what_the_schema_makes_of_them(group_id, topic, partition, committed):
-    """They are written and read by hand where they have the usual shape."""
+def test_offset_records_equal_the_schemas(group_id, topic, partition, committed):
+    """Records of the common shape are encoded and decoded by hand."""
     record = OffsetRecord(group_id, topic, partition, committed)
     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
     value = OffsetCommitValue(
@@ -66,8 +66,8 @@ def test_offset_records_are_what_the_schema_makes_of_them(group_id, topic, parti
 
 
 @given(st.binary(max_size=48), st.integers(0, 3), st.integers(0, 41), st.integers(0, 255))
-def test_offset_value_of_any_bytes_is_read_as_by_the_schema(tail, version, at, byte):
-    """Also one with a wrong byte."""
+def test_any_offset_value_is_read_as_by_the_schema(tail, version, at, byte):
+    """Also with a wrong byte."""
     key = OffsetRecord("g", "t", 3, None).key
     usual = bytearray(OffsetRecord("g", "t", 3, CommittedOffset(7, 0, "", 9, -1, TOPIC_ID)).value)
     usual[at] = byte
@@ -88,7 +88,7 @@ def test_offset_value_of_any_bytes_is_read_as_by_the_schema(tail, version, at, b
 
 
 @given(text, st.none() | groups)
-def test_group_records_come_back_as_they_were(group_id, metadata):
+def test_group_records_round_trip(group_id, metadata):
     record = GroupRecord(group_id, metadata)
     assert parse_record(record.key, record.value) == record
 
@@ -102,7 +102,7 @@ def test_offset_value_is_version_4_with_the_topic_id():
 
 
 def test_offset_value_with_a_retention_time_is_version_1():
-    """Version 1 is the only one with an expire timestamp; leader epoch and topic id do not survive, as in Kafka."""
+    """Only version 1 has an expire timestamp; as in Kafka it has neither leader epoch nor topic id."""
     record = OffsetRecord("g", "t", 3, CommittedOffset(7, 5, "m", 9, 10, TOPIC_ID))
     assert record.value[:2] == b"\0\x01"
     assert parse_record(record.key, record.value) == OffsetRecord("g", "t", 3, CommittedOffset(7, -1, "m", 9, 10))
@@ -151,7 +151,7 @@ def test_offset_commits_of_the_oldest_type_are_read():
         (b"\0\x05\0\x01\xff", b""),
     ],
 )
-def test_what_no_known_kafka_wrote_is_an_unknown_record(key, value):
+def test_unsupported_bytes_are_an_unknown_record(key, value):
     with pytest.raises(UnknownRecord) as caught:
         parse_record(key, value)
     assert caught.value.reason

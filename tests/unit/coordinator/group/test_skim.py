@@ -1,4 +1,4 @@
-"""Loading that skims plain commits comes to what opening every record comes to, whatever the log is like."""
+"""Loading with a skim has the same result as decoding every record, for any log."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ EMPTY_GROUP = GroupMetadata("consumer", 1, None, None, 1)
 
 
 class OpeningShard(GroupShard):
-    """One for which every record is opened."""
+    """A shard that decodes every record."""
 
     __slots__ = ()
     skim = staticmethod(no_skim)  # type: ignore[assignment]
 
 
 def loaded(kind: type[GroupShard], data: bytes, piece_bytes: int = 1 << 20) -> dict[str, Any]:
-    """All that is known after a log was read in such pieces, in its order."""
+    """Return the state after a log was read in pieces."""
     shard, told, problem = kind(GROUP_KINDS, 0, GroupSettings(), Timers()), [], ""
     position = offset = 0
     while not problem:
@@ -75,7 +75,7 @@ def commits(
 def batch(
     base_offset: int, records: Iterable[StoredRecord], *, step: int = 1, step_ms: int = 0, **options: Any
 ) -> bytes:
-    """A batch of these records; `step` between their offsets, `step_ms` between their times."""
+    """Return a batch of these records; `step` between their offsets, `step_ms` between their times."""
     builder = BatchBuilder(base_offset, **options)
     for number, record in enumerate(records):
         builder.append(7 + number * step_ms, record.key, record.value, offset=base_offset + number * step)
@@ -83,7 +83,7 @@ def batch(
 
 
 def opened(data: bytes, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many records are opened when this is loaded."""
+    """Return how many records are decoded during the load."""
     parse, calls = GroupShard.parse, []
     monkeypatch.setattr(GroupShard, "parse", lambda shard, key, value: (calls.append(key), parse(shard, key, value))[1])
     loaded(GroupShard, data)
@@ -103,7 +103,7 @@ def test_only_the_last_commit_of_a_partition_is_opened(count: int, monkeypatch: 
 
 @pytest.mark.parametrize("name_size", [1, 8, 9, 10, 40, 51, 52, 53, 54, 249])
 def test_names_of_any_length_are_found(name_size: int, monkeypatch: pytest.MonkeyPatch):
-    """Where sizes take one byte more: about 50 bytes of a key."""
+    """At sizes that need one more byte: about 50 bytes of a key."""
     log = b"".join(batch(at * 3, commits("g" * name_size, "t", range(3), offset=at)) for at in range(4))
     log += b"".join(batch(12 + at, commits("g" * name_size, "t", [7], offset=at)) for at in range(4))
     assert opened(log, monkeypatch) == 4
@@ -111,7 +111,7 @@ def test_names_of_any_length_are_found(name_size: int, monkeypatch: pytest.Monke
 
 
 def test_commits_of_several_groups_in_a_batch_are_skimmed(monkeypatch: pytest.MonkeyPatch):
-    """As Apache Kafka writes them, which gathers for a few milliseconds."""
+    """As Apache Kafka writes them after a few milliseconds of linger."""
     records = [*commits("g", "t", range(3)), *commits("long-name", "u", range(2)), *commits("g", "another", [0])]
     log = batch(0, records, step_ms=3) + batch(6, records, step_ms=3)
     assert opened(log, monkeypatch) == 6
@@ -119,8 +119,8 @@ def test_commits_of_several_groups_in_a_batch_are_skimmed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("count", [1, 2, 66])
-def test_no_byte_of_a_batch_goes_unseen(count: int):
-    """Each byte changed, with a right checksum: the batch means the same, or is as wrong, as where all is opened."""
+def test_every_byte_of_a_batch_is_checked(count: int):
+    """Each byte is changed, with a right checksum: the result is the same as if all were decoded."""
     before = batch(0, commits("g", "t", range(count), offset=4))
     good = batch(count, commits("g", "t", range(count)))
     behind = batch(2 * count, commits("g", "t", [count]))
@@ -134,7 +134,7 @@ def test_no_byte_of_a_batch_goes_unseen(count: int):
             assert loaded(GroupShard, log) == loaded(OpeningShard, log), (place, flipped)
 
 
-def test_piece_is_taken_in_from_where_it_is_to_begin():
+def test_piece_is_read_from_a_given_position():
     data = batch(5, commits("g", "t", range(2)))
     assert CommitSkim(data).take(0, 5) == (7, len(data))
     assert CommitSkim(data).take(0, 6) is None
@@ -142,7 +142,7 @@ def test_piece_is_taken_in_from_where_it_is_to_begin():
     assert CommitSkim(data).take(len(data), 5) is None
 
 
-def test_what_was_skimmed_is_replayed_before_there_is_much_of_it():
+def test_skimmed_records_are_replayed_in_portions():
     shard = GroupShard(GROUP_KINDS, 0, GroupSettings(), Timers())
     log = b"".join(batch(at * 100, commits("g", "t", range(at * 100, at * 100 + 100))) for at in range(10))
     known = [len(shard.offsets.of_group("g").get("t", ())) for _ in replay_batches(shard, log, 0)]
@@ -156,7 +156,7 @@ PRODUCERS = st.sampled_from([1, 2])
 
 @st.composite
 def _batch(draw: st.DrawFn) -> Any:
-    """What makes a batch of a base offset."""
+    """Return a function from a base offset to a batch."""
     kind = draw(st.sampled_from(["commit", "commit", "commit", "deletion", "group", "marker"]))
     if kind == "marker":
         producer, is_commit = draw(PRODUCERS), draw(st.booleans())
@@ -184,8 +184,10 @@ def _batch(draw: st.DrawFn) -> Any:
 
 
 @given(st.lists(_batch(), max_size=12), st.integers(4000, 20_000), st.lists(st.integers(0, 1 << 16), max_size=2))
-def test_any_log_is_loaded_to_the_same(makers: list[Any], piece_bytes: int, hits: list[int]):
-    """Commits of many kinds, deletions, groups, transactions and their ends; read in pieces; a bit flipped, perhaps."""
+def test_any_log_is_loaded_equally(makers: list[Any], piece_bytes: int, hits: list[int]):
+    """Commits of many kinds, deletions, groups, transactions and markers; read in pieces, perhaps with a flipped
+    bit.
+    """
     log, offset = bytearray(), 0
     for make in makers:
         made = make(offset)

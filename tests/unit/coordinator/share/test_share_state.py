@@ -1,4 +1,4 @@
-"""The share coordinator's state: how batches combine, what is refused, and that the log says all there is."""
+"""The state of the share coordinator: combining batches, rejected requests, and replay."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ LOGS = Path(__file__).parents[3] / "data" / "logs"
 SHARE = ShareKey("g", b"\1" * 16, 0)
 NOW = Now(1_000, 0)
 
-# What Apache Kafka 4.3.1 answered to the same writes: (start offset, old, new, combined)
+# Results of the same writes on Apache Kafka 4.3.1: (start offset, old, new, combined)
 COMBINED = [
     (8, [(8, 10, 2, 1), (11, 20, 0, 2)], [], [(8, 10, 2, 1), (11, 20, 0, 2)]),
     (
@@ -47,7 +47,7 @@ def batches(rows):
 
 @pytest.mark.parametrize(("start", "old", "new", "expected"), COMBINED)
 def test_batches_combine_as_in_kafka(start, old, new, expected):
-    """The higher delivery count wins, then the higher state; neighbours that are alike are one."""
+    """The higher delivery count wins, then the higher state; equal neighbours are joined."""
     assert batches(expected) == combined(batches(old), batches(new), start)
 
 
@@ -66,7 +66,7 @@ SOME = st.lists(
 @given(SOME, SOME, st.integers(-1, 20))
 @settings(max_examples=scaled(100))
 def test_each_record_keeps_its_strongest_state(old, new, start):
-    """Record by record; what comes out is in order, without overlaps and as short as can be."""
+    """Record by record; the result is ordered, without overlaps and as short as possible."""
     found = combined(old, new, start)
 
     by_offset = {
@@ -80,7 +80,7 @@ def test_each_record_keeps_its_strongest_state(old, new, start):
 
 
 class Counted(StateBatch):
-    """Notes how often it was asked where it ends."""
+    """Counts how often its end is read."""
 
     asked = 0
 
@@ -90,8 +90,8 @@ class Counted(StateBatch):
         return self[1]
 
 
-def test_many_records_of_one_batch_are_looked_at_a_few_times_each():
-    """Each record of a large batch is acknowledged by itself: not all are compared with all."""
+def test_combining_many_records_is_not_quadratic():
+    """Each record of a large batch is acknowledged alone: not all are compared with all."""
     few = 1_000
     single = [Counted(offset, offset, 2, 2) for offset in range(0, 2 * few, 2)]
     Counted.asked = 0
@@ -145,8 +145,8 @@ def refused(decide, *args, **fields) -> ErrorCode:
     return caught.value.code
 
 
-def test_what_has_no_beginning_is_not_read_nor_written():
-    """As in Kafka; deleting it and summing it up are fine."""
+def test_uninitialized_state_is_not_read_or_written():
+    """As in Kafka; deleting and summarizing are allowed."""
     h = Harness()
     assert refused(h.write, 0) is ErrorCode.INVALID_REQUEST
     assert refused(h.do, decisions.read, 0) is ErrorCode.INVALID_REQUEST
@@ -156,8 +156,8 @@ def test_what_has_no_beginning_is_not_read_nor_written():
     assert refused(decisions.check_partition, SHARE._replace(partition=-1)) is ErrorCode.INVALID_REQUEST
 
 
-def test_epochs_fence_and_leave_all_as_it_was():
-    """An older group, an older leader; a newer leader is remembered when it reads."""
+def test_fenced_requests_change_nothing():
+    """An older group or leader is fenced; a newer leader is recorded when it reads."""
     h = Harness()
     h.do(decisions.initialize, 5, -1, NOW)
     assert refused(h.do, decisions.initialize, 4, 0, NOW) is ErrorCode.FENCED_STATE_EPOCH
@@ -172,8 +172,8 @@ def test_epochs_fence_and_leave_all_as_it_was():
     assert (h.shard.states[SHARE].state_epoch, h.shard.states[SHARE].leader_epoch) == (5, 4)
 
 
-def test_beginning_anew_forgets_what_was():
-    """Another snapshot, of nothing but a start offset."""
+def test_initialization_replaces_the_state():
+    """The new snapshot has only a start offset."""
     h = Harness()
     h.do(decisions.initialize, 1, -1, NOW)
     h.write(0, (0, 4, 2, 1), done=5)
@@ -181,7 +181,7 @@ def test_beginning_anew_forgets_what_was():
     assert ShareState(1, 3, 1, 0, 0, 1_000, 1_000, ()) == h.shard.states[SHARE]
 
 
-def test_updates_fold_into_a_snapshot_now_and_then():
+def test_a_snapshot_follows_a_number_of_updates():
     """share.coordinator.snapshot.update.records.per.snapshot; the log is needed from the last snapshot on."""
     h = Harness(updates_per_snapshot=2)
     h.do(decisions.initialize, 1, 0, NOW)
@@ -195,12 +195,12 @@ def test_updates_fold_into_a_snapshot_now_and_then():
 
 
 def cold_snapshots(h, now_ms):
-    """Those that are due at a time."""
+    """Return the snapshots that are due."""
     return [record for record in decisions.cold_snapshots(h.shard, lambda: Now(now_ms, 0)) if record is not None]
 
 
-def test_idle_share_partitions_are_written_down_whole():
-    """So that their updates can be cut off, too; nothing to do where there are none."""
+def test_idle_share_partitions_get_a_snapshot():
+    """So the log can be truncated after their updates; without updates there is none."""
     h = Harness(cold_snapshot_interval_ms=100)
     h.do(decisions.initialize, 1, 0, NOW)
     assert cold_snapshots(h, 2_000) == []
@@ -215,7 +215,7 @@ def test_idle_share_partitions_are_written_down_whole():
 @pytest.mark.parametrize(
     "change", [lambda h: h.do(decisions.delete), lambda h: h.append(cold_snapshots(h, 2_000))], ids=["gone", "written"]
 )
-def test_what_changes_before_its_turn_is_not_written_down(change):
+def test_changed_share_partitions_get_no_cold_snapshot(change):
     h = Harness(cold_snapshot_interval_ms=100)
     h.do(decisions.initialize, 1, 0, NOW)
     h.write(0, (0, 0, 2, 1))
@@ -237,7 +237,7 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(max_examples=scaled(60))
 def test_state_after_traffic_is_the_state_of_its_log(steps):
-    """Also through the records' bytes."""
+    """Also with encoded records."""
     h = Harness(updates_per_snapshot=3)
     for step in steps:
         try:
@@ -270,24 +270,24 @@ def test_state_after_traffic_is_the_state_of_its_log(steps):
         UpdateRecord(SHARE, None),
     ],
 )
-def test_records_survive_their_bytes(record):
+def test_records_round_trip(record):
     assert record == parse_record(record.key, record.value)
 
 
 @pytest.mark.parametrize(
     ("key", "value"), [(None, b""), (b"", b""), (b"\0\2", b""), (b"\0\0\0\5g", b""), (b"\0\1", None)]
 )
-def test_what_is_no_record_is_told(key, value):
+def test_invalid_bytes_are_an_unknown_record(key, value):
     with pytest.raises(UnknownRecord):
         parse_record(key, value)
 
 
-def test_key_of_a_share_partition_is_kafkas():
-    """By which it has its place in `__share_group_state`."""
+def test_key_of_a_share_partition_is_that_of_kafka():
+    """It determines the partition in `__share_group_state`."""
     assert SHARE.text == "g:AQEBAQEBAQEBAQEBAQEBAQ:0"
 
 
-def test_recorded_log_is_loaded_to_what_its_dump_says():
+def test_recorded_log_loads_as_its_dump():
     """`__share_group_state` of Apache Kafka 4.3.1."""
     log = (LOGS / "v4.3.1-clean-shutdown" / "__share_group_state-0" / "00000000000000000000.log").read_bytes()
     shard = ShareShard(0, ShareCoordinatorSettings())

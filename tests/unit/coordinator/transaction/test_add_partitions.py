@@ -1,4 +1,4 @@
-"""Partitions that join a transaction, and the question whether they have (KIP-98, KIP-890)."""
+"""Adding partitions to a transaction, and verifying them (KIP-98, KIP-890)."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def h() -> TransactionHarness:
 
 
 def test_first_partition_begins_the_transaction(h):
-    """S20.8: the partitions are in the topic before the answer; the others come to those there are."""
+    """S20.8: the partitions are in the log before the response; later ones are added to them."""
     h.wall_ms += 5
     assert h.add((PID, 0), "t-0") is ErrorCode.NONE
     started_ms = h.wall_ms
@@ -30,7 +30,7 @@ def test_first_partition_begins_the_transaction(h):
     assert len(h.log) == 3
 
 
-def test_partitions_that_take_part_are_not_written_again(h):
+def test_known_partitions_are_not_written_again(h):
     h.add((PID, 0), "t-0", "t-1")
     assert h.add((PID, 0), "t-1") is ErrorCode.NONE
     assert len(h.log) == 2
@@ -59,7 +59,7 @@ def test_protocol_of_the_client_is_remembered(h, client_version):
         ((PID, -1), ID, ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_strangers_are_refused_and_change_nothing(h, producer, transactional_id, code):
+def test_unknown_producers_are_rejected(h, producer, transactional_id, code):
     h.add((PID, 0), "t-0")
     before = dict(h.shard.transactions)
     assert h.add(producer, "t-1", transactional_id=transactional_id) is code
@@ -68,7 +68,7 @@ def test_strangers_are_refused_and_change_nothing(h, producer, transactional_id,
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_nothing_joins_while_a_transaction_ends(h, commit):
+def test_no_partition_is_added_while_a_transaction_ends(h, commit):
     h.add((PID, 0), "t-0")
     h.end((PID, 0), commit)
     assert h.add((PID, 1), "t-1") is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -78,15 +78,15 @@ def test_nothing_joins_while_a_transaction_ends(h, commit):
     assert h[ID].partitions == places("t-1")
 
 
-def test_verification_tells_who_takes_part(h):
-    """A batch for a partition that was not added would leave a transaction open there that nobody ends."""
+def test_verification_returns_which_partitions_are_in(h):
+    """A batch for another partition would leave an open transaction there."""
     assert h.verify((PID, 0), "t-0") == [ErrorCode.TRANSACTION_ABORTABLE]
     h.add((PID, 0), "t-0")
     assert h.verify((PID, 0), "t-0", "t-1") == [ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE]
     assert len(h.log) == 2
 
 
-def test_what_cannot_be_written_is_not_there(h):
+def test_failed_write_changes_nothing(h):
     h.failure = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert h.add((PID, 0), "t-0") is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert h[ID].state is TransactionState.EMPTY

@@ -1,4 +1,4 @@
-"""Transactions that end: by their producers in both protocols, and without them (KIP-98, KIP-890)."""
+"""The end of transactions: by their producers in both protocols, and by the coordinator (KIP-98, KIP-890)."""
 
 import pytest
 from msgspec.structs import replace
@@ -22,8 +22,8 @@ def h() -> TransactionHarness:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_newer_protocol_goes_on_with_the_next_epoch(h, commit):
-    """S20.10, S20.18: the decision is written, then answered, then the markers follow, then it is complete."""
+def test_newer_protocol_bumps_the_epoch(h, commit):
+    """S20.10, S20.18: the decision is written, then answered; then the markers and the completion follow."""
     h.add((PID, 0), "t-0")
     assert h.end((PID, 0), commit) == Ended(_E.NONE, PID, 1)
     found = h[ID]
@@ -47,7 +47,7 @@ def test_older_protocol_keeps_its_epoch(h, commit):
 
 
 def reach(h: TransactionHarness, state: TransactionState) -> None:
-    """From Empty, with a transaction of epoch 0 where there is one."""
+    """Bring an Empty id to a state, with a transaction of epoch 0 if it has one."""
     if state is _S.EMPTY:
         return
     h.add((PID, 0), "t-0")
@@ -89,7 +89,7 @@ ABORTED = "aborted"
         (_S.COMPLETE_ABORT, False, -1, _E.PRODUCER_FENCED),
     ],
 )
-def test_newer_protocol_knows_a_request_that_comes_again_by_its_epoch(h, state, commit, epoch, expected):
+def test_newer_protocol_recognises_a_retry_by_its_epoch(h, state, commit, epoch, expected):
     reach(h, state)
     before, written = h[ID], len(h.log)
     answer = h.end((PID, epoch), commit)
@@ -118,7 +118,7 @@ def test_newer_protocol_knows_a_request_that_comes_again_by_its_epoch(h, state, 
         (_S.COMPLETE_ABORT, False, _E.NONE),
     ],
 )
-def test_older_protocol_may_ask_for_the_same_end_again(h, state, commit, code):
+def test_older_protocol_may_repeat_the_same_end(h, state, commit, code):
     if state is not _S.EMPTY:
         h.add((PID, 0), "t-0", client_version=OLDER)
         h.end((PID, 0), state in (_S.PREPARE_COMMIT, _S.COMPLETE_COMMIT), client_version=OLDER)
@@ -140,7 +140,7 @@ def test_older_protocol_may_ask_for_the_same_end_again(h, state, commit, code):
         ((PID, -1), ID, _E.PRODUCER_FENCED),
     ],
 )
-def test_strangers_end_nothing(h, client_version, producer, transactional_id, code):
+def test_unknown_producers_end_nothing(h, client_version, producer, transactional_id, code):
     h.add((PID, 0), "t-0", client_version=client_version)
     before = h[ID]
     answer = h.end(producer, True, transactional_id=transactional_id, client_version=client_version)
@@ -148,7 +148,7 @@ def test_strangers_end_nothing(h, client_version, producer, transactional_id, co
     assert h[ID] == before
 
 
-def test_zombie_cannot_end_what_its_successor_began(h):
+def test_zombie_cannot_end_its_successors_transaction(h):
     """S20.17."""
     h.init()
     h.add((PID, 1), "t-0")
@@ -160,7 +160,7 @@ def test_zombie_cannot_end_what_its_successor_began(h):
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_last_epoch_of_the_newer_protocol_is_followed_by_another_producer_id(h, commit):
+def test_last_epoch_is_followed_by_another_producer_id(h, commit):
     while h.init().producer_epoch < LAST:
         pass
     h.add((PID, LAST), "t-0")
@@ -181,8 +181,8 @@ def test_last_epoch_of_the_newer_protocol_is_followed_by_another_producer_id(h, 
 
 
 @pytest.mark.parametrize(("level", "client_version"), [(1, 0), (2, 2)])
-def test_transaction_that_is_open_for_too_long_is_aborted(level, client_version):
-    """S20.16: a producer that was killed leaves it to the coordinator; should it come back it is fenced."""
+def test_timed_out_transaction_is_aborted(level, client_version):
+    """S20.16: the coordinator aborts the transaction of a dead producer, which is fenced if it returns."""
     h = TransactionHarness(level=level)
     h.init(timeout_ms=1_000)
     h.add((PID, 0), "t-0", client_version=client_version)
@@ -200,16 +200,16 @@ def test_transaction_that_is_open_for_too_long_is_aborted(level, client_version)
     assert not h.shard.ongoing
 
 
-def test_transaction_in_two_phases_with_others_has_all_the_time_there_is(h):
-    """KIP-939: one that another broker has let begin."""
+def test_two_phase_transaction_does_not_time_out(h):
+    """KIP-939: another broker may have begun it."""
     h.init(timeout_ms=2**31 - 1)
     h.add((PID, 1), "t-0")
     h.wall_ms += 2**32
     assert h.abort_timed_out() == []
 
 
-def test_abort_of_the_last_epoch_comes_with_another_producer_id(h):
-    """Who takes the id over then goes on from there; while there is no id to give it waits."""
+def test_abort_of_the_last_epoch_changes_the_producer_id(h):
+    """The next owner continues with the new id; the abort waits while no id is available."""
     h.shard.transactions[ID] = replace(h[ID], producer_epoch=LAST)
     h.add((PID, LAST), "t-0")
     h.wall_ms += 60_001
@@ -223,7 +223,7 @@ def test_abort_of_the_last_epoch_comes_with_another_producer_id(h):
     assert h.add((PID, LAST), "t-0") is _E.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_abort_that_cannot_be_written_is_tried_the_next_time(h):
+def test_failed_abort_is_retried(h):
     h.add((PID, 0), "t-0")
     h.wall_ms += 60_001
     h.failure = _E.NOT_COORDINATOR
@@ -235,8 +235,8 @@ def test_abort_that_cannot_be_written_is_tried_the_next_time(h):
 
 
 @pytest.mark.parametrize("state", [_S.EMPTY, _S.ONGOING, _S.PREPARE_COMMIT, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT])
-def test_ids_that_nobody_uses_are_forgotten(h, state):
-    """transactional.id.expiration.ms, from the last change on."""
+def test_unused_ids_expire(h, state):
+    """transactional.id.expiration.ms after the last change."""
     reach(h, state)
     h.wall_ms += h.settings.id_expiration_ms - 1
     assert h.remove_expired() == []

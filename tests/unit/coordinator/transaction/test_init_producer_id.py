@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: epochs, fencing, and going on after an error (KIP-98, KIP-360, KIP-588)."""
+"""InitProducerId with a transactional id: epochs, fencing, and recovery after errors (KIP-98, KIP-360, KIP-588)."""
 
 import pytest
 
@@ -18,13 +18,13 @@ def h() -> TransactionHarness:
 
 
 def at_epoch(h: TransactionHarness, epoch: int) -> None:
-    """Have the id reach this epoch by taking it over as often as that takes."""
+    """Let producers take the id over until it has this epoch."""
     while h.init().producer_epoch < epoch:
         pass
 
 
-def test_new_id_begins_with_epoch_0_and_is_written_before_it_is_told(h):
-    """S20.7: the producer id is in the topic before the answer."""
+def test_new_id_is_written_before_the_response(h):
+    """S20.7: the producer id is in the log before the response."""
     assert h.init(timeout_ms=5_000) == Given(ErrorCode.NONE, PID, 0)
     assert len(h.log) == 1
     found = h[ID]
@@ -32,14 +32,14 @@ def test_new_id_begins_with_epoch_0_and_is_written_before_it_is_told(h):
     assert found.previous_producer_id == PID
 
 
-def test_failed_write_gives_nothing_and_keeps_nothing(h):
+def test_failed_write_changes_nothing(h):
     h.failure = ErrorCode.NOT_COORDINATOR
     assert h.init() == Given(ErrorCode.NOT_COORDINATOR)
     assert ID not in h.shard.transactions
 
 
-def test_each_newcomer_gets_the_next_epoch_and_its_own_timeout(h):
-    """S20.17: whoever had the id is shut out."""
+def test_each_producer_gets_the_next_epoch(h):
+    """S20.17: the producer before is fenced."""
     h.init()
     assert h.init(timeout_ms=7) == Given(ErrorCode.NONE, PID, 1)
     assert h[ID].timeout_ms == 7
@@ -63,7 +63,7 @@ def test_timeouts_are_within_bounds(h, timeout_ms, code):
 
 
 def test_open_transaction_is_aborted_first(h):
-    """S20.6: the next instance ends it. The epoch goes up by one with the abort and by one for the newcomer."""
+    """S20.6: the next producer ends it. The abort bumps the epoch, and so does the new producer."""
     h.init()
     h.add((PID, 0), "t-0", "t-1")
     assert h.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -84,7 +84,7 @@ def test_older_protocol_fences_before_it_aborts():
     assert h.init() == Given(ErrorCode.NONE, PID, 2)
 
 
-def test_abort_that_cannot_be_written_does_not_use_up_an_epoch(h):
+def test_failed_abort_uses_no_epoch(h):
     h.init()
     h.add((PID, 0), "t-0")
     h.failure = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -97,13 +97,13 @@ def test_abort_that_cannot_be_written_does_not_use_up_an_epoch(h):
 # -- KIP-360 ----------------------------------------------------------------------------------------------------------
 
 
-def test_producer_goes_on_from_what_it_has(h):
+def test_producer_continues_from_its_epoch(h):
     h.init()
     assert h.init(expected=(PID, 0)) == Given(ErrorCode.NONE, PID, 1)
 
 
-def test_producer_that_missed_the_answer_gets_it_again(h):
-    """Until another takes the id over."""
+def test_producer_that_missed_the_response_gets_it_again(h):
+    """Until another producer takes the id over."""
     h.init()
     h.init(expected=(PID, 0))
     assert [h.init(expected=(PID, 0)) for _ in range(2)] == [Given(ErrorCode.NONE, PID, 1)] * 2
@@ -113,20 +113,20 @@ def test_producer_that_missed_the_answer_gets_it_again(h):
 
 
 @pytest.mark.parametrize("expected", [(PID + 1, 0), (PID, 3), (PID, 32_767), (-2, 0), (PID, -5)])
-def test_producers_that_nobody_knows_are_fenced(h, expected):
+def test_unknown_producers_are_fenced(h, expected):
     h.init()
     before = h[ID]
     assert h.init(expected=expected) == Given(ErrorCode.PRODUCER_FENCED)
     assert h[ID] == before
 
 
-def test_producer_of_an_id_that_is_gone_begins_anew(h):
-    """It may have expired: whatever the producer has, it gets a new id."""
+def test_producer_of_an_expired_id_gets_a_new_one(h):
+    """It may have expired: whatever the producer's id and epoch are, it gets a new id."""
     assert h.init(expected=(77, 5)) == Given(ErrorCode.NONE, PID, 0)
 
 
 def test_its_own_open_transaction_is_aborted_too(h):
-    """It gets the epoch of the abort, since nobody has come between."""
+    """It gets the epoch of the abort, because no other producer took over in between."""
     h.init()
     h.add((PID, 0), "t-0")
     assert h.init(expected=(PID, 0)).code is ErrorCode.CONCURRENT_TRANSACTIONS
@@ -138,7 +138,7 @@ def test_its_own_open_transaction_is_aborted_too(h):
 
 
 def test_last_epoch_is_followed_by_another_producer_id(h):
-    """32766 is the last that a producer gets: 32767 is left for fencing it."""
+    """32766 is the last epoch of a producer: 32767 is reserved for fencing."""
     at_epoch(h, LAST)
     assert h[ID].producer_id == PID
     assert h.init() == Given(ErrorCode.NONE, PID + 1, 0)

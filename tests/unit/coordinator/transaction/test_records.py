@@ -1,4 +1,4 @@
-"""Bytes of the records of `__transaction_state`, and a recorded log of them."""
+"""The bytes of the records of `__transaction_state`, and a recorded log."""
 
 import json
 import re
@@ -42,21 +42,21 @@ transactions = st.builds(
 
 
 def normal(transaction: Transaction) -> Transaction:
-    """Empty ids have no partitions."""
+    """Ids without a transaction have no partitions."""
     from msgspec.structs import replace
 
     return replace(transaction, partitions=frozenset()) if transaction.state is TransactionState.EMPTY else transaction
 
 
 @given(transactions)
-def test_records_come_back(transaction):
+def test_records_round_trip(transaction):
     transaction = normal(transaction)
     record = TransactionRecord(transaction.transactional_id, transaction)
     assert parse_record(record.key, record.value) == record
 
 
 @given(transactions)
-def test_older_records_have_neither_other_producer_ids_nor_the_protocol(transaction):
+def test_older_records_have_fewer_fields(transaction):
     transaction = normal(transaction)
     record = TransactionRecord(transaction.transactional_id, transaction, version=0)
     found = parse_record(record.key, record.value)
@@ -68,7 +68,7 @@ def test_older_records_have_neither_other_producer_ids_nor_the_protocol(transact
     assert found.transaction.state is transaction.state
 
 
-def test_tombstone_comes_back():
+def test_tombstone_round_trips():
     record = TransactionRecord("x", None)
     assert parse_record(record.key, record.value) == record
 
@@ -86,7 +86,7 @@ def test_tombstone_comes_back():
         (b"\0\0\0\1x", b"\0\0" + bytes(14) + b"\x63" + b"\xff" * 4 + bytes(16)),
     ],
 )
-def test_what_no_kafka_wrote_is_unknown(key, value):
+def test_invalid_bytes_are_unknown(key, value):
     with pytest.raises(UnknownRecord):
         parse_record(key, value)
 
@@ -95,7 +95,7 @@ def test_what_no_kafka_wrote_is_unknown(key, value):
 
 
 def decoded_records():
-    """(offset, transactional id, value or None) as kafka-dump-log prints them."""
+    """Return (offset, transactional id, value or None) as kafka-dump-log prints them."""
     for line in DECODED:
         match = re.match(r"\| offset: (\d+) .* key: ({.*}) payload: (.*)$", line)
         if match:
@@ -111,7 +111,7 @@ def loaded() -> TransactionShard:
     return shard
 
 
-def test_recorded_log_is_loaded_to_what_kafka_decodes():
+def test_recorded_log_loads_as_kafka_decodes_it():
     """S20.18, S20.3: the last record of an id is its state."""
     expected = {transactional_id: value for _, transactional_id, value in decoded_records()}
     found = {
@@ -139,15 +139,15 @@ def test_recorded_log_is_loaded_to_what_kafka_decodes():
 
 
 def test_recorded_log_has_a_transaction_that_is_open():
-    """Which the one that loads it has to look after."""
+    """The coordinator that loads the log has to end it."""
     shard = loaded()
     states = {each.transactional_id: each.state for each in shard.transactions.values()}
     assert set(shard.ongoing) == {name for name, state in states.items() if state is TransactionState.ONGOING} != set()
     assert not shard.prepared
 
 
-def test_what_we_write_has_the_bytes_of_kafka():
-    """Partitions stand in no particular order there: where there is more than one, length and meaning count."""
+def test_written_records_equal_kafkas():
+    """Partitions are in no fixed order: with several of them, length and meaning are compared."""
     compared = 0
     for position, header in iter_batches(LOG):
         for record in iter_records(memoryview(LOG)[position : position + header.size_bytes]):

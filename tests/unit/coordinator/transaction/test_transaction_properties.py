@@ -1,4 +1,4 @@
-"""Any sequence of requests, time-outs, failures and restarts keeps the rules of coordinator/README.md."""
+"""Any sequence of requests, timeouts, failures and restarts keeps the rules of coordinator/README.md."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,12 +13,14 @@ from tests.support.transactions import TransactionHarness, as_stored
 IDS = st.sampled_from(["x", "y"])
 PROTOCOLS = st.sampled_from([OLDER, NEWER])
 PLACES = st.lists(st.sampled_from(["t-0", "t-1", "u-0", "__consumer_offsets-3"]), max_size=3)
-#: How far a request's epoch is from the present one.
+#: The distance of a request's epoch from the current one.
 LAGS = st.sampled_from([0, 0, 0, 0, -1, -1, 1, 5])
 
 
 class Transactions(RuleBasedStateMachine):
-    """What is stored must come back; ids never go back to an owner that was fenced; the end of each is one of two."""
+    """Stored state must be loaded again; a fenced owner never gets an id back; each transaction is committed or
+    aborted.
+    """
 
     def __init__(self):
         super().__init__()
@@ -91,7 +93,7 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(level=st.sampled_from([0, 1, 2]))
     def features(self, level):
-        """Records are written in the version of the level from now on."""
+        """Records are written in the version of the new level."""
         self.h.level = level
 
     @rule()
@@ -100,7 +102,7 @@ class Transactions(RuleBasedStateMachine):
 
     @invariant()
     def state_is_that_of_the_log(self):
-        """Of version 0 the last record does not tell all that is known: it is compared by what it does tell."""
+        """A record of version 0 does not have all fields: only its own are compared."""
         loaded = self.h.loaded()
         assert set(loaded.transactions) == set(self.h.shard.transactions)
         for name, live in self.h.shard.transactions.items():

@@ -38,7 +38,7 @@ def places(targets: Targets) -> Counter[tuple[bytes, int]]:
 
 @settings(max_examples=scaled(60))
 @given(topics=TOPICS, members=MEMBERS, others=MEMBERS, grown_by=st.integers(0, 4))
-def test_uniform_gives_everyone_as_much_and_moves_no_more_than_it_must(
+def test_uniform_is_even_and_sticky(
     topics: dict[bytes, int], members: list[str], others: list[str], grown_by: int
 ) -> None:
     targets: Targets = {}
@@ -57,9 +57,7 @@ def test_uniform_gives_everyone_as_much_and_moves_no_more_than_it_must(
 
 @settings(max_examples=scaled(60))
 @given(data=st.data(), members=MEMBERS, topics=TOPICS)
-def test_mixed_gives_partitions_to_readers_only_and_evens_them_out(
-    data: st.DataObject, members: list[str], topics: dict[bytes, int]
-) -> None:
+def test_mixed_assigns_to_readers_evenly(data: st.DataObject, members: list[str], topics: dict[bytes, int]) -> None:
     reads = {
         name: {topic: topics[topic] for topic in data.draw(st.lists(st.sampled_from(list(topics)), unique=True))}
         for name in members
@@ -75,7 +73,7 @@ def test_mixed_gives_partitions_to_readers_only_and_evens_them_out(
     assert mixed.assign(spec(reads, targets, homogeneous=False)) == targets
 
 
-def test_mixed_keeps_what_is_still_read() -> None:
+def test_mixed_keeps_partitions_that_are_still_read() -> None:
     before = {"a": {A: frozenset({0, 1})}, "b": {B: frozenset({0})}}
     targets = mixed.assign(spec({"a": {A: 2}, "b": {A: 2, B: 1}}, before, homogeneous=False))
     assert targets == before
@@ -90,7 +88,7 @@ def test_members_that_read_nothing_get_nothing() -> None:
     assert by_range.assign(spec({"a": {}})) == {"a": {}}
 
 
-def test_range_gives_neighbours_of_each_topic_to_members_in_line() -> None:
+def test_range_assigns_adjacent_partitions_in_order() -> None:
     targets = by_range.assign(spec({"b": {A: 5, B: 2}, "a": {A: 5, B: 2}, "c": {A: 5}}, homogeneous=False))
     assert targets == {
         "a": {A: frozenset({0, 1}), B: frozenset({0})},
@@ -99,7 +97,7 @@ def test_range_gives_neighbours_of_each_topic_to_members_in_line() -> None:
     }
 
 
-def test_range_has_static_members_first_by_their_instance_ids() -> None:
+def test_range_orders_static_members_by_instance_id() -> None:
     members = {
         "a": MemberSpec(None, {A: 3}, {}),
         "y": MemberSpec("i2", {A: 3}, {}),

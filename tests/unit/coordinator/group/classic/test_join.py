@@ -1,4 +1,4 @@
-"""JoinGroup: getting in, getting an id, protocols, sizes, static members."""
+"""JoinGroup: member ids, protocols, sizes, static members."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def ids(parked):
     return [member.member_id for member in parked.response.members]
 
 
-def test_newcomer_gets_an_id_and_has_to_come_again(h):
+def test_new_member_gets_an_id_and_has_to_join_again(h):
     """KIP-394: v4 and up."""
     first = h.join(version=4)
     assert first.code is ErrorCode.MEMBER_ID_REQUIRED
@@ -37,7 +37,7 @@ def test_newcomer_gets_an_id_and_has_to_come_again(h):
     assert (second.response.leader, ids(second)) == ("client-uuid1", ["client-uuid1"])
 
 
-def test_newcomer_of_an_old_version_is_a_member_at_once(h):
+def test_old_client_is_a_member_at_once(h):
     parked = h.join(version=FIRST_VERSION_NEEDING_MEMBER_ID - 1)
     h.advance(2_999)
     assert parked.response is None
@@ -50,7 +50,7 @@ def test_client_without_an_id_gets_one_that_starts_with_a_dash(h):
     assert h.join(client_id=None).response.member_id == "-uuid1"
 
 
-def test_new_group_is_in_the_log_before_anyone_is_in_it(h):
+def test_new_group_is_written_before_its_first_member(h):
     """Kafka writes the empty group, generation 0, with the first join."""
     h.join()
     assert h.log == [
@@ -60,13 +60,13 @@ def test_new_group_is_in_the_log_before_anyone_is_in_it(h):
     assert len(h.log) == 1
 
 
-def test_new_group_that_cannot_be_written_is_not_there(h):
+def test_new_group_that_cannot_be_written_does_not_exist(h):
     h.failure = ErrorCode.NOT_COORDINATOR
     assert h.join().code is ErrorCode.NOT_COORDINATOR
     assert h.shard.groups == {}
 
 
-def test_pending_id_that_is_never_used_is_forgotten_after_the_session_timeout(h):
+def test_unused_pending_id_times_out(h):
     member = h.join(session_ms=10_000).response.member_id
     h.advance(10_000)
     assert h.shard.classic("g").pending_joins == {}
@@ -74,7 +74,7 @@ def test_pending_id_that_is_never_used_is_forgotten_after_the_session_timeout(h)
     assert "has not joined in time" in str(h.notes[-1])
 
 
-def test_unknown_ids_are_refused(h):
+def test_unknown_ids_are_rejected(h):
     """UNKNOWN_MEMBER_ID without a group, in an empty one, and in a live one."""
     assert h.join(member_id="nobody").code is ErrorCode.UNKNOWN_MEMBER_ID
     assert h.shard.groups == {}
@@ -93,7 +93,7 @@ def test_session_timeout_and_group_id_are_checked_first(h, session_ms, group_id)
     assert h.shard.groups == {}
 
 
-def test_v0_takes_the_session_timeout_for_the_rebalance_too(h):
+def test_v0_session_timeout_is_the_rebalance_timeout(h):
     h.join(version=0, session_ms=12_345, rebalance_ms=-1)
     (member,) = h.shard.classic("g").members.values()
     assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (12_345, 12_345)
@@ -116,7 +116,7 @@ def test_protocol_type_and_a_common_protocol_are_needed(h):
 
 
 def test_protocol_with_most_votes_wins_among_the_common_ones(h):
-    """Two prefer roundrobin, one range; sticky is not known to all."""
+    """Two members prefer roundrobin, one prefers range; not all support sticky."""
     first = h.enter(protocols=[("sticky", b""), RANGE, ROUND], version=3)
     second = h.enter(protocols=[ROUND, RANGE], version=3)
     third = h.enter(protocols=[ROUND, RANGE, ("sticky", b"")], version=3)
@@ -127,7 +127,7 @@ def test_protocol_with_most_votes_wins_among_the_common_ones(h):
 
 
 def test_protocol_that_a_member_names_twice_counts_once(h):
-    """Nobody is let in who has nothing in common with all; of two metadata the first is the protocol's."""
+    """A member without a common protocol is rejected; the first metadata of a duplicate name counts."""
     h.enter(protocols=[RANGE, ("range", b"again"), ROUND], version=3)
     h.enter(protocols=[ROUND], version=3)
     assert h.join(protocols=[RANGE], version=3).code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -150,8 +150,8 @@ def test_protocol_that_a_member_names_twice_counts_once(h):
     ],
     ids=["nothing", "half a version", "a version", "cut", "null", "too many"],
 )
-def test_consumer_metadata_that_cannot_be_read_is_handed_on_as_it_is(h, metadata):
-    """As in Kafka it is the leader's to understand; here only the topics are not known, so any offset may be in use."""
+def test_unreadable_consumer_metadata_is_passed_on(h, metadata):
+    """As in Kafka, the leader interprets it. Here only the topics are unknown, so any offset may be in use."""
     member = h.stable_group(protocols=[("range", metadata)])[0]
     for harness in (h, h.reloaded()):
         group = harness.shard.classic("g")
@@ -170,7 +170,7 @@ def test_only_the_leader_sees_the_members(h):
 # -- joining again ----------------------------------------------------------------------------------------------------
 
 
-def test_follower_of_a_stable_group_without_changes_gets_the_generation(h):
+def test_unchanged_follower_gets_the_stable_generation(h):
     _, follower = h.stable_group(2)
     again = h.join(member_id=follower)
     assert (again.code, again.response.generation_id, again.response.members) == (0, 1, [])
@@ -195,15 +195,15 @@ def test_leader_starts_a_rebalance_by_joining(h):
     assert (again.response.generation_id, again.response.leader) == (2, leader)
 
 
-def test_member_that_missed_its_answer_gets_it_again(h):
-    """In CompletingRebalance the same metadata gives the same generation, to the leader with the members."""
+def test_member_that_missed_its_response_gets_it_again(h):
+    """In CompletingRebalance the same metadata gets the same generation, and the leader also gets the members."""
     first, second = h.enter(), h.enter()
     h.advance(6_000)
     assert len(h.join(member_id=first.response.member_id).response.members) == 2
     assert h.join(member_id=second.response.member_id).response.members == []
 
 
-def test_member_with_changes_restarts_a_rebalance_that_waits_for_syncs(h):
+def test_changed_member_restarts_the_sync_phase(h):
     first, second = h.enter(), h.enter()
     h.advance(6_000)
     waiting = h.sync(second.response.member_id, 1)
@@ -213,7 +213,7 @@ def test_member_with_changes_restarts_a_rebalance_that_waits_for_syncs(h):
 
 
 def test_member_that_joins_twice_is_answered_once(h):
-    """A client that gave up its first request: the second takes its place."""
+    """The client has abandoned its first request; the second replaces it."""
     leader, follower = h.stable_group(2)
     h.join(member_id=leader)
     later = h.join(member_id=leader)
@@ -225,7 +225,7 @@ def test_member_that_joins_twice_is_answered_once(h):
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 
-def test_full_group_takes_nobody_but_its_members(h):
+def test_full_group_accepts_only_its_members(h):
     h = GroupHarness(GroupSettings(max_size=2))
     leader, follower = h.stable_group(2)
     refused = h.join()
@@ -234,7 +234,7 @@ def test_full_group_takes_nobody_but_its_members(h):
     assert h.join(member_id=follower).code is ErrorCode.NONE
 
 
-def test_group_is_full_when_so_many_have_joined_the_next_generation(h):
+def test_only_joined_members_count_during_a_rebalance(h):
     h = GroupHarness(GroupSettings(max_size=2))
     leader, follower = h.stable_group(2)
     h.join(member_id=leader)
@@ -244,7 +244,7 @@ def test_group_is_full_when_so_many_have_joined_the_next_generation(h):
     assert follower not in h.shard.classic("g").members
 
 
-def test_empty_group_takes_anyone(h):
+def test_empty_group_accepts_any_member(h):
     h = GroupHarness(GroupSettings(max_size=1))
     (member,) = h.stable_group()
     h.leave((member, None))
@@ -254,8 +254,8 @@ def test_empty_group_takes_anyone(h):
 # -- new members that stay parked -------------------------------------------------------------------------------------
 
 
-def test_new_member_times_out_although_it_waits(h):
-    """Its session does not count before it has an id; a dead one must not hold the group up for ever."""
+def test_new_member_times_out_while_parked(h):
+    """It has no session before it knows its id; a dead one must not block the group for ever."""
     leader, _ = h.stable_group(2, session_ms=1_800_000, rebalance_ms=900_000)
     parked = h.join(version=3)
     h.join(member_id=leader, rebalance_ms=900_000)
@@ -274,7 +274,7 @@ def test_static_member_gets_its_id_at_once(h):
     assert parked.response.members[0].group_instance_id == "one"
 
 
-def test_static_follower_takes_its_place_without_a_rebalance(h):
+def test_static_follower_returns_without_a_rebalance(h):
     old, leader, _ = static_pair(h)
     back = h.join(instance="two", version=9)
     assert (back.code, back.response.generation_id, back.response.leader) == (ErrorCode.NONE, 1, leader)
@@ -289,7 +289,7 @@ def test_static_follower_takes_its_place_without_a_rebalance(h):
 
 
 def static_pair(h, version=9):
-    """(follower, leader, harness): instances "two" and "one"."""
+    """Return (follower, leader, harness) with the instances "two" and "one"."""
     first, second = h.join(instance="one", version=version), h.join(instance="two", version=version)
     h.advance(6_000)
     leader, follower = first.response.member_id, second.response.member_id
@@ -299,7 +299,7 @@ def static_pair(h, version=9):
 
 
 def test_static_leader_is_told_to_skip_the_assignment(h):
-    """KIP-814, v9: it stays leader, with the members, but does not assign."""
+    """KIP-814, v9: it stays leader and gets the members, but does not assign."""
     _, leader, _ = static_pair(h)
     back = h.join(instance="one", version=9)
     assert (back.response.leader, back.response.skip_assignment) == (back.response.member_id, True)
@@ -307,13 +307,13 @@ def test_static_leader_is_told_to_skip_the_assignment(h):
     assert h.shard.classic("g").leader_id != leader
 
 
-def test_static_leader_of_an_old_version_is_not_told_that_it_leads(h):
+def test_old_static_leader_does_not_learn_that_it_leads(h):
     _, leader, _ = static_pair(h)
     back = h.join(instance="one", version=8)
     assert (back.response.leader, back.response.members, back.response.skip_assignment) == (leader, [], False)
 
 
-def test_static_replacement_that_cannot_be_stored_changes_nothing(h):
+def test_failed_static_replacement_changes_nothing(h):
     follower, leader, _ = static_pair(h)
     before = h.shard.classic("g").metadata()
     h.failure = ErrorCode.NOT_COORDINATOR
@@ -323,7 +323,7 @@ def test_static_replacement_that_cannot_be_stored_changes_nothing(h):
     assert h.heartbeat(follower, 1, "two") is ErrorCode.NONE
 
 
-def test_static_member_that_changes_the_chosen_protocol_starts_a_rebalance(h):
+def test_static_member_with_another_protocol_rebalances(h):
     both = [RANGE, ROUND]
     first = h.join(instance="one", protocols=both)
     h.advance(3_000)
@@ -334,7 +334,7 @@ def test_static_member_that_changes_the_chosen_protocol_starts_a_rebalance(h):
     assert h.shard.classic("g").state is GroupState.COMPLETING_REBALANCE
 
 
-def test_static_member_that_comes_back_during_a_rebalance_fences_its_parked_request(h):
+def test_returning_static_member_fences_its_parked_join(h):
     _, leader, _ = static_pair(h)
     parked = h.join(member_id=leader, instance="one")
     assert parked.response is None
@@ -343,7 +343,7 @@ def test_static_member_that_comes_back_during_a_rebalance_fences_its_parked_requ
     assert back.response is None
 
 
-def test_static_member_that_comes_back_while_syncs_are_collected_restarts_the_rebalance(h):
+def test_returning_static_member_restarts_the_sync_phase(h):
     first, second = h.join(instance="one"), h.join(instance="two")
     h.advance(6_000)
     waiting = h.sync(second.response.member_id, 1, instance="two")
@@ -362,16 +362,16 @@ def test_static_ids_are_checked_when_joining_again(h):
 @pytest.mark.parametrize(
     ("first", "second"), [(("range", "sticky"), ("sticky", "range")), (("sticky", "range"), ("range", "sticky"))]
 )
-def test_of_protocols_with_as_many_votes_the_first_of_javas_table_wins(h, first, second):
-    """As with Apache Kafka, whoever came first: clients of a group must not depend on whose broker it is."""
+def test_tied_protocols_follow_javas_order(h, first, second):
+    """As in Apache Kafka, whoever joined first: clients must not depend on the broker that serves them."""
     for names in (first, second):
         h.join(version=3, protocols=[(name, subscription("t")) for name in names])
     h.advance(6_000)
     assert h.shard.classic("g").protocol_name == "sticky"
 
 
-def test_an_id_that_was_given_to_a_dynamic_member_is_none_of_a_static_one(h):
-    """Kafka does not expect it, and says so; the id stays good."""
+def test_pending_dynamic_id_is_not_for_a_static_member(h):
+    """As in Kafka the error is UNKNOWN_SERVER_ERROR, and the id stays valid."""
     member_id = h.join().response.member_id
     refused = h.join(member_id=member_id, instance="i")
     assert (refused.code, refused.response.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
@@ -381,8 +381,8 @@ def test_an_id_that_was_given_to_a_dynamic_member_is_none_of_a_static_one(h):
 
 
 @pytest.mark.parametrize("names", [{"instance": "i" * 32_762}, {"client_id": "c" * 32_762}])
-def test_a_name_too_long_for_an_id_is_refused(h, names):
-    """An id is the name, a dash and a UUID, and has to fit into a string of the protocol."""
+def test_a_client_id_too_long_for_a_member_id_is_rejected(h, names):
+    """An id is the client id, a dash and a UUID, and has to fit into a string of the protocol."""
     assert h.join(**names).code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert not h.shard.classic("g").members
     assert not h.shard.classic("g").pending_joins

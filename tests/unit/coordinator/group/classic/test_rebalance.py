@@ -6,8 +6,8 @@ from protocol.errors import ErrorCode
 from tests.support.groups import GroupHarness
 
 
-def test_first_members_wait_for_more_as_long_as_new_ones_come():
-    """group.initial.rebalance.delay.ms, again for each delay in which someone came."""
+def test_initial_delay_is_extended_by_new_members():
+    """group.initial.rebalance.delay.ms, again after each delay in which a member joined."""
     h = GroupHarness()
     first = h.join(version=3)
     h.advance(2_000)
@@ -18,8 +18,8 @@ def test_first_members_wait_for_more_as_long_as_new_ones_come():
     assert first.response.generation_id == second.response.generation_id == 1
 
 
-def test_first_members_do_not_wait_longer_than_their_rebalance_timeout():
-    """3 s, 3 s, then the rest of the 7 s; Kafka counts the rest before the wait that follows it."""
+def test_initial_delay_ends_at_the_rebalance_timeout():
+    """3 s, 3 s, then the rest of the 7 s. As in Kafka, the rest is computed before the delay that follows."""
     h = GroupHarness()
     first = h.join(version=3, rebalance_ms=7_000)
     waited = 0
@@ -39,7 +39,7 @@ def test_initial_delay_of_zero_ends_with_the_next_check():
 
 
 def test_slow_members_are_dropped_at_the_rebalance_timeout():
-    """The longest of all members' counts."""
+    """The longest timeout of all members counts."""
     h = GroupHarness()
     first, second = h.enter(rebalance_ms=20_000, session_ms=30_000), h.enter(rebalance_ms=10_000, session_ms=30_000)
     h.advance(6_000)
@@ -56,7 +56,7 @@ def test_slow_members_are_dropped_at_the_rebalance_timeout():
     assert h.heartbeat(leader, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_pending_members_hold_a_rebalance_up_until_they_join_or_time_out():
+def test_pending_members_delay_a_rebalance():
     h = GroupHarness()
     leader, follower = h.stable_group(2)
     joined = h.join(member_id=leader)
@@ -91,7 +91,7 @@ def test_members_that_do_not_sync_are_dropped():
     assert h.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_members_that_do_not_sync_with_a_stable_group_are_dropped_too():
+def test_members_that_do_not_sync_later_are_dropped_too():
     h = GroupHarness()
     first, second = h.enter(session_ms=100_000, rebalance_ms=20_000), h.enter(session_ms=100_000, rebalance_ms=20_000)
     h.advance(6_000)
@@ -103,7 +103,7 @@ def test_members_that_do_not_sync_with_a_stable_group_are_dropped_too():
 
 
 def test_static_members_that_do_not_join_keep_their_place():
-    """They are dropped by their session, or for not syncing."""
+    """They are dropped at the end of their sessions, or because they do not sync."""
     h = GroupHarness()
     first, second = h.join(instance="one", session_ms=100_000), h.join(instance="two", session_ms=100_000)
     h.advance(6_000)
@@ -116,7 +116,7 @@ def test_static_members_that_do_not_join_keep_their_place():
     assert (again.response.generation_id, again.response.leader, len(again.response.members)) == (2, follower, 2)
 
 
-def test_rebalance_that_no_static_member_joins_waits_on():
+def test_rebalance_waits_for_static_members():
     h = GroupHarness()
     first, second = h.join(instance="one", session_ms=200_000), h.join(instance="two", session_ms=200_000)
     dynamic = h.enter(session_ms=6_000)
@@ -136,7 +136,7 @@ def test_rebalance_that_no_static_member_joins_waits_on():
 
 
 def test_timeouts_below_zero_do_not_keep_the_coordinator_busy():
-    """Static members that nobody can wait for: looked at once a second, until their sessions end."""
+    """Static members that do not join are checked once a second, until their sessions end."""
     h = GroupHarness()
     static = [h.join(instance=name, session_ms=30_000) for name in ("one", "two")]
     dynamic = h.enter(session_ms=30_000)
@@ -156,7 +156,7 @@ def test_timeouts_below_zero_do_not_keep_the_coordinator_busy():
     assert group.state is GroupState.EMPTY
 
 
-def test_last_member_that_dies_in_the_first_phase_leaves_the_group_empty():
+def test_group_is_empty_if_its_first_member_times_out():
     h = GroupHarness(GroupSettings(initial_rebalance_delay_ms=600_000))
     parked = h.join(version=3, rebalance_ms=700_000)
     h.advance(300_000)
@@ -176,7 +176,7 @@ def test_dead_member_starts_a_rebalance_of_the_others():
     assert h.join(member_id=follower).response.generation_id == 2
 
 
-def test_last_member_that_dies_leaves_an_empty_group_in_the_log():
+def test_empty_group_is_written_after_the_last_timeout():
     h = GroupHarness()
     h.stable_group()
     h.advance(10_000)
@@ -194,8 +194,8 @@ def test_group_is_empty_even_if_that_cannot_be_written():
     assert h.shard.classic("g").state is GroupState.EMPTY
 
 
-def test_members_that_wait_do_not_die():
-    """Parked in a join or a sync, a member counts as alive; its session starts anew with the answer."""
+def test_parked_members_do_not_time_out():
+    """A parked member counts as alive; its session restarts with the response."""
     h = GroupHarness()
     leader, follower = h.stable_group(2, session_ms=10_000, rebalance_ms=60_000)
     joined = h.join(member_id=leader, session_ms=10_000)

@@ -1,4 +1,4 @@
-"""The table of states."""
+"""The table of transitions."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_every_state_is_in_the_table_and_has_kafkas_name():
 @pytest.mark.parametrize("target", GroupState)
 @pytest.mark.parametrize("state", GroupState)
 def test_move_to_follows_the_table(state, target):
-    """Exactly the moves of the table are made; others raise and change nothing."""
+    """Exactly the transitions of the table are allowed; others raise and change nothing."""
     group = ClassicGroup("g", 1)
     group.state = state
     if state in LEGAL_FROM[target]:

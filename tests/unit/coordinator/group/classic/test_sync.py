@@ -15,13 +15,13 @@ def h() -> GroupHarness:
 
 
 def two_joined(h):
-    """(leader, follower) of generation 1, syncs missing."""
+    """Return (leader, follower) of generation 1, before their syncs."""
     first, second = h.enter(), h.enter()
     h.advance(6_000)
     return first.response.member_id, second.response.member_id
 
 
-def test_assignments_go_out_once_the_leader_has_handed_them_in(h):
+def test_syncs_are_answered_after_the_leaders(h):
     leader, follower = two_joined(h)
     waiting = h.sync(follower, 1)
     assert waiting.response is None
@@ -43,7 +43,7 @@ def test_stable_generation_is_in_the_log(h):
     assert (again.state, again.generation, len(again.members)) == (GroupState.STABLE, 1, 3)
 
 
-def test_assignment_that_cannot_be_stored_starts_another_rebalance(h):
+def test_failed_write_of_assignments_rebalances(h):
     leader, follower = two_joined(h)
     waiting = h.sync(follower, 1)
     h.failure = ErrorCode.NOT_COORDINATOR
@@ -109,14 +109,14 @@ def test_member_that_leaves_ends_a_join_phase_that_waited_for_it(h):
     assert joined.response.generation_id == 2
 
 
-def test_parked_join_of_a_member_that_is_sent_away_is_answered(h):
+def test_parked_join_of_a_removed_member_is_answered(h):
     leader, _ = h.stable_group(2)
     joined = h.join(member_id=leader)
     h.leave((leader, None))
     assert (joined.code, joined.response.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
-def test_parked_sync_of_a_member_that_is_sent_away_is_answered(h):
+def test_parked_sync_of_a_removed_member_is_answered(h):
     _, follower = two_joined(h)
     waiting = h.sync(follower, 1)
     h.leave((follower, None))
@@ -131,7 +131,7 @@ def test_pending_member_can_leave(h):
 
 
 def test_static_members_leave_by_instance_id(h):
-    """KIP-345: an administrator does not know member ids."""
+    """KIP-345: administrators do not know member ids."""
     first, second = h.join(instance="one"), h.join(instance="two")
     h.advance(6_000)
     member = first.response.member_id
@@ -145,7 +145,7 @@ def test_static_members_leave_by_instance_id(h):
     assert h.leave(("wrong", "two")) == [ErrorCode.FENCED_INSTANCE_ID]
 
 
-def test_leaving_a_group_that_is_not_there_is_an_error_of_each_member(h):
+def test_leaving_a_missing_group_is_an_error_per_member(h):
     assert h.leave(("a", None), ("b", None)) == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
 
 

@@ -1,4 +1,4 @@
-"""Heartbeats of consumer groups: what each changes, what it writes, and what time does."""
+"""Heartbeats of consumer groups: their effects and records, and deadlines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def h() -> ConsumerHarness:
 
 
 def test_first_member_gets_everything(h: ConsumerHarness) -> None:
-    """Member, epoch, target, epoch of targets, assignment: in the order in which Kafka writes them, as one batch."""
+    """Member, epoch, target, epoch of targets, assignment: in Kafka's order, as one batch."""
     answer = h.enter_consumer("a")
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "a", 2)
     assert (answer.heartbeat_interval_ms, assigned(answer)) == (5_000, T)
@@ -50,8 +50,8 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> 
     assert len(h.log) == written
 
 
-def test_decisions_are_no_garbage_behind_themselves(h: ConsumerHarness) -> None:
-    """The collector comes seldom: each heartbeat that changes something would have the broker grow till then."""
+def test_decisions_leave_no_reference_cycles(h: ConsumerHarness) -> None:
+    """The garbage collector runs rarely: each heartbeat with changes would leave memory until then."""
     gc.collect()
     gc.disable()
     try:
@@ -62,8 +62,8 @@ def test_decisions_are_no_garbage_behind_themselves(h: ConsumerHarness) -> None:
         gc.enable()
 
 
-def test_a_clock_that_was_set_back_keeps_nobody_waiting(h: ConsumerHarness) -> None:
-    """Targets wait for their interval, and the last one lies in the future."""
+def test_a_clock_that_was_set_back_delays_no_target(h: ConsumerHarness) -> None:
+    """Targets wait for their interval, and the time of the last one is in the future."""
     h.topics.config = ConsumerGroupConfig(assignment_interval_ms=1_000)
     h.enter_consumer("a")
     h.wall_ms -= 3_600_000
@@ -72,12 +72,12 @@ def test_a_clock_that_was_set_back_keeps_nobody_waiting(h: ConsumerHarness) -> N
 
 
 def stays(h: ConsumerHarness, caller: Caller = CALLER, **fields: Any) -> bool:
-    """Whether a heartbeat of member "a", at epoch 2 unless told, goes the short way."""
+    """Return whether a heartbeat of member "a", by default at epoch 2, uses the short path."""
     named = {"group_id": "g", "member_id": "a", "member_epoch": 2, **fields}
     return stay(h.shard, CONSUMER_GROUP_HEARTBEAT.request(**named), caller, h.now) is not None
 
 
-def test_only_who_has_nothing_to_say_goes_the_short_way(h: ConsumerHarness) -> None:
+def test_only_unchanged_heartbeats_use_the_short_path(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.enter("classic")
     assert stays(h)
@@ -101,7 +101,7 @@ def test_only_who_has_nothing_to_say_goes_the_short_way(h: ConsumerHarness) -> N
     assert not stays(h, CALLER._replace(client_host="/127.0.0.2"))
 
 
-def test_who_has_to_move_does_not_go_the_short_way(h: ConsumerHarness) -> None:
+def test_reconciling_members_use_the_long_path(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.topics.put("u", 1)
     assert not stays(h)  # until somebody has looked whether that is a topic of the group
@@ -114,15 +114,15 @@ def test_who_has_to_move_does_not_go_the_short_way(h: ConsumerHarness) -> None:
     assert stays(h, member_id="b", member_epoch=3)
 
 
-def test_what_may_be_no_id_at_all_does_not_go_the_short_way(h: ConsumerHarness) -> None:
-    """In v0 a client may enter with any id, but not go on with one of nothing but blanks."""
+def test_blank_ids_use_the_long_path(h: ConsumerHarness) -> None:
+    """In v0 a client may join with any id, but not continue with a blank one."""
     joined = h.beat(" ", 0, {}, topics=["t"], version=0, rebalance_timeout_ms=30_000)
     assert (joined.error_code, joined.member_id) == (ErrorCode.NONE, " ")
     assert not stays(h, member_id=" ", member_epoch=joined.member_epoch)
     assert h.beat(" ", joined.member_epoch, version=0).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_static_members_go_the_short_way_too(h: ConsumerHarness) -> None:
+def test_static_members_use_the_short_path_too(h: ConsumerHarness) -> None:
     h.enter_consumer("a", instance_id="i")
     assert stays(h, instance_id="i")
     assert stays(h)
@@ -132,7 +132,7 @@ def test_static_members_go_the_short_way_too(h: ConsumerHarness) -> None:
     assert not stays(h, member_epoch=h.group.epoch, instance_id="i")
 
 
-def test_groups_with_expressions_look_at_them_in_time(h: ConsumerHarness) -> None:
+def test_expressions_are_resolved_in_time(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     h.settle(["a"])
@@ -149,7 +149,7 @@ def test_groups_with_expressions_look_at_them_in_time(h: ConsumerHarness) -> Non
     assert h.group.regexes["t.*"].version == h.topics.version
 
 
-def test_full_heartbeat_is_told_the_assignment_again(h: ConsumerHarness) -> None:
+def test_full_heartbeat_gets_the_assignment_again(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     assert assigned(h.beat("a", 2, {}, topics=["t"], rebalance_timeout_ms=30_000)) == T
 
@@ -177,7 +177,7 @@ def test_partitions_are_given_up_before_another_has_them(h: ConsumerHarness) -> 
     assert h.group.state.value == "Stable"
 
 
-def test_member_that_does_not_give_up_in_time_is_out(h: ConsumerHarness) -> None:
+def test_member_that_revokes_too_late_is_fenced(h: ConsumerHarness) -> None:
     h.enter_consumer("a", rebalance_timeout_ms=7_000)
     h.enter_consumer("b")
     h.beat("a", 2, T)
@@ -200,7 +200,7 @@ def test_revocation_goes_on_after_a_restart(h: ConsumerHarness) -> None:
     assert set(again.group.members) == {"b"}
 
 
-def test_member_that_is_not_heard_of_is_out(h: ConsumerHarness) -> None:
+def test_silent_member_is_fenced(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.advance(44_999)
     h.beat("a", 2)
@@ -212,7 +212,7 @@ def test_member_that_is_not_heard_of_is_out(h: ConsumerHarness) -> None:
     assert len(h.timers) == 0
 
 
-def test_what_cannot_be_written_has_not_happened(h: ConsumerHarness) -> None:
+def test_failed_write_changes_nothing(h: ConsumerHarness) -> None:
     h.failure = ErrorCode.NOT_COORDINATOR
     assert h.enter_consumer("a").error_code == ErrorCode.NOT_COORDINATOR
     assert h.shard.groups == {}
@@ -238,7 +238,7 @@ def test_topics_that_change_bump_the_epoch_once(h: ConsumerHarness) -> None:
     assert assigned(answer) == {"t": [0, 1, 2, 3, 4]}
 
 
-def test_groups_own_settings_are_obeyed(h: ConsumerHarness) -> None:
+def test_groups_own_settings_are_used(h: ConsumerHarness) -> None:
     h.topics.config = ConsumerGroupConfig(10_000, 700, 5_000)
     assert h.enter_consumer("a").heartbeat_interval_ms == 700
     assert h.enter_consumer("b").member_epoch == 2
@@ -251,7 +251,7 @@ def test_groups_own_settings_are_obeyed(h: ConsumerHarness) -> None:
     assert set(h.group.members) == {"b"}
 
 
-def test_static_member_that_is_away_keeps_its_place_for_a_session(h: ConsumerHarness) -> None:
+def test_static_member_may_leave_for_a_session(h: ConsumerHarness) -> None:
     h.enter_consumer("a", instance_id="one")
     epoch = h.group.epoch
     assert h.beat("a", -2, instance_id="one").member_epoch == -2
@@ -263,15 +263,15 @@ def test_static_member_that_is_away_keeps_its_place_for_a_session(h: ConsumerHar
     assert h.group.is_empty
 
 
-def test_classic_group_without_members_gives_way(h: ConsumerHarness) -> None:
-    """Also one that only has offsets: they stay."""
+def test_empty_classic_group_is_replaced(h: ConsumerHarness) -> None:
+    """Also a group with offsets only, which stay."""
     h.commit({("t", 0): 7})
     h.enter_consumer("a")
     assert h.shard.offsets.get("g", "t", 0).offset == 7  # type: ignore[union-attr]
     assert h.reloaded().group.members == h.group.members
 
 
-def test_empty_group_gives_way_to_a_classic_one(h: ConsumerHarness) -> None:
+def test_empty_group_is_replaced_by_a_classic_one(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.beat("a", -1)
     h.stable_group()
@@ -296,7 +296,7 @@ def test_group_is_listed_described_and_deleted(h: ConsumerHarness) -> None:
         describe(h.shard, "g")
 
 
-def test_offsets_of_topics_that_nobody_reads_expire_and_then_the_group(h: ConsumerHarness) -> None:
+def test_unused_offsets_expire_and_then_the_group(h: ConsumerHarness) -> None:
     """KIP-211."""
     h.enter_consumer("a")
     h.commit({("t", 0): 1, ("u", 0): 1}, "a", 2)
@@ -308,7 +308,7 @@ def test_offsets_of_topics_that_nobody_reads_expire_and_then_the_group(h: Consum
     assert h.reloaded().shard.groups == {}
 
 
-def test_full_group_takes_nobody_more() -> None:
+def test_full_group_rejects_new_members() -> None:
     h = ConsumerHarness(GroupSettings(consumer=ConsumerSettings(max_size=1)))
     h.enter_consumer("a")
     assert h.enter_consumer("b").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -319,7 +319,7 @@ def test_full_group_takes_nobody_more() -> None:
 
 
 def test_commits_of_a_transaction_are_checked_like_others(h: ConsumerHarness) -> None:
-    """KIP-848: for what a member has had since before its epoch, also with the epoch before."""
+    """KIP-848: for partitions owned since an earlier epoch, also with the epoch before."""
     h.enter_consumer("a")
     h.enter_consumer("b")
     h.beat("a", 2, T)
@@ -341,7 +341,7 @@ def test_commits_of_a_transaction_are_checked_like_others(h: ConsumerHarness) ->
     assert check(mine, "", -1) is ErrorCode.NONE
 
 
-def test_deadline_that_cannot_be_written_comes_again(h: ConsumerHarness) -> None:
+def test_deadline_is_due_again_after_a_failed_write(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.failure = ErrorCode.NOT_COORDINATOR
     h.advance(45_100)
@@ -351,8 +351,8 @@ def test_deadline_that_cannot_be_written_comes_again(h: ConsumerHarness) -> None
     assert h.group.is_empty
 
 
-def test_topic_that_is_made_anew_is_another(h: ConsumerHarness) -> None:
-    """Its partitions are assigned under its new id; what a member had of the old one is gone."""
+def test_recreated_topic_is_another_topic(h: ConsumerHarness) -> None:
+    """Its partitions are assigned with the new id; those of the old id are gone."""
     h.enter_consumer("a")
     old = h.topics.topic("t")
     assert old is not None

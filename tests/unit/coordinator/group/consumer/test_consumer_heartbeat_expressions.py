@@ -1,4 +1,4 @@
-"""Heartbeats of members that subscribe by regular expressions: what is resolved, when, and for how long."""
+"""Members that subscribe by regular expressions: what is resolved, when, and for how long."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:
     assert assigned(h.beat("a", 1, {})) == T
 
 
-def test_topics_that_the_client_may_not_know_of_are_left_out(h: ConsumerHarness) -> None:
-    """Until it may, and the expressions are looked at again."""
+def test_topics_without_describe_access_are_left_out(h: ConsumerHarness) -> None:
+    """Until the client has access, and the expressions are resolved again."""
     h.topics.put("t-secret", 1)
     hidden = {"t-secret"}
     h.may_describe = lambda topic: topic not in hidden
@@ -57,8 +57,8 @@ def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None
     assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
 
 
-def test_topics_that_could_not_be_written_down_are_looked_for_again(h: ConsumerHarness) -> None:
-    """The group's hash is that of the topics before: it must not be taken for that of the new ones."""
+def test_topics_are_resolved_again_after_a_failed_write(h: ConsumerHarness) -> None:
+    """The stored hash is that of the topics before, and must not count as that of the new ones."""
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     h.beat("a", 1, {})
@@ -77,7 +77,7 @@ def test_topics_that_could_not_be_written_down_are_looked_for_again(h: ConsumerH
     assert h.group.regexes["t.*"].topics == {"t", "t2", "t3"}
 
 
-def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
+def test_expressions_are_resolved_at_intervals(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     seen = h.group.regexes["t.*"].timestamp_ms
@@ -92,7 +92,7 @@ def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
     assert h.group.epoch == 2
 
 
-def test_a_wall_clock_that_is_set_back_keeps_no_topics_away(h: ConsumerHarness) -> None:
+def test_a_wall_clock_set_back_delays_no_resolution(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     h.beat("a", 1, {})
@@ -104,7 +104,7 @@ def test_a_wall_clock_that_is_set_back_keeps_no_topics_away(h: ConsumerHarness) 
     assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
 
 
-def test_a_wall_clock_that_is_set_forward_has_nothing_looked_at_sooner(h: ConsumerHarness) -> None:
+def test_a_wall_clock_set_forward_causes_no_resolution(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     h.beat("a", 1, {})
@@ -116,8 +116,8 @@ def test_a_wall_clock_that_is_set_forward_has_nothing_looked_at_sooner(h: Consum
     assert len(h.log) == written
 
 
-def test_the_time_until_expressions_are_looked_at_anew_begins_with_the_process(h: ConsumerHarness) -> None:
-    """How long a broker was away the monotonic clock does not say, and the other one may be wrong."""
+def test_the_resolution_interval_starts_with_the_process(h: ConsumerHarness) -> None:
+    """The monotonic clock does not run while a broker is down, and the wall clock may be wrong."""
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
     h.beat("a", 1, {})
@@ -131,7 +131,7 @@ def test_the_time_until_expressions_are_looked_at_anew_begins_with_the_process(h
         assert h.group.epoch == epoch
 
 
-def test_expression_goes_with_the_last_member_that_has_it(h: ConsumerHarness) -> None:
+def test_expression_is_removed_with_its_last_member(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.enter_consumer("b", None, subscribed_topic_regex="t.*")
     h.advance(0)
@@ -150,7 +150,7 @@ def test_names_and_expressions_add_up(h: ConsumerHarness) -> None:
     assert by_name(h.group.members["a"].assigned) == {**T, "u": [0]}
 
 
-def test_deadlines_of_a_group_go_with_it(h: ConsumerHarness) -> None:
+def test_deadlines_are_removed_with_the_group(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     assert TimerKey("regex", "g") in h.timers
     h.run(lambda effects: h.shard.unload(h.now, effects))

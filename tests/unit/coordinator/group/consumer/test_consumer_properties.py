@@ -1,4 +1,6 @@
-"""Any sequence of heartbeats, classic requests, leaves, deaths, new topics and restarts keeps consumer groups whole."""
+"""Any sequence of heartbeats, classic requests, leaves, timeouts, new topics and restarts keeps consumer groups
+valid.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ from tests.support.scale import scaled
 MEMBERS = st.sampled_from(["a", "b", "c", "d", "e"])
 NAMES = st.sampled_from([["t"], ["u"], ["t", "u"], ["t", "u", "v"], []])
 REGEXES = st.sampled_from(["", "t|u", "[u-w]", ".*"])
-#: Two clients want the same instance id: one has to be away before the other gets it.
+#: Two clients use the same instance id: one has to leave temporarily before the other gets it.
 INSTANCES = {"a": "one", "b": "one", "c": "two"}
 
 
 class ConsumerGroups(RuleBasedStateMachine):
-    """Clients that do as they are told, or not; of each the model knows what it has."""
+    """Clients that follow the protocol, or violate it; the model knows the partitions of each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +48,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             self.h.topics.config = type(self.h.topics.config)(assignment_interval_ms=1_000)
 
     def take(self, member_id: str, answer: Any) -> None:
-        """Do as the answer says."""
+        """Follow the response."""
         if answer.error_code == ErrorCode.NONE and answer.member_epoch > 0:
             if answer.assignment is not None:
                 topics = answer.assignment.topic_partitions
@@ -107,7 +109,7 @@ class ConsumerGroups(RuleBasedStateMachine):
 
     @rule(sends=st.booleans())
     def follow_classic(self, sends: bool) -> None:
-        """All classic members do what their heartbeats tell them."""
+        """All classic members follow their heartbeats."""
         group = self.h.shard.groups.get("g")
         for member_id in list(group.members) if isinstance(group, ClassicGroup | ConsumerGroup) else []:
             group = self.h.shard.groups.get("g")
@@ -157,7 +159,7 @@ class ConsumerGroups(RuleBasedStateMachine):
 
     @rule(code=st.sampled_from([ErrorCode.NOT_COORDINATOR]), member=MEMBERS, names=NAMES)
     def fail(self, code: ErrorCode, member: str, names: list[str]) -> None:
-        """What cannot be written changes nothing that is stored."""
+        """A failed write changes no stored state."""
         before = stored(self.h)
         self.h.failure = code
         self.h.beat(member, 0, {}, topics=names, rebalance_timeout_ms=10_000)
@@ -224,7 +226,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             assert (member.state is MemberState.UNREVOKED_PARTITIONS) >= bool(member.revoking)
 
     def teardown(self) -> None:
-        """Left alone, what is there comes to rest: consumers follow their targets, all of which are given out."""
+        """Without further events, consumers reach their targets, and all partitions are assigned."""
         self.h.advance(10_001)
         group = self.h.shard.consumer("g")
         if group is None:
@@ -252,7 +254,7 @@ class ConsumerGroups(RuleBasedStateMachine):
 
 
 def stored(h: ConsumerHarness) -> dict[str, Any]:
-    """All that the log stands for."""
+    """Return all state that the log defines."""
     group = h.shard.groups.get("g")
     offsets: Any = h.shard.offsets.of_group("g")
     if isinstance(group, ClassicGroup):  # its own test looks closer

@@ -1,4 +1,4 @@
-"""Records of consumer groups: the bytes that Kafka wrote, read and written again."""
+"""Records of consumer groups: bytes that Kafka wrote are read, and written again unchanged."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ T = bytes(15) + b"\1"
 
 
 def recorded() -> list[Record]:
-    """All records of consumer groups that a Kafka wrote."""
+    """Return all records of consumer groups in Kafka's log."""
     records = iter_records(LOG.read_bytes())
     return [r for r in records if r.key and int.from_bytes(r.key[:2], "big") in ConsumerRecord.kinds]
 
 
 def test_recorded_bytes_are_written_again() -> None:
-    """Partitions of a member come in ascending order here; that log has one each."""
+    """A member's partitions are in ascending order here; the log has one each."""
     kinds = Counter[int]()
     for record in recorded():
         parsed = parse_record(record.key, record.value)
@@ -46,8 +46,8 @@ def test_recorded_bytes_are_written_again() -> None:
     assert set(+kinds) == ConsumerRecord.kinds.keys() - {stored.PARTITION_METADATA}
 
 
-def test_recorded_groups_load_to_what_their_tool_says() -> None:
-    """Up to the leave of its member `g-new` has it, with both topics and the hash of them."""
+def test_recorded_groups_load_as_kafkas_tool_prints() -> None:
+    """Before its member leaves, `g-new` has the member, both topics and their hash."""
     group = ConsumerGroup("g-new")
     for record in recorded():
         parsed = parse_record(record.key, record.value)
@@ -94,7 +94,7 @@ def test_member_with_everything_survives() -> None:
 
 
 def again(record: ConsumerRecord) -> ConsumerRecord:
-    """The record after its bytes."""
+    """Encode and decode the record."""
     parsed = parse_record(record.key, record.value)
     assert isinstance(parsed, ConsumerRecord)
     return parsed
@@ -125,14 +125,14 @@ def test_topics_as_older_brokers_kept_them_are_read() -> None:
     assert not group.has_partition_metadata
 
 
-def test_bytes_that_are_no_record_are_unknown() -> None:
+def test_invalid_bytes_are_an_unknown_record() -> None:
     key = current_record("g", ConsumerMember("m")).key
     for value in (b"", b"\0", b"\0\1abc", b"\0\0\1"):
         with pytest.raises(UnknownRecord):
             parse_record(key, value)
 
 
-def test_all_that_is_written_of_a_group_can_be_taken_back() -> None:
+def test_tombstones_delete_all_records_of_a_group() -> None:
     member = ConsumerMember("m", 2, 1, assigned={T: {0: 2}}, topic_regex="x", instance_id="i")
     records = [
         member_record("g", member),

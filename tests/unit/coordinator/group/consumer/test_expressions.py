@@ -1,4 +1,4 @@
-"""Expressions are those that RE2J takes, and what is wrong with others is told in its words."""
+"""Expressions are accepted as by RE2J, and rejected with its messages."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from protocol.errors import ErrorCode
         ("[z-a]", "invalid character class range"),
     ],
 )
-def test_what_is_refused(expression: str, reason: str) -> None:
-    """Seen at Apache Kafka 4.3.1."""
+def test_rejected_expressions(expression: str, reason: str) -> None:
+    """As on Apache Kafka 4.3.1."""
     with pytest.raises(Refused) as refused:
         compile_expression(expression)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -42,7 +42,7 @@ def test_what_is_refused(expression: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "expression", ["(?i)A", r"\Qa", "a{,2}|a", "(?<n>a)", "[]a]", "a{1000}|a", r"\\C|a", r"\Q\C\E|a"]
 )
-def test_what_is_taken(expression: str) -> None:
+def test_accepted_expressions(expression: str) -> None:
     assert matching(expression, ["a", "ab", "b"]) == {"a"}
 
 
@@ -54,16 +54,16 @@ def test_what_is_taken(expression: str) -> None:
         pytest.param("a" * 40_000, id="too long to be read"),
     ],
 )
-def test_what_would_take_long_is_refused(expression: str) -> None:
-    """RE2 itself takes these: some look at a name for a third of a second, and hold 8 MiB as long as they are kept."""
+def test_slow_expressions_are_rejected(expression: str) -> None:
+    """RE2 itself accepts these: some take a third of a second per name, and 8 MiB while they are cached."""
     with pytest.raises(Refused, match="pattern too large") as refused:
         compile_expression(expression)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert matching(expression, ["a"]) == frozenset()
 
 
-def test_names_that_are_all_told_are_taken() -> None:
-    """As somebody does who has a list of topics and nowhere to give it but here."""
+def test_long_lists_of_names_are_accepted() -> None:
+    """A user may put a list of topics into an expression."""
     names = [f"team-{number % 17}.service-{number:04}.events-by-customer" for number in range(250)]
     assert matching("|".join(names), [*names, "another"]) == set(names)
 

@@ -1,4 +1,4 @@
-"""The hash of a group's topics is Kafka's, to the bit."""
+"""The hash of a group's topics equals Kafka's, bit for bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.consumer_groups import Topics
 
 
 class Recorded(NoTopics):
-    """Topics of the directory that a Kafka left; each has one partition."""
+    """The topics in a directory of Kafka; each has one partition."""
 
     IDS = {"codec-gzip": "l2V1EjUTQjG30FWQW00lNQ", "plain": "WwYOpKZ6Qm6r1SIpRGOh9Q"}
 
@@ -22,7 +22,7 @@ class Recorded(NoTopics):
 
 
 def test_hash_is_that_of_a_recorded_group() -> None:
-    """`g-new` in tests/data: topics that are not there do not count, nor does the order."""
+    """`g-new` in tests/data: missing topics and the order do not matter."""
     expected = -3331782113340436174
     assert metadata_hash(Recorded(), ["plain", "nowhere", "codec-gzip"]) == expected
     assert metadata_hash(Recorded(), ["codec-gzip", "plain"]) == expected

@@ -1,4 +1,4 @@
-"""Groups that turn from classic to consumer and back: what conformance tests cannot wait for, or see."""
+"""Conversion from classic to consumer and back: cases that conformance tests cannot reach."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def harness(policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL, **settings:
 
 
 def given(partitions: Mapping[str, list[int]], user_data: bytes | None = None) -> bytes:
-    """An assignment as a leader writes it."""
+    """Return an assignment as a leader writes it."""
     topics = [
         ConsumerProtocolAssignmentTopicPartition(topic=name, partitions=each) for name, each in partitions.items()
     ]
@@ -33,7 +33,7 @@ def given(partitions: Mapping[str, list[int]], user_data: bytes | None = None) -
 
 
 def classic_member(h: ConsumerHarness, assignment: bytes | None = None) -> str:
-    """A stable classic group of one."""
+    """Return a stable classic group with one member."""
     parked = h.enter()
     h.advance(0)
     assert parked.response is not None
@@ -43,7 +43,7 @@ def classic_member(h: ConsumerHarness, assignment: bytes | None = None) -> str:
 
 
 def read(parked: ParkedRequest) -> dict[str, list[int]]:
-    """The assignment of a sync."""
+    """Return the assignment in a sync's response."""
     assert parked.response is not None
     topics = read_assignment(parked.response.assignment).assigned_partitions
     return {topic.topic: topic.partitions for topic in topics}
@@ -53,18 +53,18 @@ def rejoin(h: ConsumerHarness, member_id: str) -> ParkedRequest:
     return h.join(member_id=member_id, protocols=(("range", subscription("t")),))
 
 
-def test_classic_member_keeps_what_it_has_until_it_joins_again() -> None:
+def test_classic_member_keeps_partitions_until_it_rejoins() -> None:
     h = harness()
     x = classic_member(h)
     assert assigned(h.enter_consumer("a")) == {}
     assert by_name(h.group.members[x].assigned) == ALL
     assert h.heartbeat(x, 1) is ErrorCode.REBALANCE_IN_PROGRESS
-    # Old clients do not say what they have: giving up is believed only when they come to sync.
+    # Old clients do not report their partitions: they have given them up once they send SyncGroup.
     rejoin(h, x)
     assert h.reloaded().group.members == h.group.members
 
 
-def test_parked_requests_are_sent_again() -> None:
+def test_parked_requests_are_answered_at_an_upgrade() -> None:
     h = harness()
     x = classic_member(h)
     y = h.enter()
@@ -74,8 +74,8 @@ def test_parked_requests_are_sent_again() -> None:
     assert x in h.group.members
 
 
-def test_classic_member_that_does_not_come_back_is_out() -> None:
-    """It has its rebalance timeout, told by a heartbeat, and another for the sync."""
+def test_classic_member_that_does_not_rejoin_is_fenced() -> None:
+    """It has its rebalance timeout to join, after a heartbeat, and another one to sync."""
     h = harness()
     x = classic_member(h)
     h.enter_consumer("a")
@@ -89,7 +89,7 @@ def test_classic_member_that_does_not_come_back_is_out() -> None:
     assert by_name(h.group.members["a"].assigned) == ALL
 
 
-def test_classic_member_that_does_not_sync_is_out() -> None:
+def test_classic_member_that_does_not_sync_is_fenced() -> None:
     h = harness()
     h.enter_consumer("a")
     x = h.enter().response
@@ -121,7 +121,7 @@ def test_classic_session_is_the_members_own() -> None:
         (MigrationPolicy.BIDIRECTIONAL, True, True),
     ],
 )
-def test_policy_says_which_way_a_group_may_go(policy: MigrationPolicy, up: bool, down: bool) -> None:
+def test_policy_limits_the_migration(policy: MigrationPolicy, up: bool, down: bool) -> None:
     h = harness(policy)
     classic_member(h)
     answer = h.enter_consumer("a")
@@ -151,7 +151,7 @@ def test_assignments_of_other_assignors_are_not_lost() -> None:
     assert "unsupported custom assignor" in answer.error_message
 
 
-def test_words_that_cannot_be_read_keep_a_group_classic() -> None:
+def test_malformed_metadata_keeps_a_group_classic() -> None:
     h = harness()
     classic_member(h, b"\0")
     answer = h.enter_consumer("a")
@@ -159,7 +159,7 @@ def test_words_that_cannot_be_read_keep_a_group_classic() -> None:
     assert h.shard.classic("g") is not None
 
 
-def test_groups_too_large_for_the_other_kind_stay() -> None:
+def test_groups_too_large_for_the_other_kind_are_kept() -> None:
     h = ConsumerHarness(GroupSettings(initial_rebalance_delay_ms=0, consumer=ConsumerSettings(max_size=0)))
     classic_member(h)
     assert "exceeds the consumer group maximum size" in h.enter_consumer("a").error_message
@@ -170,13 +170,13 @@ def test_groups_too_large_for_the_other_kind_stay() -> None:
     assert h.shard.consumer("g") is not None
 
 
-def test_group_that_has_not_chosen_a_protocol_is_not_turned() -> None:
+def test_group_without_a_protocol_is_not_converted() -> None:
     h = ConsumerHarness()
     h.enter()
     assert h.enter_consumer("a").error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_turning_that_cannot_be_written_changes_nothing() -> None:
+def test_failed_conversion_changes_nothing() -> None:
     h = harness()
     x = classic_member(h)
     h.failure = ErrorCode.NOT_COORDINATOR
@@ -191,7 +191,7 @@ def test_turning_that_cannot_be_written_changes_nothing() -> None:
 
 
 def test_last_consumer_leaves_and_the_others_rebalance() -> None:
-    """They have what their targets were, under all protocols that they offer."""
+    """Their assignments are their last targets, under all protocols that they support."""
     h = harness()
     h.enter_consumer("a")
     member = h.enter(protocols=(("range", subscription("t")), ("roundrobin", subscription("t")))).response
@@ -208,7 +208,7 @@ def test_last_consumer_leaves_and_the_others_rebalance() -> None:
     assert by_name({topic_id("t"): [0, 1]}) == {"t": [0, 1]}
 
 
-def test_assignment_has_the_version_that_its_member_knows() -> None:
+def test_assignment_has_its_members_version() -> None:
     h = harness()
     assert write_assignment(1, {topic_id("t"): {1, 0}, topic_id("gone"): {0}}, h.topics)[:2] == b"\0\1"
     assert (version_of(b"\0\2..."), version_of(b"\0\x63")) == (2, 3)
@@ -233,8 +233,8 @@ def test_classic_member_gets_its_partitions_with_the_sync() -> None:
     assert sorted(mine["t"] + by_name(h.group.members["a"].assigned)["t"]) == ALL["t"]
 
 
-def test_a_join_that_is_refused_is_answered_without_a_member_id() -> None:
-    """By a group of the consumer protocol, whoever asks, as in Apache Kafka."""
+def test_rejected_join_is_answered_without_a_member_id() -> None:
+    """As in Apache Kafka, a group of the consumer protocol rejects it without an id."""
     h = harness(MigrationPolicy.BIDIRECTIONAL)
     h.enter_consumer("a")
     h.enter()

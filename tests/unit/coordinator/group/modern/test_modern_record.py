@@ -1,4 +1,4 @@
-"""What the records of consumer, streams and share groups have in common."""
+"""The common parts of the records of consumer, streams and share groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECORDS = (ConsumerRecord, StreamsRecord, ShareGroupRecord)
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_tombstones_of_all_types_come_back(record: type[ConsumerRecord | StreamsRecord | ShareGroupRecord]) -> None:
+def test_tombstones_of_all_types_round_trip(record: type[ConsumerRecord | StreamsRecord | ShareGroupRecord]) -> None:
     for record_type, kind in record.kinds.items():
         written = record.tombstone("g", record_type, "m" if kind.item else "")
         assert int.from_bytes(written.key[:2], "big") == record_type
@@ -22,10 +22,10 @@ def test_tombstones_of_all_types_come_back(record: type[ConsumerRecord | Streams
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_what_a_member_has_goes_before_the_member(
+def test_a_members_state_is_deleted_before_the_member(
     record: type[ConsumerRecord | StreamsRecord | ShareGroupRecord],
 ) -> None:
-    """A log that ends in between has no target, and no state, of somebody unknown."""
+    """A log that ends in between has no target and no state of an unknown member."""
     written = record.member_tombstones("g", "m")
     assert [each.record_type for each in written] == [record.current_type, record.target_type, record.member_type]
     assert all(each.item == "m" for each in written)

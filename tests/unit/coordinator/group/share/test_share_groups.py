@@ -1,4 +1,4 @@
-"""Share groups: heartbeats as Apache Kafka 4.3.1 answers them, and state that the log alone tells."""
+"""Share groups: heartbeats answered as by Apache Kafka 4.3.1, and state that follows from the log alone."""
 
 from unittest.mock import patch
 
@@ -37,14 +37,14 @@ def types_of(h, since=0):
 
 
 def told(answer):
-    """(code, epoch, what it may read)."""
+    """Return (code, epoch, assignment)."""
     given = answer.assignment and {
         each.topic_id.rstrip(b"\1").decode(): each.partitions for each in answer.assignment.topic_partitions
     }
     return ErrorCode(answer.error_code), answer.member_epoch, given
 
 
-def test_first_member_is_given_partitions_once_they_have_a_state(h):
+def test_partitions_are_assigned_once_they_have_a_state(h):
     """The records are Kafka's, in its order."""
     assert told(h.beat("a", 0, ["t"])) == (ErrorCode.NONE, 2, {})
     assert types_of(h) == [10, 11, 13, 12, 14, 15]
@@ -60,7 +60,7 @@ def test_first_member_is_given_partitions_once_they_have_a_state(h):
 
 
 def test_members_share_and_take_over(h):
-    """Balanced; who was there first keeps some of what it has."""
+    """Assignments are balanced, and members keep some of their partitions."""
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
@@ -76,7 +76,7 @@ def test_members_share_and_take_over(h):
 
 
 def test_targets_wait_for_their_interval(h):
-    """share.assignment.interval.ms: a new member has to wait, and is told so."""
+    """share.assignment.interval.ms: a new member waits, and gets no partitions meanwhile."""
     h.topics.share = ShareGroupConfig(assignment_interval_ms=1_000)
     h.beat("a", 0, ["t"])
     h.initialize()
@@ -88,12 +88,12 @@ def test_targets_wait_for_their_interval(h):
 
 
 def stays(h, member_id="a", epoch=3, caller=CALLER, **fields):
-    """The answer to a heartbeat if it goes the short way."""
+    """Return the response to a heartbeat if it uses the short path."""
     named = {"group_id": "g", "member_id": member_id, "member_epoch": epoch, **fields}
     return stay(h.shard, SHARE_GROUP_HEARTBEAT.request(**named), caller, h.now)
 
 
-def test_only_who_has_nothing_to_say_or_to_be_told_goes_the_short_way(h):
+def test_only_unchanged_heartbeats_use_the_short_path(h):
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
@@ -113,7 +113,7 @@ def test_only_who_has_nothing_to_say_or_to_be_told_goes_the_short_way(h):
     assert stays(h, epoch=h.group.epoch) is None
 
 
-def test_short_way_keeps_a_member_alive(h):
+def test_short_path_extends_the_session(h):
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
@@ -129,7 +129,7 @@ def test_short_way_keeps_a_member_alive(h):
 
 
 def test_other_topics_at_once_or_at_the_next_target(h):
-    """What is not read any more is taken away at once."""
+    """Topics that are no longer read are revoked at once."""
     h.topics.put("u", 1)
     h.beat("a", 0, ["t"])
     h.initialize()
@@ -141,7 +141,7 @@ def test_other_topics_at_once_or_at_the_next_target(h):
     assert told(h.beat("a", 5)) == (ErrorCode.NONE, 6, {"u": [0]})
 
 
-def test_more_partitions_come_when_they_have_a_state(h):
+def test_new_partitions_are_assigned_once_they_have_a_state(h):
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
@@ -192,15 +192,15 @@ def test_bad_heartbeats_change_nothing(h, group, member, epoch, topics, rack, co
 
 
 def test_group_is_full():
-    """group.share.max.size; who is in already may come again."""
+    """group.share.max.size; existing members may join again."""
     h = ShareHarness(GroupSettings(share=ShareSettings(max_size=1)))
     h.beat("a", 0, ["t"])
     assert h.beat("b", 0, ["t"]).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert h.beat("a", 0, ["t"]).error_code == ErrorCode.NONE
 
 
-def test_member_that_is_not_heard_of_goes(h):
-    """Also one that the log has, and that does not come back."""
+def test_silent_member_is_removed(h):
+    """Also a loaded member that does not return."""
     h.beat("a", 0, ["t"])
     again = h.reloaded()
     assert TimerKey("initialize", "g") in again.timers
@@ -237,7 +237,7 @@ def test_description(h):
 
 
 def test_offsets_of_a_group_without_members(h):
-    """Changed ones make the group; deleted topics leave it; a deleted group leaves three tombstones."""
+    """Altered offsets create the group, deleted topics are removed, and a deleted group leaves three tombstones."""
     wanted = {topic_id("t"): TopicStates("t", frozenset({0, 2}))}
     h.run(lambda effects: alter(h.shard, "g", wanted, effects))
     assert types_of(h) == [11, 15]
@@ -255,7 +255,7 @@ def test_offsets_of_a_group_without_members(h):
     assert h.shard.groups == {}
 
 
-def test_offsets_of_a_live_group_are_left_alone(h):
+def test_offsets_of_a_live_group_are_not_changed(h):
     h.beat("a", 0, ["t"])
     with pytest.raises(Refused) as caught:
         h.run(lambda effects: alter(h.shard, "g", {}, effects))
@@ -278,8 +278,8 @@ COUNTS = st.dictionaries(st.sampled_from("tuv"), st.integers(1, 5), max_size=3)
 
 @given(st.lists(st.frozensets(st.sampled_from("tuv"), min_size=1), min_size=1, max_size=7), COUNTS, st.booleans())
 @settings(max_examples=scaled(60))
-def test_assignments_leave_nobody_and_nothing_out(reads, counts, alike):
-    """Each partition has a reader, each reader a partition; loads differ by one where all read the same."""
+def test_every_member_and_every_partition_is_assigned(reads, counts, alike):
+    """Each partition has a member, and each member a partition; loads differ by at most one if all read the same."""
     if alike:
         reads = [reads[0]] * len(reads)
     spec = {
@@ -309,8 +309,8 @@ PARTITIONS = st.frozensets(st.integers(0, 9), max_size=10)
     st.booleans(),
 )
 @settings(max_examples=scaled(200))
-def test_assignments_are_those_of_the_plainest_way(reads, counts, had, alike):
-    """Whatever members had last, also of topics and partitions that are gone."""
+def test_assignments_equal_a_simple_model(reads, counts, had, alike):
+    """Whatever the last assignments were, including removed topics and partitions."""
     if alike:
         reads = reads[:1] * len(reads)
     spec = {
@@ -337,7 +337,7 @@ STEPS = st.lists(
 
 
 def check_short_way(h):
-    """Where a heartbeat goes the short way, the long one would have led to the same."""
+    """If a heartbeat uses the short path, the long path has the same result."""
     group = h.shard.share("g")
     for member in list(group.members.values()) if group is not None else ():
         key = TimerKey("session", "g", member.member_id)
@@ -354,7 +354,7 @@ def check_short_way(h):
 @given(STEPS)
 @settings(max_examples=scaled(60))
 def test_state_after_traffic_is_the_state_of_its_log(steps):
-    """Records survive their bytes, too."""
+    """The records also survive encoding."""
     h = ShareHarness(topics=ShareTopics({"t": 2, "u": 3}))
     for what, member, topics in steps:
         group = h.shard.share("g")

@@ -1,4 +1,4 @@
-"""The sticky task assignor: everything is assigned once, evenly, and stays where it is (KIP-1071)."""
+"""The sticky task assignor: each task once, evenly, and in its place (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tasks_are_dealt_out_evenly() -> None:
 
 
 def test_tasks_stay_where_they_are() -> None:
-    """As far as that is even: by partition, so that each member keeps some of all subtopologies."""
+    """As far as loads stay even: by partition, so that each member keeps some of each subtopology."""
     has = Tasks({"0": frozenset(range(3)), "1": frozenset(range(3))})
     members = {"a": MemberSpec("p", has), "b": MemberSpec("q", NO_TASKS)}
     targets = assign({"0": STATELESS, "1": STATELESS}, members, 0)
@@ -55,7 +55,7 @@ def test_standbys_are_in_other_processes() -> None:
     members = fresh("a", "b", process="p") | fresh("c", process="q")
     targets = assign({"0": STATEFUL, "1": STATELESS}, members, 2)
     standbys = Counter(task for target in targets.values() for task in each_task(target.standby))
-    # Two processes have room for one replica; what has no state has none.
+    # Two processes have room for one replica; subtopologies without state have none.
     assert standbys == Counter({("0", 0): 1, ("0", 1): 1, ("0", 2): 1})
 
 
@@ -105,7 +105,7 @@ PROCESSES = st.lists(st.sampled_from("pqrst"), min_size=1, max_size=6)
 def test_any_assignment_is_whole_and_fair(
     subtopologies: dict[str, SubtopologySpec], before: list[str], after: list[str], standby_count: int
 ) -> None:
-    """Members come and go, with all that the others had."""
+    """Members join and leave, with the last assignments of the others."""
     everything = {(each, p) for each, spec in subtopologies.items() for p in range(spec.task_count)}
     targets: dict[str, Tasks] = {}
     for processes in (before, after, after):

@@ -1,4 +1,4 @@
-"""What a topology is in a cluster: partitions of internal topics, and what can be wrong (KIP-1071)."""
+"""A topology in a cluster: partitions of internal topics, and its problems (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_missing_sources_are_named() -> None:
 
 
 def test_partitions_flow_through_subtopologies() -> None:
-    """Whatever the order in which they come."""
+    """In any order of the subtopologies."""
     found = configured(
         subtopology("2", repartition=[internal("r2")], changelogs=[internal("log2")]),
         subtopology("1", ["u"], repartition=[internal("r1")], sinks=["r2"]),
@@ -74,8 +74,8 @@ def test_partitions_flow_through_subtopologies() -> None:
     assert detail.startswith("Internal topics are missing: ")
 
 
-def test_a_long_chain_is_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in as many rounds as it has parts, of which the loop would know nothing for seconds."""
+def test_a_long_chain_takes_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds over a long chain would block the loop for seconds."""
     asked = 0
     most = module._most
 
@@ -111,7 +111,7 @@ def test_topics_that_are_there_are_not_missing() -> None:
 
 
 def test_source_that_is_an_internal_topic_of_another_application() -> None:
-    """Its partitions are nobody's wish here."""
+    """This application does not decide its partitions."""
     found = configured(subtopology("0", ["t"], changelogs=[internal("log")]), topics={"log": 3})
     assert (found.is_ready, wanted(found)) == (True, {})
 
@@ -134,7 +134,7 @@ def test_repartition_topics_follow_the_source_they_are_read_with() -> None:
     assert wanted(found) == {"r": 2, "log": 2}
 
 
-def test_repartition_topics_of_their_own_number_must_fit_the_source() -> None:
+def test_fixed_repartition_counts_must_match_the_source() -> None:
     found = configured(
         subtopology("0", ["t"], sinks=["r"]),
         subtopology("1", ["u"], repartition=[internal("r", 5)], copartition=[([0], [0])]),
@@ -146,7 +146,7 @@ def test_repartition_topics_of_their_own_number_must_fit_the_source() -> None:
 
 
 def test_repartition_topics_that_are_read_together() -> None:
-    """The most of them, or what the application says of one."""
+    """The largest number, or the application's own for one topic."""
     first = subtopology("0", ["t"], sinks=["r1"]), subtopology("1", ["u"], sinks=["r2"])
     together = [([], [0, 1])]
     flexible = subtopology("2", repartition=[internal("r1"), internal("r2")], copartition=together)
@@ -184,12 +184,12 @@ def test_empty_copartition_group_says_nothing() -> None:
         ),
     ],
 )
-def test_topologies_that_no_topics_could_make_good(subtopologies: list[Struct], message: str) -> None:
+def test_invalid_topologies(subtopologies: list[Struct], message: str) -> None:
     refused = refusal(*subtopologies)
     assert (refused.code, refused.message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-def test_what_no_application_sends() -> None:
+def test_malformed_topologies() -> None:
     assert refusal(epoch=-1).code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert refusal(subtopology("0", ["t"]), subtopology("0", ["t"])).code is ErrorCode.UNKNOWN_SERVER_ERROR
     for copartition in (([1], []), ([-1], []), ([], [0])):

@@ -1,4 +1,4 @@
-"""Streams groups as administrators see them: descriptions, lists, deletion, offsets, expiry (KIP-1071)."""
+"""Streams groups for administrators: descriptions, lists, deletion, offsets, expiry (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_groups_of_other_types_are_not_described(h: StreamsHarness, group_id: st
 
 
 def test_groups_are_listed(h: StreamsHarness) -> None:
-    """Kafka's filter has a name of its own for groups that are not ready."""
+    """Kafka's filter has its own name for groups that are not ready."""
     h.enter_streams("m", WORD_COUNT)
     found = [(group.group_id, group.protocol_type, group.group_state) for group in list_groups(h.shard, (), ())]
     assert found == [("g", "streams", "NotReady")]
@@ -149,7 +149,7 @@ def test_offsets_expire_where_they_are_not_in_use(h: StreamsHarness) -> None:
 
 
 def test_members_commit_at_their_epoch(h: StreamsHarness) -> None:
-    """And before it, for what they have had since."""
+    """Also at an earlier epoch, for tasks owned since then."""
     h.enter_streams("a")
     h.enter_streams("b")
     h.follow("a")

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat: what is refused, and the way of members from joining to leaving (KIP-1071)."""
+"""StreamsGroupHeartbeat: rejected requests, and members from joining to leaving (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def code(answer: Any) -> tuple[ErrorCode, str | None]:
         ),
     ],
 )
-def test_malformed_requests_are_refused(
+def test_malformed_requests_are_rejected(
     h: StreamsHarness, member_id: str, epoch: int, fields: dict[str, Any], message: str
 ) -> None:
     assert code(h.beat(member_id, epoch, **fields)) == (ErrorCode.INVALID_REQUEST, message)
@@ -91,13 +91,13 @@ def test_members_of_no_group_are_unknown(h: StreamsHarness) -> None:
     assert [code(h.beat("x", epoch)) for epoch in (3, -1)] == [unknown] * 2
 
 
-def test_live_group_of_another_type_is_none(h: StreamsHarness) -> None:
+def test_live_group_of_another_type_is_not_found(h: StreamsHarness) -> None:
     h.stable_group()
     assert code(h.enter_streams("m")) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a streams group.")
     assert code(h.beat("m", -1)) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a streams group.")
 
 
-def test_empty_classic_group_makes_room(h: StreamsHarness) -> None:
+def test_empty_classic_group_is_replaced(h: StreamsHarness) -> None:
     h.commit({("t", 0): 1})
     assert h.enter_streams("m").error_code == ErrorCode.NONE
     assert isinstance(h.shard.groups["g"], StreamsGroup)
@@ -123,8 +123,8 @@ def test_epochs_are_fenced(h: StreamsHarness) -> None:
     assert f"smaller member epoch ({epoch - 2})" in smaller.error_message
 
 
-def test_epoch_before_will_do_for_who_has_no_more_than_it_was_given(h: StreamsHarness) -> None:
-    """The answer that told the new epoch was lost."""
+def test_previous_epoch_is_accepted_with_known_tasks(h: StreamsHarness) -> None:
+    """The response with the new epoch was lost."""
     h.enter_streams("a")
     h.enter_streams("b")
     h.follow("a")
@@ -147,7 +147,7 @@ def test_tasks_must_be_the_topology_s(h: StreamsHarness) -> None:
 
 
 def test_topology_does_not_change(h: StreamsHarness) -> None:
-    """Not even while the group is empty. An older one is told to be stale."""
+    """Not even while the group is empty. An older topology gets a status."""
     h.enter_streams("m", topology(subtopology("0", ["t"]), epoch=1))
     refused = (ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     assert code(h.enter_streams("n", topology(subtopology("0", ["u"]), epoch=1))) == refused
@@ -165,8 +165,8 @@ def test_order_of_subtopologies_does_not_matter(h: StreamsHarness) -> None:
     assert h.enter_streams("n", topology(*reversed(PLAIN.subtopologies))).error_code == ErrorCode.NONE
 
 
-def test_group_without_topology_cannot_go_on(h: StreamsHarness) -> None:
-    """A log that has lost its record."""
+def test_group_without_topology_is_rejected(h: StreamsHarness) -> None:
+    """The log has lost the topology's record."""
     h.enter_streams("m")
     h.group.topology = None
     assert code(h.follow("m")) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -196,7 +196,7 @@ def test_second_member_waits_for_what_the_first_gives_up(h: StreamsHarness) -> N
     assert (told.member_epoch, kept) == (2, {"0": [0, 1], "1": [0]})
     assert h.group.members["a"].state is MemberState.UNREVOKED_TASKS
     assert h.group.state is StreamsGroupState.RECONCILING
-    # It still has all, or does not say: nothing moves.
+    # It still reports all tasks, or reports none: nothing changes.
     assert h.beat("a", 2, active={"0": [0, 1, 2], "1": [0, 1]}).member_epoch == 2
     assert h.beat("a", 2).member_epoch == 2
     assert h.beat("a", 2, active=kept).member_epoch == 3
@@ -223,7 +223,7 @@ def test_loaded_member_has_its_rebalance_timeout_again(h: StreamsHarness) -> Non
     assert set(other.group.members) == {"b"}
 
 
-def test_member_that_obeys_is_watched_no_more(h: StreamsHarness) -> None:
+def test_member_that_revokes_has_no_deadline(h: StreamsHarness) -> None:
     h.enter_streams("a", rebalance_timeout_ms=1_000)
     h.enter_streams("b")
     h.follow("a")
@@ -234,7 +234,7 @@ def test_member_that_obeys_is_watched_no_more(h: StreamsHarness) -> None:
 
 
 def on_passed(h: StreamsHarness, effects: GroupEffects) -> None:
-    """A deadline of which the cause has gone."""
+    """Act on a deadline whose cause has passed."""
     for key in (TimerKey("rebalance", "g", "a"), TimerKey("rebalance", "g", "x"), TimerKey("session", "g", "x")):
         on_deadline(h.shard, key, h.now, effects)
 
@@ -249,7 +249,7 @@ def test_silent_member_is_fenced(h: StreamsHarness) -> None:
     assert TimerKey("session", "g", "a") not in h.timers
 
 
-def test_fencing_that_cannot_be_written_comes_again(h: StreamsHarness) -> None:
+def test_fencing_is_retried_after_a_failed_write(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.failure = ErrorCode.NOT_COORDINATOR
     h.advance(45_000)
@@ -283,7 +283,7 @@ def test_rejoining_member_keeps_its_place(h: StreamsHarness) -> None:
     assert (again.member_epoch, task_map(again.active_tasks)) == (2, {"0": [0, 1, 2], "1": [0, 1]})
 
 
-def test_what_a_member_says_of_itself_is_kept(h: StreamsHarness) -> None:
+def test_fields_that_are_not_sent_are_kept(h: StreamsHarness) -> None:
     h.enter_streams("a", rack_id="r", client_tags=[KeyValue(key="z", value="1")])
     h.follow("a")
     member = h.group.members["a"]
@@ -296,7 +296,7 @@ def test_what_a_member_says_of_itself_is_kept(h: StreamsHarness) -> None:
     assert h.group.epoch == epoch + 1
 
 
-def test_member_of_a_later_broker_begins_anew(h: StreamsHarness) -> None:
+def test_member_in_an_unknown_state_is_fenced(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.enter_streams("b")
     h.group.members["a"] = replace(h.group.members["a"], state=MemberState.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Any sequence of heartbeats, leaves, deaths, topics that come and go and restarts keeps streams groups whole."""
+"""Any sequence of heartbeats, leaves, timeouts, topic changes and restarts keeps streams groups valid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EPOCHS = st.sampled_from([-3, -2, -1, 1, 2, 3, 2**31 - 1])
 
 
 class StreamsGroups(RuleBasedStateMachine):
-    """Applications that do as they are told, or not."""
+    """Applications that follow the protocol, or violate it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,12 +35,12 @@ class StreamsGroups(RuleBasedStateMachine):
             GroupSettings(initial_rebalance_delay_ms=0, streams=StreamsSettings(max_size=4)),
             topics=Topics({"t": 3, "u": 2}),
         )
-        #: A topic that is made again has no fewer partitions: who has a task that there is not is refused.
+        #: A recreated topic has no fewer partitions: a member with a task that does not exist is rejected.
         self.most = {"t": 3, "u": 2, "app-rep": 1}
 
     @initialize(interval_ms=st.sampled_from([0, 1_000]), delay_ms=st.sampled_from([0, 3_000]))
     def begin(self, interval_ms: int, delay_ms: int) -> None:
-        """Some groups wait with their targets."""
+        """Some groups have an assignment interval."""
         self.h.topics.streams = StreamsGroupConfig(
             assignment_interval_ms=interval_ms, initial_rebalance_delay_ms=delay_ms
         )
@@ -65,12 +65,12 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @rule(member=MEMBERS, epoch=EPOCHS, tasks=st.dictionaries(st.sampled_from("012"), st.just([0, 2])))
     def lie(self, member: str, epoch: int, tasks: dict[str, list[int]]) -> None:
-        """A member that is somewhere else than it should be."""
+        """Send a heartbeat with other tasks than the member's."""
         self.h.beat(member, epoch, active=tasks)
 
     @rule(member=MEMBERS)
     def keep_silent(self, member: str) -> None:
-        """A heartbeat that does not say what the member has."""
+        """Send a heartbeat without tasks."""
         if self.group is not None and member in self.group.members:
             self.h.beat(member, self.group.members[member].epoch)
 
@@ -80,7 +80,7 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @rule()
     def join_classic(self) -> None:
-        """An empty group is taken over, and goes again."""
+        """Replace an empty group by a classic one, and delete it."""
         self.h.join()
         self.h.join(member_id="nobody")
 
@@ -121,7 +121,7 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @rule(member=MEMBERS)
     def fail(self, member: str) -> None:
-        """What cannot be written changes nothing that is stored."""
+        """A failed write changes no stored state."""
         before = stored(self.h)
         self.h.failure = ErrorCode.NOT_COORDINATOR
         self.h.enter_streams(member)
@@ -155,7 +155,7 @@ class StreamsGroups(RuleBasedStateMachine):
 
     @invariant()
     def nobody_shares_a_task(self) -> None:
-        """Active tasks are with one member; and a process has a task once, in whatever role."""
+        """An active task has one member, and a process has a task once, in any role."""
         group = self.group
         if group is None:
             return
@@ -186,7 +186,7 @@ class StreamsGroups(RuleBasedStateMachine):
             assert (member.state is MemberState.UNREVOKED_TASKS) == (not member.revoking.is_empty)
 
     def teardown(self) -> None:
-        """Left alone, what is there comes to rest: members follow their targets, all of which are given out."""
+        """Without further events, members reach their targets, and all tasks are assigned."""
         for name in ("t", "u"):
             if self.h.topics.topic(name) is None:
                 self.h.topics.put(name, self.most[name])
@@ -209,7 +209,7 @@ class StreamsGroups(RuleBasedStateMachine):
 
 
 def stored(h: StreamsHarness) -> dict[str, Any]:
-    """All that the log says."""
+    """Return all state in the log."""
     found: dict[str, Any] = {}
     for group_id, group in h.shard.groups.items():
         if isinstance(group, StreamsGroup):

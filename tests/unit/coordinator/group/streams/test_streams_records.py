@@ -1,4 +1,4 @@
-"""Records of streams groups: what is written is read again, and what they load to."""
+"""Records of streams groups: they round-trip, and replay to the group's state."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_brokers_before_4_3_wrote_no_epochs_of_tasks() -> None:
 
 
 def test_group_without_configurations_of_its_assignment() -> None:
-    """Written by 4.1, which knew of none."""
+    """Written by 4.1, which had none."""
     old = messages.StreamsGroupMetadataValue(epoch=3, metadata_hash=1, last_assignment_configs=None)
     value = b"\0\0" + messages.StreamsGroupMetadataValue.encode(0, old)
     record = parse_record(StreamsRecord("g", stored.GROUP, "", None).key, value)
@@ -100,7 +100,7 @@ def test_group_without_configurations_of_its_assignment() -> None:
     assert record.content == GroupEpoch(3, 1, -1, {})
 
 
-def test_records_that_say_nothing_are_told_apart() -> None:
+def test_invalid_records_are_unknown() -> None:
     with pytest.raises(UnknownRecord):
         parse_record(b"\0\x12\0\x01g", b"\0\0")
     with pytest.raises(UnknownRecord):
@@ -127,8 +127,8 @@ def test_tombstones_take_away_what_they_name() -> None:
     assert (group.state, group.soft.shutdown_by) == (StreamsGroupState.EMPTY, None)
 
 
-def test_task_that_went_on_before_its_record_is_not_taken_back() -> None:
-    """Two members of different processes, whose records come in an order that no broker writes."""
+def test_moved_task_is_not_released_by_a_later_record() -> None:
+    """Two members of different processes, with records in an order that no broker writes."""
     other = StreamsMember("n", process_id="q", assigned=OwnedTasks({"0": {0: 6}}))
     group = StreamsGroup("g")
     for member in (MEMBER, other):

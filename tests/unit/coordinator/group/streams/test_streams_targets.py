@@ -1,4 +1,4 @@
-"""Streams groups: when targets are computed, topologies in the cluster, shutdown, endpoints (KIP-1071)."""
+"""Streams groups: when targets are computed; topologies in the cluster, shutdown, endpoints (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_group_that_has_become_empty_waits_again(h: StreamsHarness) -> None:
 
 
 def test_delay_ends_before_the_topology_is_known(h: StreamsHarness) -> None:
-    """The first heartbeat makes the group, which looks at the cluster with the second."""
+    """The first heartbeat creates the group, and the second one configures its topology."""
     h.topics.streams = StreamsGroupConfig(initial_rebalance_delay_ms=3_000, assignment_interval_ms=0)
     h.enter_streams("a")
     h.advance(3_000)
@@ -134,7 +134,7 @@ def test_topics_that_do_not_matter_change_nothing(h: StreamsHarness) -> None:
 # -- shutdown, endpoints -----------------------------------------------------------------------------------------------
 
 
-def test_shutdown_is_told_to_all_until_nobody_is_left(h: StreamsHarness) -> None:
+def test_shutdown_is_sent_until_no_member_is_left(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.enter_streams("b")
     answer = h.follow("a", shutdown_application=True)
@@ -150,14 +150,14 @@ def test_shutdown_is_told_to_all_until_nobody_is_left(h: StreamsHarness) -> None
     assert h.enter_streams("c").status == []
 
 
-def test_leaving_member_may_take_the_others_along(h: StreamsHarness) -> None:
+def test_leaving_member_may_request_a_shutdown(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.enter_streams("b")
     h.beat("a", -1, shutdown_application=True)
     assert "member a " in h.follow("b").status[0].status_detail
 
 
-def test_endpoints_are_told_to_who_does_not_know_them(h: StreamsHarness) -> None:
+def test_endpoints_are_sent_when_the_epoch_differs(h: StreamsHarness) -> None:
     h.topics.streams = StreamsGroupConfig(
         initial_rebalance_delay_ms=0, assignment_interval_ms=0, num_standby_replicas=1
     )
@@ -184,14 +184,13 @@ def test_endpoint_of_topics_with_fewer_partitions(h: StreamsHarness) -> None:
 
 
 def test_endpoint_while_sources_are_missing(h: StreamsHarness) -> None:
-    """There is nothing to tell of it; Kafka 4.3.1 fails then."""
+    """Endpoints are left out; Kafka 4.3.1 fails then."""
     answer = h.enter_streams("a", topology(subtopology("0", ["x"])), user_endpoint=Endpoint(host="a", port=1))
     assert statuses(answer) == [Status.MISSING_SOURCE_TOPICS]
     assert answer.partitions_by_user_endpoint[0].active_partitions == []
 
 
-def test_endpoints_of_tasks_and_topics_that_are_gone(h: StreamsHarness) -> None:
-    """They are left out."""
+def test_endpoints_without_removed_tasks_and_topics(h: StreamsHarness) -> None:
     h.enter_streams("a", user_endpoint=Endpoint(host="a", port=1))
     h.follow("a")
     configured = h.group.soft.configured
@@ -206,7 +205,7 @@ def test_endpoints_of_tasks_and_topics_that_are_gone(h: StreamsHarness) -> None:
 
 
 def test_classic_requests_to_a_streams_group(h: StreamsHarness) -> None:
-    """Refused while it has members; then classic members take it over."""
+    """They are rejected while it has members; afterwards classic members replace it."""
     h.enter_streams("m")
     assert h.join().code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert h.heartbeat("m", 1) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -220,7 +219,7 @@ def test_classic_requests_to_a_streams_group(h: StreamsHarness) -> None:
     assert h.reloaded().shard.offsets.get("g", "t", 0) is not None
 
 
-def test_records_of_a_group_of_another_kind_are_left_alone(h: StreamsHarness) -> None:
+def test_records_of_another_kind_of_group_are_ignored(h: StreamsHarness) -> None:
     h.stable_group()
     h.shard.replay(StreamsRecord("g", 20, "", TargetEpoch(3, 0)), 90)
     h.shard.replay(StreamsRecord("x", 20, "", None), 91)
