@@ -52,7 +52,7 @@ def asked_for() -> set[str]:
 
 
 def open_keys() -> list[str]:
-    """Keys that nothing asks for, and that do not say why."""
+    """Return the keys that no code uses, and that have no reason."""
     done = asked_for()
     return sorted(
         row.name for row in BROKER_KEYS.values() if not row.inert and not row.replaced_by and row.name not in done

@@ -60,7 +60,7 @@ def test_stores(authority: Authority, server: Path) -> None:
 
 
 def test_weak_certificates_have_a_warning(server: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As by Java, which does not look at its own: keys and digests that OpenSSL finds too weak by default."""
+    """As in Java, which does not check its own certificates: keys and digests that OpenSSL rejects by default."""
     weak = tmp_path / "weak.pem"
     weak.write_bytes(small_key())
     made = context(keystore_type="PEM", keystore_location=weak, cipher_suites="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
@@ -77,7 +77,7 @@ def test_weak_certificates_have_a_warning(server: Path, tmp_path: Path, caplog: 
 def test_client_certificates_are_never_checked_at_level_0(
     authority: Authority, tmp_path: Path, bits: int, level: int
 ) -> None:
-    """Which takes MD5 and RSA keys of 512 bits: a key store that needs it is refused where clients are asked."""
+    """Level 0 accepts MD5 and RSA keys of 512 bits: a key store that needs it is rejected if clients are verified."""
     weak = tmp_path / "weak.pem"
     weak.write_bytes(small_key(bits))
     keys = {"keystore_type": "PEM", "keystore_location": weak, "truststore_type": "PEM"}
@@ -92,7 +92,7 @@ def test_client_certificates_are_never_checked_at_level_0(
 
 
 def small_key(bits: int = 1024) -> bytes:
-    """An RSA key of 1,024 bits, or of 648, with a certificate by itself, in PEM."""
+    """Return an RSA key of 1,024 bits, or of 648, with a self-signed certificate, in PEM."""
     key = generate_private_key(65537, 1024) if bits == 1024 else key_of_648_bits()
     name = Name([NameAttribute(NameOID.COMMON_NAME, "old")])
     now = datetime.now(UTC)
@@ -103,7 +103,7 @@ def small_key(bits: int = 1024) -> bytes:
 
 
 def key_of_648_bits() -> RSAPrivateKey:
-    """Of two Mersenne primes: none as small is generated any more."""
+    """Return a key of two Mersenne primes: no library generates such a small one."""
     p, q = (1 << 521) - 1, (1 << 127) - 1
     d = pow(65537, -1, (p - 1) * (q - 1))
     public = RSAPublicNumbers(65537, p * q)
@@ -118,7 +118,7 @@ def test_clients_certificates(authority: Authority, server: Path) -> None:
     assert context(**trusted).verify_mode == ssl.CERT_REQUIRED
     assert len(context(**trusted).get_ca_certs()) == 1
     assert context(**trusted | {"client_auth": "requested"}).verify_mode == ssl.CERT_OPTIONAL
-    # as in Kafka, unless it is said of the listener itself
+    # As in Kafka, unless the listener's own key is set.
     assert context("SASL_SSL", **trusted).verify_mode == ssl.CERT_NONE
     own = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in trusted.items()}
     config = load(overrides=own | {"listener.name.in.ssl.client.auth": "required"})
@@ -140,7 +140,7 @@ def test_versions_and_ciphers(server: Path) -> None:
 
 
 def test_cipher_suites_limit_tls_versions(server: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A version with no suite is not served, and what cannot be kept out is told."""
+    """A version without a cipher suite is not offered, and suites that cannot be disabled are reported."""
     pem = {"keystore_type": "PEM", "keystore_location": server}
     older, newer = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"
     only_older = context(**pem, cipher_suites=f"{older},TLS_EMPTY_RENEGOTIATION_INFO_SCSV")
@@ -171,7 +171,7 @@ def test_names_of_suites(suite: str, name: str) -> None:
 
 
 def test_rejected_settings(authority: Authority, server: Path, tmp_path: Path) -> None:
-    """With the key whose value it is, the listener's own if that is given; in a line, and without a password."""
+    """The error has the key, the listener's own if it is set, in one line and without a password."""
     old, empty = tmp_path / "old.jks", tmp_path / "empty.pem"
     old.write_bytes(b"\xfe\xed\xfe\xed" + bytes(100))
     empty.write_text("")
@@ -229,7 +229,7 @@ def test_rejected_settings(authority: Authority, server: Path, tmp_path: Path) -
 
 
 def test_encrypted_key_without_cryptography(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSL opens it; what is wrong where it does not is told in its words."""
+    """OpenSSL decrypts it; if it cannot, the error is OpenSSL's."""
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     locked = tmp_path / "locked.pem"
     locked.write_bytes(encrypted(server.read_bytes(), "the-key's"))

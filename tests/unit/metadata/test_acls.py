@@ -64,7 +64,7 @@ def test_existing_entry_is_accepted(image: MetadataImage) -> None:
     ],
 )
 def test_rejected_entries(image: MetadataImage, acl: Acl, message: str) -> None:
-    """The others of the request are made."""
+    """The other entries of the request are created."""
     assert create(image, acl, READ) == [Created(ErrorCode.INVALID_REQUEST, message), Created()]
 
 

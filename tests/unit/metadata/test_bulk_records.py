@@ -1,4 +1,4 @@
-"""Records of many partitions at once say what they say one by one."""
+"""Records of many partitions at once equal the single records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ registrations = st.builds(
 @settings(max_examples=scaled(200), deadline=None)
 @given(st.lists(st.tuples(registrations, st.integers(0, 2**31 - 1)), max_size=8))
 def test_partitions_are_read_as_by_their_schema(values):
-    """Each twice, the second time with other epochs: by the schema's decoder first, and then by what is known."""
+    """Each twice, the second time with other epochs: first by the schema's decoder, then by comparison."""
     reader = PartitionReader()
     for value, epoch in values:
         for leader_epoch in (value.leader_epoch, epoch):
@@ -53,7 +53,7 @@ def test_partitions_are_read_as_by_their_schema(values):
 
 
 def test_incomplete_records_are_an_error():
-    """Another record is none, one that is cut or goes on is an error, and what follows is read as ever."""
+    """Another record is ignored, a truncated or too long one is an error, and later ones are read."""
     reader = PartitionReader()
     value = PartitionRecord.new(partition_id=7, replicas=[1], isr=[1], leader=1)
     data = encode_record(MetadataRecord(PartitionRecord, 2, value))
@@ -67,7 +67,7 @@ def test_incomplete_records_are_an_error():
 
 
 def test_overlong_lengths_are_read_correctly():
-    """Two bytes for a length of one: what lies where the epochs of others do is something else."""
+    """With two bytes for a length of one, the epochs are at other positions."""
     reader = PartitionReader()
     value = PartitionRecord.new(partition_id=7, replicas=[], isr=[1], leader=1, leader_epoch=3)
     data = encode_record(MetadataRecord(PartitionRecord, 0, value))
@@ -77,7 +77,7 @@ def test_overlong_lengths_are_read_correctly():
 
 
 def two_kinds():
-    """Partitions that this broker leads, that nobody leads, and one that is another's."""
+    """Partitions that this broker leads, that have no leader, and that another broker leads."""
     image = with_topics(cluster(brokers=2), NewTopic("a", 3, 1), NewTopic("b", 4, 2))
     partitions = image.topics_by_name["b"].partitions
     partitions[1] = partitions[1]._replace(leader=-1, isr=(), eligible_leader_replicas=(1, 2))
@@ -88,7 +88,7 @@ def two_kinds():
 
 @pytest.mark.parametrize("decide", [leave, unfence_broker])
 def test_changes_equal_their_records(decide):
-    """Bytes, and the image they make."""
+    """The same bytes, and the same image."""
     image = two_kinds()
     changes = decide(image, 1)
     records = list(each_record(changes))
@@ -102,7 +102,7 @@ def test_changes_equal_their_records(decide):
 
 
 def test_changes_keep_their_order():
-    """Only neighbours go together."""
+    """Only adjacent changes are joined."""
     builder = ChangesBuilder(30)
     for partition, leader in enumerate([1, 1, 2, 1]):
         builder.add(bytes(16), partition, {"leader": leader})
@@ -117,7 +117,7 @@ def test_changes_keep_their_order():
 
 
 def test_change_of_a_missing_partition_is_rejected():
-    """As with a single record."""
+    """As for a single record."""
     image = two_kinds()
     changes = unfence_broker(image, 1)
     last = list(each_record(changes))[-1].value

@@ -42,7 +42,7 @@ def alter(image: MetadataImage, *alterations: Alteration) -> list[Altered]:
 
 
 def test_set_change_and_remove(image: MetadataImage) -> None:
-    """What is so already needs no record; an entity without quotas is gone."""
+    """Unchanged quotas need no record; an entity without quotas is removed."""
     rate = ("producer_byte_rate", 1000.0)
     assert alter(image, Alteration(ALICE, (rate, ("request_percentage", 12.5)))) == [Altered(ALICE)]
     assert image.client_quotas == {ALICE: {"producer_byte_rate": 1000.0, "request_percentage": 12.5}}
@@ -85,7 +85,7 @@ def test_the_order_of_an_entity_does_not_matter(image: MetadataImage) -> None:
 def test_rejected_quotas(
     image: MetadataImage, entity: tuple[tuple[str, str | None], ...], key: str, value: float, message: str
 ) -> None:
-    """The others of the request are set, and nothing of this one."""
+    """The other entities of the request are changed, and this one is not."""
     alteration = Alteration(entity, (("request_percentage", None), (key, value)))
     good = Alteration(DEFAULT_USER, (("producer_byte_rate", 1.0),))
     found = alter(image, alteration, good)
@@ -95,7 +95,7 @@ def test_rejected_quotas(
 
 
 def test_an_entity_or_key_twice(image: MetadataImage) -> None:
-    """It is answered once, with what became of it at last; the first counts all the same."""
+    """The response has one result, the last one; the first change counts."""
     alteration = Alteration(ALICE, (("producer_byte_rate", 1.0),))
     (answered,) = alter(image, alteration, alteration)
     assert answered.error_code is ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""Deciding about more partitions. Codes and texts are those of Apache Kafka 4.3.1."""
+"""Decisions about more partitions. Codes and messages are Apache Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def image() -> MetadataImage:
 
 
 def test_all_brokers_are_cordoned(image: MetadataImage):
-    """The sentence stands alone here, on Kafka 4.3.1, too; an assignment of the client's own is carried out."""
+    """As on Kafka 4.3.1, the message has nothing else. A client's own assignment is accepted."""
     replay_all(image, cordon_directories(image, 1, [DIRECTORY]))
     (result,) = create_partitions(image, [MorePartitions("pa", 3)]).results
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -29,7 +29,7 @@ def test_all_brokers_are_cordoned(image: MetadataImage):
 
 
 def test_partitions_are_added_at_the_end(image: MetadataImage):
-    """Those that were there stay as they are."""
+    """Existing partitions do not change."""
     before = dict(image.topics_by_name["pa"].partitions)
     decision = create_partitions(image, [MorePartitions("pa", 4)])
     replay_all(image, decision.records)
@@ -63,7 +63,7 @@ def test_partitions_are_added_at_the_end(image: MetadataImage):
     ],
 )
 def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code: str, message: str | None):
-    """Each kind of refusal; nothing is written."""
+    """Each kind of error; nothing is written."""
     decision = create_partitions(image, [wanted])
 
     assert [(r.error_code.name, r.error_message) for r in decision.results] == [(code, message)]
@@ -71,7 +71,7 @@ def test_rejected_partitions(image: MetadataImage, wanted: MorePartitions, code:
 
 
 def test_duplicates_are_rejected_once(image: MetadataImage):
-    """They come first in the answer."""
+    """They are first in the response."""
     decision = create_partitions(image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)])
 
     assert [r.name for r in decision.results] == ["pa", "nope"]
@@ -79,7 +79,7 @@ def test_duplicates_are_rejected_once(image: MetadataImage):
 
 
 def test_manual_assignment(image: MetadataImage):
-    """One list of brokers a new partition."""
+    """One list of brokers per new partition."""
     decision = create_partitions(image, [MorePartitions("pa", 4, ((1,), (1,)))])
 
     assert [r.value.replicas for r in decision.records] == [[1], [1]]

@@ -1,4 +1,4 @@
-"""Deciding about new topics. Codes and texts are those that Apache Kafka 4.3.1 answered to the same requests."""
+"""Decisions about new topics. Codes and messages are those of Apache Kafka 4.3.1 for the same requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def image() -> MetadataImage:
 
 
 def test_topic_is_one_batch_of_topic_configs_partitions(image: MetadataImage):
-    """In that order, so that a reader never sees a partition without its topic's configuration."""
+    """In this order, so that a reader never sees a partition without its topic's configuration."""
     decision = decide_topics(image, NewTopic("orders", 2, 1, configs={"retention.ms": "1"}))
     (result,) = decision.results
 
@@ -34,7 +34,7 @@ def test_topic_is_one_batch_of_topic_configs_partitions(image: MetadataImage):
 
 
 def test_partition_has_replica_leader_and_directory(image: MetadataImage):
-    """The broker's only log directory is known to be the one."""
+    """The broker's only log directory."""
     partition = with_topics(image, NewTopic("orders")).topics_by_name["orders"].partitions[0]
 
     assert (partition.replicas, partition.isr, partition.leader) == ((1,), (1,), 1)
@@ -43,7 +43,7 @@ def test_partition_has_replica_leader_and_directory(image: MetadataImage):
 
 
 def test_with_several_directories_none_is_assigned():
-    """Which of them it is, the broker says once it has made the partition (KIP-858)."""
+    """The broker reports the directory once it has created the partition (KIP-858)."""
     image = cluster(log_directories=(DIRECTORY, b"another-one-16-b"))
     partition = with_topics(image, NewTopic("orders")).topics_by_name["orders"].partitions[0]
 
@@ -51,7 +51,7 @@ def test_with_several_directories_none_is_assigned():
 
 
 def test_min_insync_replicas_clears_eligible_leaders(image: MetadataImage):
-    """As recorded of Kafka's own __transaction_state (KIP-966)."""
+    """As in Kafka's own __transaction_state (KIP-966)."""
     decision = decide_topics(image, NewTopic("t", configs={"min.insync.replicas": "1"}))
 
     assert [record.message.name for record in decision.records][2] == "ClearElrRecord"
@@ -128,7 +128,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_rejected_topic(image: MetadataImage, case: str):
-    """Each kind of refusal, with its code and the text that tools print; nothing is written."""
+    """Each kind of error, with its code and the message that tools print; nothing is written."""
     topic, code, message = CASES[case]
     decision = decide_topics(with_topics(image, NewTopic("there"), NewTopic("x.y")), topic)
     (result,) = decision.results
@@ -140,7 +140,7 @@ def test_rejected_topic(image: MetadataImage, case: str):
 
 
 def test_config_problem_is_reported(image: MetadataImage):
-    """Configurations are looked at before numbers."""
+    """Configurations are checked before counts."""
     decision = decide_topics(
         image,
         NewTopic("t", 1, 3, configs={"no.such": "1"}),
@@ -153,7 +153,7 @@ def test_config_problem_is_reported(image: MetadataImage):
 
 
 def test_duplicates_are_rejected_once_and_last(image: MetadataImage):
-    """None of the two is made; the others are."""
+    """Neither duplicate is created; the other topics are."""
     decision = decide_topics(image, NewTopic("d1"), NewTopic("d1"), NewTopic("d2"))
 
     assert [(result.name, result.error_code) for result in decision.results] == [
@@ -174,7 +174,7 @@ def test_replicas_are_spread_over_brokers():
 
 
 def test_a_broker_that_is_cordoned_gets_no_new_partitions():
-    """KIP-1066: all of its log directories. By hand a partition can be put there all the same, as on Kafka 4.3.1."""
+    """KIP-1066: all of its log directories. As on Kafka 4.3.1, a manual assignment may use it."""
     image = cluster(brokers=2)
     replay_all(image, cordon_directories(image, 2, [DIRECTORY]))
     made = with_topics(image, NewTopic("t", 4)).topics_by_name["t"].partitions
@@ -190,7 +190,7 @@ def test_a_broker_that_is_cordoned_gets_no_new_partitions():
 
 
 def test_no_broker_that_may_lead():
-    """All fenced."""
+    """All brokers are fenced."""
     (result,) = decide_topics(cluster(brokers=1, fenced=1), NewTopic("t")).results
 
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -201,7 +201,7 @@ def test_no_broker_that_may_lead():
 
 
 def test_all_assignments_have_the_same_number_of_replicas():
-    """The first one says how many."""
+    """The first one determines the number."""
     topic = NewTopic("t", assignments=((0, (1,)), (1, (1, 2))))
     (result,) = decide_topics(cluster(brokers=2), topic).results
 
@@ -211,7 +211,7 @@ def test_all_assignments_have_the_same_number_of_replicas():
 
 
 def test_assignment_to_fenced_brokers_only():
-    """Nobody could lead."""
+    """None of them may lead."""
     (result,) = decide_topics(cluster(brokers=2, fenced=1), NewTopic("t", assignments=((0, (2,)),))).results
 
     assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

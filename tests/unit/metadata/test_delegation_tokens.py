@@ -1,4 +1,4 @@
-"""Delegation tokens as records: for how long, and whose business they are."""
+"""Delegation tokens as records: their lifetimes, and who may use them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def image_of(level: int = 30) -> MetadataImage:
 
 
 def new(image: MetadataImage, name: str = "id", max_lifetime_ms: int = -1) -> Struct:
-    """Of alice, asked for by bob, for carol to renew."""
+    """Return a token of alice, requested by bob, which carol may renew."""
     wanted = NewToken(name, ALICE, BOB, (CAROL,), max_lifetime_ms)
     decision = create_token(image, wanted, LIFETIMES, NOW_MS)
     replay_all(image, decision.records)
@@ -76,7 +76,7 @@ def test_renewal_ends_at_the_longest_lifetime() -> None:
 
 
 def test_who_may_renew_and_expire() -> None:
-    """The owner and renewers; on Kafka 4.3.1 not who asked for the token for another."""
+    """The owner and renewers; as on Kafka 4.3.1 not the requester of another user's token."""
     image = image_of()
     token = new(image)
     late_ms = NOW_MS + 101

@@ -1,4 +1,4 @@
-"""Deciding about topics that go. Codes and texts are those of Apache Kafka 4.3.1."""
+"""Decisions about deleting topics. Codes and messages are Apache Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def image() -> MetadataImage:
 
 @pytest.mark.parametrize("by_id", [False, True])
 def test_topic_is_deleted_by_name_or_by_id(image: MetadataImage, by_id: bool):
-    """The answer has both."""
+    """The result has both."""
     topic_id = image.topics_by_name["orders"].topic_id
     decision = delete_topics(image, [TopicReference(None, topic_id) if by_id else TopicReference("orders")])
     replay_all(image, decision.records)
@@ -52,7 +52,7 @@ def test_topic_is_deleted_by_name_or_by_id(image: MetadataImage, by_id: bool):
     ],
 )
 def test_rejected_deletion(image: MetadataImage, references: list[TopicReference], code: str, message: str):
-    """Each kind of refusal, once; nothing is written."""
+    """Each kind of error, once; nothing is written."""
     decision = delete_topics(image, references)
 
     assert [(r.error_code.name, r.error_message) for r in decision.results] == [(code, message)]
@@ -60,7 +60,7 @@ def test_rejected_deletion(image: MetadataImage, references: list[TopicReference
 
 
 def test_name_and_id_of_the_same_topic(image: MetadataImage):
-    """Which of the two was meant is anybody's guess."""
+    """It is unclear which of the two is meant."""
     topic_id = image.topics_by_name["orders"].topic_id
     decision = delete_topics(image, [TopicReference("orders"), TopicReference(None, topic_id)])
 

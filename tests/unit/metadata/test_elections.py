@@ -1,4 +1,4 @@
-"""Elections and reassignments. Codes and texts are those of Apache Kafka 4.3.1."""
+"""Elections and reassignments. Codes and messages are Apache Kafka 4.3.1's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pair() -> MetadataImage:
 
 @pytest.mark.parametrize("election_type", ElectionType)
 def test_election_that_is_not_needed(image: MetadataImage, election_type: ElectionType):
-    """The preferred replica leads already, or anybody does; unmentioned when all were asked for."""
+    """The preferred replica leads already, or any replica does; not in the result if all were requested."""
     (result,) = elect_leaders(image, election_type, [("pa", 0)]).results
 
     assert result.error_code is ErrorCode.ELECTION_NOT_NEEDED
@@ -56,7 +56,7 @@ def test_preferred_leader_takes_over(pair: MetadataImage):
 
 
 def test_no_eligible_replica(image: MetadataImage):
-    """The only replica is gone."""
+    """The only replica is offline."""
     replay_all(image, leave(image, 1))
 
     (preferred,) = elect_leaders(image, ElectionType.PREFERRED, None).results
@@ -66,7 +66,7 @@ def test_no_eligible_replica(image: MetadataImage):
 
 
 def test_unclean_election_elects_a_live_replica(pair: MetadataImage):
-    """Broker 1 is gone, and was the only one in sync."""
+    """Broker 1 is offline, and was the only one in sync."""
     partition = pair.topics_by_name["pa"].partitions[0]
     pair.topics_by_name["pa"].partitions[0] = type(partition)((1, 2), (1,), 1, 0, 0)
     replay_all(pair, leave(pair, 1))
@@ -88,7 +88,7 @@ def test_unclean_election_elects_a_live_replica(pair: MetadataImage):
     ],
 )
 def test_reassignment(image: MetadataImage, target: tuple[str, int, tuple[int, ...] | None], code: str):
-    """With one broker there is nothing to move: the same replicas again are fine, all else is refused."""
+    """With one broker nothing can be moved: the same replicas are accepted, others are rejected."""
     decision = alter_reassignments(image, [target])
 
     assert [r.error_code.name for r in decision.results] == [code]
@@ -96,7 +96,7 @@ def test_reassignment(image: MetadataImage, target: tuple[str, int, tuple[int, .
 
 
 def test_reassignment_to_other_brokers_is_rejected():
-    """Replication is not served: a promise to copy would never be kept."""
+    """Replication is not supported, so the reassignment would never complete."""
     image = with_topics(cluster(brokers=2), NewTopic("pa", 1, 1))
     (result,) = alter_reassignments(image, [("pa", 0, (2,))]).results
 

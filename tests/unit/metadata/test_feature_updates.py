@@ -1,4 +1,4 @@
-"""Which feature levels may be raised and lowered, and what is written for it."""
+"""Which feature levels may change, and the records for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at_level(level: int) -> MetadataImage:
 
 
 def test_a_level_goes_down_and_up():
-    """Level 0 is as if the feature had never been there."""
+    """Level 0 is the same as no feature."""
     image = cluster()
     replay_all(image, decide(image, FeatureUpdate("group.version", 0, UpgradeType.SAFE_DOWNGRADE)).records)
     assert "group.version" not in image.features
@@ -58,7 +58,7 @@ def test_metadata_version_may_go_down_without_loss(level: int):
 
 
 def test_eligible_leader_replicas_need_a_metadata_version():
-    """Also one that comes with the same request will do."""
+    """The same request may raise it."""
     image = at_level(22)
     replay_all(image, [new_record(22, FeatureLevelRecord, name=ELR, feature_level=0)])
     message = "could not be set to 1 because it depends on metadata.version level 23"
@@ -69,7 +69,7 @@ def test_eligible_leader_replicas_need_a_metadata_version():
 
 
 def test_eligible_leaders_need_one_min_insync_replicas():
-    """KIP-966: written down for the cluster, taken from single brokers."""
+    """KIP-966: it is set for the cluster, and removed from single brokers."""
     image = cluster()
     replay_all(image, decide(image, FeatureUpdate(ELR, 0, UpgradeType.SAFE_DOWNGRADE)).records)
     for name, value in (("", None), ("1", "3")):

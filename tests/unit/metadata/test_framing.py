@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata` as bytes, against those of a real cluster."""
+"""Records of `__cluster_metadata` as bytes, compared with those of a real cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DUMP = CLEAN_SHUTDOWN / "__cluster_metadata-0.decoded.txt"
 
 
 def test_recorded_records_decode_as_the_dump_tool_prints():
-    """Every record of a recorded log decodes to the type, version and fields that kafka-dump-log shows."""
+    """Every record of a recorded log decodes to the type, version and fields that kafka-dump-log prints."""
     decoded = {}
     for offset, value in stored_values(SEGMENT):
         record = decode_record(value)
@@ -26,13 +26,13 @@ def test_recorded_records_decode_as_the_dump_tool_prints():
 
 
 def test_recorded_records_encode_to_the_same_bytes():
-    """Decoding and encoding again changes nothing."""
+    """Decoding and encoding changes nothing."""
     for _, value in stored_values(SEGMENT):
         assert value == encode_record(decode_record(value))
 
 
 def test_record_of_unknown_type_is_kept_unchanged():
-    """A later release's record survives: type, version and body."""
+    """A later release's record keeps its type, version and body."""
     data = b"\x01\xc8\x01\x02body"
 
     assert UnknownRecord(200, 2, b"body") == decode_record(data)
@@ -41,13 +41,13 @@ def test_record_of_unknown_type_is_kept_unchanged():
 
 @pytest.mark.parametrize("data", [b"\x00\x14\x00\x00", b"\x02\x14\x00\x00"])
 def test_other_frame_version_is_rejected(data: bytes):
-    """Frame version 1 is the only one there is (0 stands for none)."""
+    """Frame version 1 is the only one (0 means none)."""
     with pytest.raises(ProtocolError, match="frame version"):
         decode_record(data)
 
 
 def test_unknown_version_of_a_known_type_is_rejected():
-    """Skipping it could change what all later records mean."""
+    """Skipping it could change the meaning of all later records."""
     with pytest.raises(ProtocolError):
         decode_record(b"\x01\x02\x09")
 
@@ -80,5 +80,5 @@ def test_truncated_record_is_rejected(cut: int):
     ],
 )
 def test_record_versions_follow_metadata_version(metadata_version, message, version):
-    """A broker of the release that the cluster is at has to be able to read them."""
+    """A broker of the cluster's release has to be able to read them."""
     assert version == new_record(metadata_version, message).version

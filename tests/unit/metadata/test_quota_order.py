@@ -1,4 +1,4 @@
-"""Entities and their quotas in the order in which Kafka tells of them."""
+"""Entities and their quotas in Kafka's order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def users(*names: str | None) -> list[QuotaEntity]:
 def alter(
     image: MetadataImage, entities: list[QuotaEntity], *keys: str, value: float | None = 1.0
 ) -> list[QuotaEntity]:
-    """Set quotas, or take them away, by one request; the entities as they are answered."""
+    """Set or remove quotas by one request, and return the entities of the response."""
     alterations = [Alteration(entity, tuple((key, value) for key in keys)) for entity in entities]
     decision = alter_quotas(image, alterations, lambda _: True)
     replay_all(image, decision.records)
@@ -38,7 +38,7 @@ def alter(
 
 
 def told(image: MetadataImage) -> list[str | None]:
-    """The users, as they are described."""
+    """Return the users in the order of a description."""
     return [dict(entity)[USER] for entity in describe_quotas(image, [Component(USER, 2, None)], strict=True)]
 
 
@@ -48,20 +48,20 @@ def keys_of_alice(image: MetadataImage) -> list[str]:
 
 
 def test_hash_of_an_entity() -> None:
-    """As Java's Objects.hash of a map: 31, and each kind's hash with its name's; none for the default."""
+    """Java's Objects.hash of a map: 31, and each type's hash with its name's; none for the default."""
     assert entity_hash(((USER, None),)) == 31 + 3599307
     assert entity_hash(((USER, "a"), (CLIENT_ID, "b"))) == 31 + (3599307 ^ 97) + (-1904137635 ^ 98)
 
 
 @pytest.mark.parametrize("keys", [(PRODUCED, FETCHED), (FETCHED, PRODUCED)])
 def test_keys_are_ordered_by_bucket(image: MetadataImage, keys: tuple[str, str]) -> None:
-    """Whichever was named first."""
+    """In whatever order they were named."""
     alter(image, users("alice"), *keys)
     assert keys_of_alice(image) == [FETCHED, PRODUCED]
 
 
 def test_keys_within_a_bucket(image: MetadataImage) -> None:
-    """The one that was set earlier; of one request the one that comes first among its changes."""
+    """The quota that was set earlier; within a request, the first one of its changes."""
     alter(image, users("alice"), PRODUCED, TIME)
     assert keys_of_alice(image) == [TIME, PRODUCED]
     alter(image, users("alice"), PRODUCED, TIME, value=None)
@@ -73,7 +73,7 @@ def test_keys_within_a_bucket(image: MetadataImage) -> None:
 
 
 def test_entities_are_ordered_by_bucket(image: MetadataImage) -> None:
-    """The table grows with them, and those of a bucket stay as they came."""
+    """The table grows, and the entities of a bucket stay in the order of their addition."""
     names = [f"user{number}" for number in range(40)]
     for name in names:
         alter(image, users(name), PRODUCED)
@@ -90,7 +90,7 @@ def test_entities_are_ordered_by_bucket(image: MetadataImage) -> None:
 
 
 def test_an_entity_is_answered_once(image: MetadataImage) -> None:
-    """However often it is asked for, by the order of a table."""
+    """However often it is named, in the order of a table."""
     there = users("b", "a", None)
     answered = alter(image, [*there, there[0]], PRODUCED)
     assert sorted(answered, key=str) == sorted(there, key=str)

@@ -1,4 +1,4 @@
-"""The records with which a node comes and goes, against those that a real node wrote."""
+"""The records of a node's life, compared with those of a real node."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_formatted_features_equal_kafkas():
 
 
 def test_registrations_equal_kafkas():
-    """But for the order of the features, which Kafka takes from a hash map."""
+    """Except for the order of the features, which in Kafka is that of a hash map."""
     image = cluster(brokers=0)
     controller = DUMPED[11]
     node = NodeIdentity(1, uuid_bytes(controller["data"]["incarnationId"]))
@@ -71,7 +71,7 @@ def image() -> MetadataImage:
 
 
 def test_controlled_shutdown_equals_kafkas(image: MetadataImage):
-    """In controlled shutdown, leaderless partitions with an eligible leader, fenced."""
+    """Controlled shutdown, leaderless partitions with an eligible leader, fenced."""
     records = [as_dumped(record) for record in each_record(leave(image, 1))]
     recorded = [DUMPED[offset] for offset in (271, 272, 296)]
 
@@ -83,7 +83,7 @@ def test_controlled_shutdown_equals_kafkas(image: MetadataImage):
 
 
 def test_start_after_a_clean_stop(image: MetadataImage):
-    """Leader again, two leader epochs further, eligible leaders forgotten."""
+    """It leads again, two leader epochs later, and eligible leaders are cleared."""
     replay_all(image, leave(image, 1))
     assert image.brokers[1].fenced
     replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
@@ -106,7 +106,7 @@ def test_start_after_a_clean_stop(image: MetadataImage):
 
 
 def test_start_after_a_crash(image: MetadataImage):
-    """Still leader on paper: a new leader epoch says that records may have been lost."""
+    """It still leads in the metadata: a new leader epoch shows that records may be lost."""
     replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
     replay_all(image, unfence_broker(image, 1))
     partition = image.topics_by_name["orders"].partitions[0]
@@ -115,7 +115,7 @@ def test_start_after_a_crash(image: MetadataImage):
 
 
 def test_last_known_leader_is_elected(image: MetadataImage):
-    """What Kafka leaves after an unclean stop of its own: nobody in sync, nobody eligible, but a last leader."""
+    """The state after an unclean stop of Kafka: no replica in sync or eligible, but a last leader."""
     partition = image.topics_by_name["orders"].partitions[0]
     image.topics_by_name["orders"].partitions[0] = type(partition)((1,), (), -1, 3, 4, last_known_elr=(1,))
     replay_all(image, unfence_broker(image, 1))
@@ -143,7 +143,7 @@ def test_without_eligible_leaders_the_last_replica_stays_in_sync(image: Metadata
 
 
 def test_directories_are_assigned_once():
-    """Only what is new is written, and nothing for partitions that are gone."""
+    """Only changes are written, and nothing for deleted partitions."""
     image = with_topics(cluster(log_directories=(DIRECTORY, b"another-one-16-b")), NewTopic("t", 2, 1))
     topic = image.topics_by_name["t"]
     placed = [(topic.topic_id, 0, DIRECTORY), (topic.topic_id, 9, DIRECTORY), (b"gone" * 4, 0, DIRECTORY)]
@@ -165,7 +165,7 @@ def test_old_metadata_versions_have_no_controller_registration():
 
 
 def test_transaction_left_open_is_aborted():
-    """The next leader says so, and the log reads on."""
+    """The next leader aborts it, and the log can be loaded."""
     loader = MetadataLoader()
     for record in bootstrap_records(feature_records())[:-1]:
         loader.feed(record)
@@ -177,7 +177,7 @@ def test_transaction_left_open_is_aborted():
 
 
 def test_cordoned_directories_are_recorded_when_they_change():
-    """The record and its version are those that a real node writes; before metadata.version 4.3 there is none."""
+    """The record and its version are those of a real node; before metadata.version 4.3 there is none."""
     image = cluster(log_directories=(DIRECTORY, b"another directory"[:16]))
     (record,) = cordon_directories(image, 1, [DIRECTORY])
     assert (record.version, record.value.cordoned_log_dirs) == (3, [DIRECTORY])

@@ -1,4 +1,4 @@
-"""Names of releases and what a cluster of one begins with."""
+"""Names of releases, and the features of a new cluster of each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from metadata.releases import RELEASES, first_features, level_of, release_name
     ("release", "level"), [("3.3-IV3", 7), ("3.5", 11), ("3.9", 21), ("4.0-IV1", 23), ("4.0", 25), ("4.3", 30)]
 )
 def test_levels(release: str, level: int) -> None:
-    """A release without its IV is the newest of its kind."""
+    """A release without its IV means the newest one."""
     assert level_of(release) == level
 
 
 def test_names_and_levels_agree() -> None:
-    """Each name is that of its level, up to the newest that is supported."""
+    """Up to the newest supported level."""
     assert [release_name(level_of(name)) for name in RELEASES] == list(RELEASES)
     assert level_of(RELEASES[-1]) == MAX_METADATA_VERSION
 
 
 @pytest.mark.parametrize("release", ["2.8", "9.9", "", "IV0", "4"])
 def test_unknown_release(release: str) -> None:
-    """None that KRaft clusters of today can have."""
+    """Names that no current KRaft cluster can have."""
     with pytest.raises(KeyError):
         level_of(release)
 
@@ -44,11 +44,11 @@ def test_newest_release_has_the_features_of_formatting() -> None:
     ],
 )
 def test_older_release_has_fewer_features(level: int, features: dict[str, int]) -> None:
-    """What the release did not have is off."""
+    """Features that the release did not have are off."""
     assert first_features(level) == {"metadata.version": level, **features}
 
 
 def test_overrides() -> None:
-    """Turned off, turned on."""
+    """Turned off and turned on."""
     assert first_features(21, {"transaction.version": 1}) == {"metadata.version": 21, "transaction.version": 1}
     assert "group.version" not in first_features(30, {"group.version": 0})

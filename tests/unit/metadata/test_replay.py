@@ -1,4 +1,4 @@
-"""Replaying records into an image, those of a real cluster and single ones."""
+"""Replaying records into an image, from a real cluster and single ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def image() -> MetadataImage:
 
 
 def test_recorded_log_replays_to_the_cluster():
-    """The recorded cluster: 22 topics, all stopped cleanly, so that nobody leads and broker 1 is eligible."""
+    """The recorded cluster: 22 topics, all stopped cleanly, so that no broker leads and broker 1 is eligible."""
     loader = MetadataLoader()
     for each in stored_records(CLEAN_SHUTDOWN / "__cluster_metadata-0" / "00000000000000000000.log"):
         loader.feed(each)
@@ -83,7 +83,7 @@ def test_recorded_log_replays_to_the_cluster():
 
 
 def test_delta_has_the_changes(image: MetadataImage):
-    """Partitions to make, topics to delete and configurations to take over."""
+    """Partitions to create, topics to delete and configurations to apply."""
     delta = replay_all(image, [*an_orders_topic(), config("retention.ms", "1000")])
     topic = image.topics_by_name["orders"]
 
@@ -97,7 +97,7 @@ def config(name: str, value: str | None) -> MetadataRecord:
 
 
 def test_deleted_topic_leaves_nothing(image: MetadataImage):
-    """A topic of the same name made later starts with its own id and without the old configuration."""
+    """A later topic of the same name has its own id, and not the old configuration."""
     replay_all(
         image, [*an_orders_topic(), config("retention.ms", "1000"), record(RemoveTopicRecord, topic_id=TOPIC_ID)]
     )
@@ -106,7 +106,7 @@ def test_deleted_topic_leaves_nothing(image: MetadataImage):
 
 
 def test_null_removes_a_setting(image: MetadataImage):
-    """The last one to go takes the resource along."""
+    """The last one removes the resource."""
     replay_all(image, [config("a", "1"), config("b", "2"), config("a", None)])
     assert image.topic_config("orders") == {"b": "2"}
 
@@ -116,7 +116,7 @@ def test_null_removes_a_setting(image: MetadataImage):
 
 @pytest.mark.parametrize(("leader", "epoch"), [(None, 0), (1, 1), (-1, 1)])
 def test_any_leader_begins_a_leader_epoch(image: MetadataImage, leader: int | None, epoch: int):
-    """Also the same one again; without a leader only the partition epoch rises."""
+    """Including the same one; without a leader only the partition epoch is bumped."""
     replay_all(image, an_orders_topic())
     fields = {} if leader is None else {"leader": leader}
     delta = replay_all(image, [record(PartitionChangeRecord, partition_id=1, topic_id=TOPIC_ID, isr=[], **fields)])
@@ -138,7 +138,7 @@ def test_clear_elr_touches_only_elr(image: MetadataImage):
 
 
 def test_broker_registration_fencing_and_removal(image: MetadataImage):
-    """All ways of fencing, and a registration's end."""
+    """All kinds of fencing, and unregistering."""
     replay_all(image, [record(RegisterBrokerRecord, broker_id=1, broker_epoch=5, log_dirs=[TOPIC_ID])])
     assert image.brokers[1].fenced
 
@@ -168,7 +168,7 @@ def test_broker_registration_fencing_and_removal(image: MetadataImage):
     ids=lambda bad: bad.message.name,
 )
 def test_record_that_contradicts_the_log_is_an_error(image: MetadataImage, bad: MetadataRecord):
-    """A damaged log must not be read as if it were whole."""
+    """A damaged log must not be loaded as if it were valid."""
     with pytest.raises(ReplayError):
         replay(image, bad, Delta())
 
@@ -181,14 +181,14 @@ def test_existing_topic_is_an_error(image: MetadataImage):
 
 
 def test_registration_change_at_another_epoch_is_an_error(image: MetadataImage):
-    """It speaks of another incarnation."""
+    """It belongs to another incarnation."""
     replay_all(image, [record(RegisterBrokerRecord, broker_id=1, broker_epoch=5)])
     with pytest.raises(ReplayError):
         replay(image, record(BrokerRegistrationChangeRecord, broker_id=1, broker_epoch=4, fenced=-1), Delta())
 
 
 def test_features_quotas_and_producer_ids(image: MetadataImage):
-    """Level 0 turns a feature off; a removed quota leaves no empty entity behind."""
+    """Level 0 turns a feature off; a removed quota leaves no empty entity."""
     entity = [EntityData(entity_type="user", entity_name="u"), EntityData(entity_type="client-id", entity_name=None)]
     quota = {"entity": entity, "key": "producer_byte_rate"}
     replay_all(
@@ -214,14 +214,14 @@ def test_features_quotas_and_producer_ids(image: MetadataImage):
 
 
 def test_unknown_records_are_kept(image: MetadataImage):
-    """So that a snapshot of ours does not lose what a later release wrote."""
+    """So that our snapshots do not lose records of a later release."""
     replay(image, UnknownRecord(200, 0, b"x"), Delta())
 
     assert [UnknownRecord(200, 0, b"x")] == image.unknown_records
 
 
 def test_transaction_counts_once_it_has_ended():
-    """KIP-868: nothing of it is seen before, and nothing at all once aborted."""
+    """KIP-868: nothing of it is visible before, or if it is aborted."""
     loader = MetadataLoader()
     loader.feed(record(BeginTransactionRecord, name="x"))
     for each in an_orders_topic():
@@ -235,7 +235,7 @@ def test_transaction_counts_once_it_has_ended():
 
 
 def test_aborted_transaction_is_dropped():
-    """Also those that a crash left open, once the next leader has said so."""
+    """Also one that was open at a crash, once the next leader has aborted it."""
     loader = MetadataLoader()
     for each in [record(BeginTransactionRecord), *an_orders_topic(), record(AbortTransactionRecord, reason="crash")]:
         loader.feed(each)
@@ -245,7 +245,7 @@ def test_aborted_transaction_is_dropped():
 
 @pytest.mark.parametrize("message", [EndTransactionRecord, AbortTransactionRecord])
 def test_end_without_a_beginning_is_an_error(message):
-    """Nothing can end that never began, and transactions do not nest."""
+    """Transactions need a beginning, and do not nest."""
     with pytest.raises(ReplayError):
         MetadataLoader().feed(record(message))
     loader = MetadataLoader()

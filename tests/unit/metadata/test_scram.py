@@ -32,7 +32,7 @@ def alter(image: MetadataImage, *changes: Upsertion | Deletion) -> list[Altered]
 
 
 def test_set_describe_and_delete() -> None:
-    """By user and mechanism; what is stored is not what was sent."""
+    """By user and mechanism; the stored value differs from the one that was sent."""
     image = image_of()
     assert alter(image, upsertion("alice"), upsertion("bob", SHA_512, 8192)) == [Altered("alice"), Altered("bob")]
     assert alter(image, upsertion("alice", SHA_512)) == [Altered("alice")]
@@ -67,7 +67,7 @@ def test_rejected_changes(change: Upsertion | Deletion, code: ErrorCode, message
 
 
 def test_a_user_is_altered_once() -> None:
-    """Also where it is for two mechanisms, and a third time is no other error."""
+    """Also for two mechanisms; a third change is no other error."""
     image = image_of()
     alter(image, upsertion("a"))
     message = "A user credential cannot be altered twice in the same request"
@@ -91,7 +91,7 @@ def test_describe_without_users() -> None:
 
 
 def test_users_are_counted_by_their_iterations() -> None:
-    """Who has others than before, or none any more, counts so."""
+    """Also after a user's iterations change, or its credential is deleted."""
     image = image_of()
     alter(image, upsertion("a"), upsertion("b"), upsertion("c", SHA_512, 8192))
     assert image.scram_iterations == {SHA_256: {4096: 2}, SHA_512: {8192: 1}}

@@ -1,4 +1,4 @@
-"""Images as records, and the rule that replaying is all there is."""
+"""Images as records, and the rule that replaying them is enough."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.scale import scaled
 
 
 def reloaded(image: MetadataImage) -> MetadataImage:
-    """The image that the records of its snapshot give, by way of their bytes."""
+    """Return the image after encoding and replaying the records of its snapshot."""
     loader = MetadataLoader()
     for record in image_records(image):
         loader.feed(decode_record(encode_record(record)))
@@ -48,14 +48,14 @@ def test_snapshot_of_a_real_cluster_gives_the_same_image():
 
 
 def test_metadata_version_comes_first():
-    """A reader has to know it before anything else."""
+    """A reader needs it first."""
     record = next(iter(image_records(cluster())))
 
     assert record.value.name == "metadata.version"  # type: ignore[union-attr]
 
 
 def test_snapshot_has_unknown_records():
-    """They are all that is left of a later release's state."""
+    """They are the only state of a later release."""
     image = cluster()
     image.unknown_records.append(UnknownRecord(200, 1, b"body"))
 
@@ -63,7 +63,7 @@ def test_snapshot_has_unknown_records():
 
 
 def test_snapshot_has_acls_secrets_tokens_and_quotas():
-    """Nothing here decides by rights, secrets, tokens and quotas; they are kept for a broker that does."""
+    """The image keeps them for brokers, although no decision here uses them."""
     image = cluster()
     level = image.metadata_version
     entity = [
@@ -124,7 +124,7 @@ steps = st.one_of(
 
 
 def decide(image: MetadataImage, kind: str, wanted):
-    """The records of one step."""
+    """Return the records of one step."""
     if kind == "create":
         return decide_topics(image, *wanted).records
     if kind == "partitions":
@@ -141,7 +141,7 @@ def decide(image: MetadataImage, kind: str, wanted):
 @settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(steps, max_size=8))
 def test_live_image_equals_the_replayed_one(script):
-    """Whatever was decided: deciding changes nothing, the log alone gives the same image, and so does a snapshot."""
+    """Deciding changes nothing; the log alone gives the same image, and so does a snapshot."""
     image = cluster()
     start = copy.deepcopy(image)
     written: list[bytes] = []

@@ -28,7 +28,7 @@ def test_legal_names(name: str):
     ],
 )
 def test_illegal_names_have_a_reason(name: str, problem: str):
-    """The text is what kafka-topics prints."""
+    """The message is the one that kafka-topics prints."""
     found = name_problem(name)
 
     assert found is not None
@@ -37,7 +37,7 @@ def test_illegal_names_have_a_reason(name: str, problem: str):
 
 
 def test_dots_and_underscores_collide():
-    """Metric names make no difference between the two."""
+    """Metric names do not distinguish them."""
     assert collision_key("a.b_c") == collision_key("a_b.c")
     assert may_collide("a.b")
     assert may_collide("a_b")
@@ -45,7 +45,7 @@ def test_dots_and_underscores_collide():
 
 
 def test_internal_topics():
-    """Those that the broker's coordinators write."""
+    """The topics to which the broker's coordinators write."""
     assert is_internal("__consumer_offsets")
     assert not is_internal("__cluster_metadata")
     assert not is_internal("orders")

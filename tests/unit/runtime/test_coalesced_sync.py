@@ -1,4 +1,4 @@
-"""One sync of the disk for many who wait."""
+"""One sync for many requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Syncs:
 
 
 def test_a_request_during_a_sync_waits_for_the_next():
-    """The one that runs may have begun before their bytes were written."""
+    """The running one may have begun before their bytes were written."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
     first, second, third = sync.request(), sync.request(), sync.request()
@@ -35,7 +35,7 @@ def test_a_request_during_a_sync_waits_for_the_next():
 
 
 def test_failure_reaches_the_requests_of_the_sync():
-    """And no others: the next sync may tell them something else."""
+    """And no others: the next sync may succeed."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
     first, second = sync.request(), sync.request()
@@ -48,7 +48,7 @@ def test_failure_reaches_the_requests_of_the_sync():
 
 
 def test_requests_of_one_turn_share_a_sync():
-    """Where that is worth a turn's wait; who waits for the next sync waits no longer than it has to."""
+    """If a turn's wait is worth it; requests for the next sync do not wait longer."""
     syncs, turn = Syncs(), []
     sync = CoalescedSync(syncs, turn.append)
     together = [sync.request(), sync.request()]
@@ -62,7 +62,7 @@ def test_requests_of_one_turn_share_a_sync():
 
 
 def test_first_request_syncs_at_once():
-    """Nothing waits without need, also after others."""
+    """Nothing waits without need, also after other syncs."""
     syncs = Syncs()
     sync = CoalescedSync(syncs)
     for number in (1, 2):

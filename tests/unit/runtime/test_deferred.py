@@ -1,4 +1,4 @@
-"""Deferred: one value, some time from now."""
+"""Deferred: one value that is available later."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from runtime.deferred import Deferred, after, gather
 
 
 def test_resolve_runs_the_callbacks_in_order():
-    """Callbacks run inside resolve, those added later at once."""
+    """Callbacks are called inside resolve, and later ones at once."""
     deferred, seen = Deferred(), []
     deferred.add_done_callback(lambda each: seen.append(("first", each.result())))
     deferred.add_done_callback(lambda each: seen.append(("second", each.result())))
@@ -18,7 +18,7 @@ def test_resolve_runs_the_callbacks_in_order():
 
 
 def test_resolve_twice_is_an_error():
-    """A second answer to one request is a bug."""
+    """A second response to one request is a bug."""
     deferred = Deferred.resolved(1)
 
     with pytest.raises(RuntimeError):
@@ -26,13 +26,11 @@ def test_resolve_twice_is_an_error():
 
 
 def test_result_before_it_is_done_is_an_error():
-    """There is nothing to answer with yet."""
     with pytest.raises(RuntimeError):
         Deferred().result()
 
 
 def test_fail_is_raised_by_result():
-    """An error takes the place of the value."""
     deferred = Deferred()
     deferred.fail(ValueError("no"))
 
@@ -41,7 +39,7 @@ def test_fail_is_raised_by_result():
 
 
 def test_cancel_calls_back_and_ignores_the_value():
-    """A client that hung up needs no answer, and whoever makes it may stop."""
+    """A client that has disconnected needs no response, and its work may stop."""
     deferred, seen = Deferred(), []
     deferred.add_done_callback(lambda each: seen.append("done"))
     deferred.on_cancel(lambda: seen.append("cancelled"))
@@ -56,7 +54,7 @@ def test_cancel_calls_back_and_ignores_the_value():
 
 
 def test_cancel_after_the_result_has_no_effect():
-    """The answer is on its way already."""
+    """The response is already on its way."""
     deferred, seen = Deferred.resolved(1), []
     deferred.on_cancel(lambda: seen.append("cancelled"))
 
@@ -67,7 +65,7 @@ def test_cancel_after_the_result_has_no_effect():
 
 
 def test_then_maps_the_value_and_passes_errors_and_cancels_on():
-    """Handlers make their answer from what a pool or the controller brings."""
+    """Handlers build their response from the result of a pool or the controller."""
     source = Deferred()
     mapped = source.then(lambda value: value * 2)
     source.resolve(21)
@@ -91,7 +89,7 @@ def test_then_maps_the_value_and_passes_errors_and_cancels_on():
 
 
 def test_gather_waits_for_all_and_keeps_their_order():
-    """All values, as they were asked for, whenever they came."""
+    """All values, in the order of the list."""
     first, second = Deferred(), Deferred()
     both = gather([first, second])
 
@@ -104,7 +102,6 @@ def test_gather_waits_for_all_and_keeps_their_order():
 
 
 def test_gather_fails_with_the_first_error():
-    """One failure is enough."""
     first, second = Deferred(), Deferred()
     both = gather([first, second])
 
@@ -116,7 +113,7 @@ def test_gather_fails_with_the_first_error():
 
 
 def test_a_failing_callback_does_not_stop_the_others(caplog: pytest.LogCaptureFixture):
-    """Neither the other callbacks nor who resolves; the same for a cancel."""
+    """Neither the other callbacks nor the caller of resolve are affected; the same for a cancel."""
     seen: list[object] = []
 
     def fail(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Files of other programs: read whole or not at all, and never waited for."""
+"""Files of other programs: read as a whole or not at all, without blocking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runtime.foreign_files import (
 
 
 def test_file_is_read_up_to_a_size(tmp_path: Path) -> None:
-    """One byte more is too much."""
+    """One more byte is too much."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
 
@@ -27,7 +27,7 @@ def test_file_is_read_up_to_a_size(tmp_path: Path) -> None:
 
 
 def test_pipe_does_not_block(tmp_path: Path) -> None:
-    """Nobody writes to it."""
+    """Opening a pipe without a writer would block."""
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(UnreadableFile, match="is not a regular file"):
@@ -42,7 +42,7 @@ def test_reason_names_the_file() -> None:
 
 
 def test_shown_names_are_distinct() -> None:
-    """All of the path for those that have the same, and for a root; escaped where they are no text."""
+    """The whole path if two names are equal, and for the root; escaped if it is not text."""
     assert shown_names(["/a/lake", "/b/lake", "/b/other", "/", "/c/\udcff"]) == {
         "/a/lake": "/a/lake",
         "/b/lake": "/b/lake",

@@ -1,4 +1,4 @@
-"""A gate: so many at a time, in the order in which they came."""
+"""A gate: a limit of tasks at a time, in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_withdrawn_task_is_not_admitted() -> None:
 
 
 def test_many_tasks_may_leave_at_once() -> None:
-    """One within the other's call would be too deep."""
+    """Without recursion."""
     gate, begun = Gate(1), []
     gate.enter(lambda: None)
     for number in range(5_000):

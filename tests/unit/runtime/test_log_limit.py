@@ -1,4 +1,4 @@
-"""LimitedLog: strangers do not fill the disk with log lines."""
+"""LimitedLog: clients cannot fill the disk with log lines."""
 
 import logging
 
@@ -6,7 +6,7 @@ from runtime.log_limit import LimitedLog
 
 
 def test_lines_beyond_the_limit_are_counted(caplog):
-    """So many a second."""
+    """A limit per second; the next line has the count."""
     now = [100.0]
     limited = LimitedLog(logging.getLogger("test"), per_second=2, monotonic=lambda: now[0])
     for number in range(5):

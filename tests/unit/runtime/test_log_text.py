@@ -1,4 +1,4 @@
-"""What strangers call things, as a log can say it."""
+"""Names that clients choose, in the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_names(text: str, shown: str) -> None:
 
 
 def test_first_names_of_many() -> None:
-    """As many as one can read."""
+    """A readable number of them."""
     assert first_names([]) == "none"
     assert first_names(["a", "b"]) == "a, b"
     assert first_names(["a"] * 20) == ", ".join(["a"] * 20)

@@ -1,4 +1,4 @@
-"""Logging: lines, levels, loggers by Kafka's names."""
+"""Logging: lines, levels, and Kafka's names of loggers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_text_lines(stream: io.StringIO) -> None:
 
 
 def test_json_lines(stream: io.StringIO) -> None:
-    """One object a line, with the exception where there is one."""
+    """One object per line, with the exception, if any."""
     logs.setup("DEBUG", json=True, stream=stream)
     try:
         raise ValueError("bad")
@@ -63,7 +63,7 @@ def test_json_lines(stream: io.StringIO) -> None:
 
 
 def test_clients_cannot_forge_lines(stream: io.StringIO) -> None:
-    """A client id may hold anything."""
+    """A client id may have any characters."""
     logs.setup("INFO", stream=stream)
     logging.getLogger("broker").info("client %s", "x\n2026-01-01 00:00:00,000 INFO broker: all is well\r")
 
@@ -71,7 +71,7 @@ def test_clients_cannot_forge_lines(stream: io.StringIO) -> None:
 
 
 def test_secrets_print_as_stars(stream: io.StringIO) -> None:
-    """Whoever logs a value logs no password."""
+    """Logging a value never logs a password."""
     logs.setup("INFO", stream=stream)
     logging.getLogger("broker").info("%s %r", Password("hush"), {"a": Password("hush")})
 
@@ -79,7 +79,7 @@ def test_secrets_print_as_stars(stream: io.StringIO) -> None:
 
 
 def test_a_second_setup_replaces_the_first(stream: io.StringIO) -> None:
-    """No line comes twice."""
+    """No line is written twice."""
     logs.setup("INFO", stream=io.StringIO())
     logs.setup("INFO", stream=stream)
     logging.getLogger("broker").info("once")
@@ -88,7 +88,7 @@ def test_a_second_setup_replaces_the_first(stream: io.StringIO) -> None:
 
 
 def test_signals_step_through_the_levels(stream: io.StringIO) -> None:
-    """SIGUSR1 more, SIGUSR2 less, as far as there are levels."""
+    """SIGUSR1 logs more, SIGUSR2 less, as far as there are levels."""
     logs.setup("INFO", stream=stream)
     root = logging.getLogger()
 
@@ -103,7 +103,7 @@ def test_signals_step_through_the_levels(stream: io.StringIO) -> None:
 
 
 def test_levels_are_copied_to_another_process() -> None:
-    """Those that were set, by whichever name, and no others; whoever asked for it is told of each change."""
+    """All levels that were set, by either name, and no others; subscribers are called at each change."""
     logs.setup("WARN")
     logs.set_level("kafka.network.Processor", "TRACE")
     told = logs.own_levels()
@@ -134,7 +134,7 @@ def test_every_logger_of_kafka_is_listed_with_its_level() -> None:
 
 
 def test_kafkas_logger_names_set_our_levels() -> None:
-    """Setting it by either name is the same."""
+    """Either name sets the same level."""
     logs.setup("INFO")
     logs.set_level("kafka.network.Processor", "TRACE")
     assert logs.levels()["broker.network"] == "TRACE"
@@ -144,7 +144,7 @@ def test_kafkas_logger_names_set_our_levels() -> None:
 
 @pytest.mark.parametrize("name", ["kafka", "org.apache.kafka", "org.apache.kafka.controller"])
 def test_loggers_of_kafkas_log4j2_yaml_exist(name: str) -> None:
-    """Their levels are set in scripts; those of the packages between are not there, as in Kafka."""
+    """Scripts set their levels. As in Kafka, the packages in between are no loggers."""
     logs.setup("INFO")
     logs.set_level(name, "DEBUG")
     assert logs.levels()[name] == "DEBUG"
@@ -169,7 +169,7 @@ def test_loggers_of_kafkas_log4j2_yaml_exist(name: str) -> None:
     ],
 )
 def test_meanings(name: str, ours: str) -> None:
-    """The longest beginning counts; what has no counterpart stands for itself."""
+    """The longest prefix counts; a logger without a counterpart stands for itself."""
     assert meaning(name) == ours
 
 
@@ -192,7 +192,7 @@ def test_invalid_levels(name: str, level: str) -> None:
 
 
 def test_loggers_of_other_libraries_are_not_listed() -> None:
-    """asyncio's is none of ours."""
+    """asyncio's logger is not ours."""
     logging.getLogger("asyncio")
 
     assert "asyncio" not in logs.levels()

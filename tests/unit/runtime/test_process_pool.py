@@ -1,4 +1,4 @@
-"""ProcessPool: jobs in processes of their own, results on the loop. The processes are real ones."""
+"""ProcessPool: jobs in real processes, results on the loop."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ def run(request):
 
 
 async def outcome(deferred):
-    """What became of a Deferred."""
+    """Return the result or the error of a Deferred."""
     done = asyncio.get_running_loop().create_future()
     deferred.add_done_callback(lambda _: done.set_result(None))
     await done
@@ -42,7 +42,7 @@ async def outcome(deferred):
 
 
 async def ended(pid):
-    """Wait until a process is gone, and was reaped."""
+    """Wait until a process has ended and was reaped."""
     while os.path.exists(f"/proc/{pid}"):
         await asyncio.sleep(0.005)
 
@@ -68,7 +68,7 @@ def test_values_errors_and_large_messages_are_returned(run):
 
 
 def test_a_job_that_cannot_be_sent_fails_alone(run):
-    """It is packed in its turn: until then what it is about is there once."""
+    """It is pickled only when it starts, to save memory."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -83,7 +83,7 @@ def test_a_job_that_cannot_be_sent_fails_alone(run):
 
 
 def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
-    """A pool of two needs two processes for three jobs of which the first outlasts the others, and no third."""
+    """A pool of two needs two processes for three jobs if the first one is the longest."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
@@ -106,7 +106,7 @@ def test_jobs_start_in_order_up_to_the_pools_size(run, tmp_path):
 
 
 def test_a_killed_process_fails_only_its_job(run, caplog):
-    """Only the job that it was at; the others go on."""
+    """The other jobs continue, and the next one gets a new process."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -126,7 +126,7 @@ def test_a_killed_process_fails_only_its_job(run, caplog):
 
 
 def test_a_cancelled_job_does_not_run(run):
-    """One that waits is taken back, one under way is killed with its process."""
+    """A waiting job is removed; the process of a running one is killed."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -143,7 +143,7 @@ def test_a_cancelled_job_does_not_run(run):
 
 
 def test_an_idle_process_ends(run):
-    """After its time; a job that comes before that time has it stay."""
+    """A job before the end of the idle time keeps it."""
 
     async def life(loop):
         workers = ProcessPool(1, loop, idle_s=0.5)
@@ -159,7 +159,7 @@ def test_an_idle_process_ends(run):
 
 
 def test_close_kills_processes_and_fails_jobs(run):
-    """What is under way, what waits, and what comes later."""
+    """Running, waiting and later jobs."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -177,7 +177,7 @@ def test_close_kills_processes_and_fails_jobs(run):
 
 
 def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
-    """Ctrl-C and `kill` of the whole group: the broker decides; and nothing is printed."""
+    """Ctrl-C and `kill` of the whole group: the broker decides, and nothing is printed."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -196,7 +196,7 @@ def test_signals_to_the_brokers_group_do_not_reach_it(run, caplog):
 
 
 def test_output_of_a_process_is_logged(run, caplog):
-    """Standard output too: it must not come between two results."""
+    """Also standard output, which must not mix with results."""
 
     async def life(loop):
         workers = ProcessPool(1, loop, name="re-encoder")
@@ -214,7 +214,7 @@ def test_output_of_a_process_is_logged(run, caplog):
 
 
 def test_niceness_is_added(run):
-    """A cleaner steps back behind the loop."""
+    """The loop has priority over a cleaner."""
 
     async def life(loop):
         workers = ProcessPool(1, loop, niceness=3)
@@ -226,7 +226,7 @@ def test_niceness_is_added(run):
 
 
 def test_storage_errors_keep_their_class(run):
-    """The broker's table of error codes sees the class that was raised."""
+    """The broker's table of error codes needs the class that was raised."""
 
     async def life(loop):
         workers = ProcessPool(1, loop)
@@ -253,7 +253,7 @@ asyncio.run(life())
 
 
 def test_a_process_dies_with_its_broker():
-    """Even in the middle of a job, where it does not look at its pipe."""
+    """Even during a job, when it does not read its pipe."""
     with subprocess.Popen([sys.executable, "-I", "-c", _PARENT], stdout=subprocess.PIPE) as parent:
         pid = int(parent.stdout.readline())
         parent.kill()
@@ -265,6 +265,6 @@ def test_a_process_dies_with_its_broker():
 
 @pytest.fixture(autouse=True)
 def _no_leaks():
-    """Processes and pipes that nobody waits for are found here, not in a later test."""
+    """Leaked processes and pipes are found here, not in a later test."""
     yield
     gc.collect()

@@ -34,7 +34,7 @@ def setup():
 
 
 def test_check_tries_only_the_waiters_of_the_key(setup):
-    """An append wakes its partition's waiters, in the order they came."""
+    """An append wakes the waiters of its partition, in the order of their arrival."""
     setup.wait("a", ["p0"])
     setup.wait("b", ["p1"])
     setup.wait("c", ["p0", "p2"])
@@ -47,7 +47,7 @@ def test_check_tries_only_the_waiters_of_the_key(setup):
 
 
 def test_an_incomplete_waiter_keeps_waiting(setup):
-    """A fetch with min.bytes is asked again at the next append."""
+    """A fetch with min.bytes is tried again at the next append."""
     enough = []
     setup.wait("a", ["p0"], content=lambda: bool(enough))
 
@@ -58,7 +58,7 @@ def test_an_incomplete_waiter_keeps_waiting(setup):
 
 
 def test_the_deadline_ends_the_wait_once(setup):
-    """And a check in time takes the deadline along."""
+    """A check in time also cancels the deadline."""
     setup.wait("a", ["p0"], after_ms=100)
     setup.wait("b", ["p0", "p1"], after_ms=200)
     setup.loop.advance(100)
@@ -72,7 +72,7 @@ def test_the_deadline_ends_the_wait_once(setup):
 
 
 def test_a_cancelled_waiter_is_not_called(setup):
-    """Its client has hung up."""
+    """Its client has disconnected."""
     waiter = setup.wait("a", ["p0"], after_ms=100)
 
     waiter.cancel()
@@ -99,7 +99,7 @@ def test_check_soon_checks_once_per_turn(setup):
 
 
 def test_waiters_may_change_during_a_check(setup):
-    """A waiter that is served may wait again, or take another with it."""
+    """A waiter that completes may wait again, or cancel another one."""
 
     def wait_again():
         other.cancel()
@@ -115,7 +115,7 @@ def test_waiters_may_change_during_a_check(setup):
 
 
 def test_a_failing_waiter_does_not_affect_others(setup, caplog):
-    """They are asked all the same, and it keeps its deadline."""
+    """The others are tried nevertheless, and it keeps its deadline."""
 
     def fail():
         raise ValueError("mine")
@@ -150,7 +150,7 @@ def test_expire_all_times_all_waiters_out(setup):
 
 @given(st.lists(st.tuples(st.sampled_from(["wait", "check", "cancel", "pass"]), st.integers(0, 3), st.integers(0, 50))))
 def test_each_waiter_ends_exactly_once(steps):
-    """Whatever the order of checks, cancels and deadlines."""
+    """For any order of checks, cancels and deadlines."""
     setup = Setup()
     waiters = []
     cancelled = set()

@@ -7,7 +7,7 @@ from runtime.thread_pool import ThreadPool
 
 
 def test_results_and_errors_are_resolved_on_the_loop():
-    """And the count of what is under way goes up and down."""
+    """The number of submitted calls is counted."""
 
     async def life():
         loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ def timers_and_loop():
 
 
 def test_calls_are_in_the_order_of_their_deadlines():
-    """Those of one deadline in the order they were made."""
+    """Equal deadlines are in the order of their creation."""
     timers, loop = timers_and_loop()
     seen = []
     for name, delay_ms in (("c", 30), ("a", 10), ("b1", 20), ("b2", 20)):
@@ -24,7 +24,7 @@ def test_calls_are_in_the_order_of_their_deadlines():
 
 
 def test_the_loop_has_one_timer_for_all():
-    """Thousands of waiters are thousands of heap entries, not timers of the loop."""
+    """Thousands of timers are entries of one heap, not timers of the loop."""
     timers, loop = timers_and_loop()
 
     for delay_ms in range(1000, 0, -1):
@@ -35,7 +35,7 @@ def test_the_loop_has_one_timer_for_all():
 
 
 def test_cancelled_entries_are_swept():
-    """Sessions are renewed far more often than they end: what was cancelled does not pile up."""
+    """Sessions are renewed far more often than they end: cancelled entries must not pile up."""
     timers, loop = timers_and_loop()
     seen = []
     kept = timers.call_later(50_000, lambda: seen.append("kept"))
@@ -51,7 +51,7 @@ def test_cancelled_entries_are_swept():
 
 
 def test_cancelled_calls_do_not_wake_the_loop():
-    """A fetch that waits is answered long before its deadline, hundreds of times a second."""
+    """A waiting fetch is answered long before its deadline, hundreds of times a second."""
     timers, loop = timers_and_loop()
     wake_ups = []
     call_later = loop.call_later
@@ -68,7 +68,7 @@ def test_cancelled_calls_do_not_wake_the_loop():
 
 
 def test_a_call_may_cancel_and_add_others():
-    """What is due together is still asked one by one."""
+    """Calls of the same deadline are made one by one."""
     timers, loop = timers_and_loop()
     seen = []
 
@@ -86,7 +86,6 @@ def test_a_call_may_cancel_and_add_others():
 
 
 def test_a_failing_call_does_not_stop_the_others(caplog):
-    """It is logged."""
     timers, loop = timers_and_loop()
     seen = []
     timers.call_later(10, lambda: 1 // 0)
@@ -100,7 +99,7 @@ def test_a_failing_call_does_not_stop_the_others(caplog):
 
 
 def test_an_earlier_deadline_is_met_after_a_later_one_was_set():
-    """The loop's timer is set anew."""
+    """The loop's timer is set again."""
     timers, loop = timers_and_loop()
     seen = []
     timers.call_later(1000, lambda: seen.append("late"))
@@ -112,7 +111,7 @@ def test_an_earlier_deadline_is_met_after_a_later_one_was_set():
 
 
 def test_cancelling_a_due_call_keeps_the_count_right():
-    """One of a deadline cancels the others of it: they are not in the heap any more."""
+    """A call cancels others of the same deadline, which are not in the heap any more."""
     timers, loop = timers_and_loop()
     others = []
     timers.call_later(10, lambda: [other.cancel() for other in others])
@@ -124,7 +123,7 @@ def test_cancelling_a_due_call_keeps_the_count_right():
 
 
 def test_calls_may_empty_the_heap():
-    """The sweep within a call makes another heap: the loop's timer is that one's."""
+    """The sweep within a call makes another heap, for which the loop's timer is set."""
     timers, loop = timers_and_loop()
     seen = []
     later = []
@@ -139,7 +138,7 @@ def test_calls_may_empty_the_heap():
 
 
 def test_moving_the_clock_makes_due_calls():
-    """The loop, whose own clock nobody moves, would wait as long as it was told to."""
+    """The loop's own clock is not moved, so its timer would be late."""
     loop = FakeLoop()
     clock = FakeClock()
     timers = Timers(loop, clock)
@@ -155,7 +154,6 @@ def test_moving_the_clock_makes_due_calls():
 
 
 def test_moving_the_clock_without_calls_sets_no_timer():
-    """The loop stays without a timer."""
     timers, loop = timers_and_loop()
     timers.clock_moved()
     assert loop.handles == []

@@ -1,4 +1,4 @@
-"""Turn: work at the end of what the loop does between two waits."""
+"""Turn: work at the end of a turn of the loop."""
 
 from runtime.turn import Turn
 from tests.support.fake_loop import FakeLoop
@@ -19,7 +19,7 @@ def test_calls_run_in_order_in_one_call_of_the_loop():
 
 
 def test_nested_calls_run_in_this_turn_and_the_next():
-    """Waiters are woken and answered in one turn; two that wake each other do not hold the loop."""
+    """Waiters are woken and answered in one turn; two that wake each other do not block the loop."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -37,7 +37,6 @@ def test_nested_calls_run_in_this_turn_and_the_next():
 
 
 def test_a_failing_call_does_not_stop_the_others(caplog):
-    """It is logged."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -53,7 +52,7 @@ def test_a_failing_call_does_not_stop_the_others(caplog):
 
 
 def test_sends_are_made_before_other_calls():
-    """In their order, whatever was put off before them."""
+    """In their order, whatever was added before them."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -68,7 +67,7 @@ def test_sends_are_made_before_other_calls():
 
 
 def test_sends_of_calls_are_made_in_the_same_turn():
-    """As of a request that waited, and is served once what it waited for is there."""
+    """For example, the response to a waiting request that is completed."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -80,7 +79,7 @@ def test_sends_of_calls_are_made_in_the_same_turn():
 
 
 def test_sends_of_sends_are_made_in_the_next_turn():
-    """Nobody waits for ever."""
+    """They do not wait longer."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -106,7 +105,7 @@ def test_sends_alone_schedule_a_turn():
 
 
 def test_send_now_sends_before_long_work():
-    """Who is about to do that sends first; nothing is sent again at the end."""
+    """The caller sends before long work; nothing is sent again at the end."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []
@@ -120,7 +119,7 @@ def test_send_now_sends_before_long_work():
 
 
 def test_many_sends_are_sent_early():
-    """128 are sent at once; what comes after them waits for the end of the turn."""
+    """128 are sent at once; later ones wait for the end of the turn."""
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
     seen = []

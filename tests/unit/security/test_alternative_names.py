@@ -1,4 +1,4 @@
-"""Other names in certificates; tests/conformance/test_user_names.py asks Java about them."""
+"""Alternative names in certificates; tests/conformance/test_user_names.py compares them with Java's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CRITICAL = value(0x01, b"\xff")
 
 
 def certificate_with(*extensions: bytes) -> bytes:
-    """As much of one as is read, with these extensions, behind a key and an identity."""
+    """Return the parts of a certificate that are read, with these extensions."""
     listed = value(0xA3, value(0x30, *extensions))
     fields = (value(0x02, b"\1"), *[value(0x30)] * 5, value(0x81, b"\0"), listed)
     return value(0x30, value(0x30, *fields))
@@ -51,7 +51,7 @@ def named(*names: bytes) -> bytes:
     ],
 )
 def test_kinds(name: bytes, written: tuple[int, str]) -> None:
-    """What is not as its kind has to be is told by its bytes."""
+    """An invalid value is returned as its bytes."""
     assert alternative_names(named(name)) == {written}
     assert alternative_names(named(name, value(0x82, b"x"))) == {written, (2, "x")}
 

@@ -1,4 +1,4 @@
-"""Decisions of Apache Kafka's StandardAuthorizer."""
+"""Decisions as in Apache Kafka's StandardAuthorizer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def allowed(
 
 @pytest.mark.parametrize("by_default", [True, False])
 def test_no_entry_at_all(by_default: bool) -> None:
-    """The setting says; of another kind, or another topic, does not count."""
+    """The setting decides; entries of another kind or topic do not count."""
     assert allowed([], "t", by_default=by_default) is by_default
     assert allowed([entry("t", kind=GROUP)], "t", by_default=by_default) is by_default
     assert allowed([entry("other")], "t", by_default=by_default) is by_default
@@ -79,14 +79,14 @@ def test_denial_wins_over_all_that_allow(denial: Acl) -> None:
 
 
 def test_entries_for_other_users_end_the_default() -> None:
-    """A topic with entries is nobody's any more."""
+    """A topic with entries is not open to all any more."""
     assert not allowed([entry("t", principal="User:bob")], "t", by_default=True)
     assert not allowed([entry("*", principal="User:bob")], "t", by_default=True)
 
 
 @pytest.mark.parametrize("operation", [READ, WRITE, Operation.DELETE, Operation.ALTER])
 def test_implied_operations(operation: Operation) -> None:
-    """Who may read may know; who may not read may know all the same."""
+    """READ implies DESCRIBE; a denied READ does not deny DESCRIBE."""
     assert allowed([entry("t", operation)], "t", DESCRIBE)
     assert allowed([entry("t", DESCRIBE), entry("t", operation, DENY)], "t", DESCRIBE)
     assert not allowed([entry("t", Operation.CREATE)], "t", DESCRIBE)
@@ -102,7 +102,7 @@ def test_a_change_counts_at_once() -> None:
 
 
 def test_the_cache_of_decisions_is_bounded() -> None:
-    """Of each principal, of all, and of long names nothing: who asks for a lot pushes nobody out."""
+    """Per principal and in total; long names are not cached. A principal with many requests affects no other."""
     authorizer = Authorizer()
     authorizer.load([entry("t")])
     first = authorizer.decide("User:alice", "h", READ, TOPIC, "t")
@@ -133,7 +133,7 @@ def test_the_cache_of_decisions_is_bounded() -> None:
     ],
 )
 def test_any_resource_of_a_kind(acls: list[Acl], expected: bool) -> None:
-    """As producers without a transactional id are let in."""
+    """As for producers without a transactional id."""
     authorizer = Authorizer({"User:root"})
     authorizer.load(acls)
     assert authorizer.decide_for_any("User:alice", "10.0.0.1", WRITE, TOPIC) is expected

@@ -1,4 +1,4 @@
-"""Names in certificates, as one line; tests/conformance/test_user_names.py asks Java about more of them."""
+"""Names in certificates, as one line; tests/conformance/test_user_names.py compares more of them with Java's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.certificates import Authority
 
 
 def written(tmp_path: Path, *parts: Sequence[tuple[x509.ObjectIdentifier, str]]) -> str:
-    """The name of a certificate that has these parts."""
+    """Return the name of a certificate with these parts."""
     named = x509.Name(
         x509.RelativeDistinguishedName([x509.NameAttribute(kind, text) for kind, text in part]) for part in parts
     )
@@ -27,7 +27,7 @@ def written(tmp_path: Path, *parts: Sequence[tuple[x509.ObjectIdentifier, str]])
 
 @pytest.mark.parametrize(("size", "head"), [(127, "167f"), (128, "168180"), (255, "1681ff"), (300, "1682012c")])
 def test_attributes_without_a_short_name_are_whole_in_der(tmp_path: Path, size: int, head: str) -> None:
-    """Also those whose length takes more than a byte."""
+    """Also if the length needs more than a byte."""
     name = written(tmp_path, [(NameOID.EMAIL_ADDRESS, "a" * size)])
     assert name == f"1.2.840.113549.1.9.1=#{head}{'61' * size}"
 
@@ -50,7 +50,7 @@ def value(tag: int, contents: bytes) -> bytes:
 
 
 def certificate_for(tag: int, text: bytes) -> bytes:
-    """As much of one as is read, with a common name of that kind."""
+    """Return the parts of a certificate that are read, with a common name of that kind."""
     attribute = value(0x30, value(0x06, b"\x55\x04\x03") + value(tag, text))
     subject = value(0x30, value(0x31, attribute))
     return value(0x30, value(0x30, value(0x02, b"\1") + 3 * value(0x30, b"") + subject))
@@ -70,7 +70,7 @@ def certificate_for(tag: int, text: bytes) -> bytes:
     ],
 )
 def test_encodings(tag: int, text: bytes, name: str) -> None:
-    """As Java of today reads them; up to 21 it takes all of them for UTF-8."""
+    """As in current Java; up to 21 it decodes all as UTF-8."""
     assert distinguished_name(certificate_for(tag, text)) == name
 
 
@@ -89,7 +89,7 @@ WHOLE = certificate_for(0x0C, b"name")
     ],
 )
 def test_invalid_certificates(certificate: bytes) -> None:
-    """Cut short, of other tags, with a length that is left open, as BER has it."""
+    """Truncated, with other tags, or with an indefinite length, as in BER."""
     assert distinguished_name(WHOLE) == "CN=name"
     with pytest.raises(ValueError, match="not a certificate in DER"):
         distinguished_name(certificate)

@@ -14,7 +14,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def test_sections_with_several_modules() -> None:
-    """Comments go, flags are in any case, and what a listener or a client has stands beside."""
+    """Comments are ignored, flags may be in any case, and sections of listeners and clients are separate."""
     text = f"""
         // for all listeners
         KafkaServer {{
@@ -40,7 +40,7 @@ def test_sections_with_several_modules() -> None:
 
 
 def test_a_word_may_have_an_asterisk() -> None:
-    """Kerberos has principals of that name."""
+    """As in names of Kerberos principals."""
     ((module,),) = parse_jaas_file("KafkaServer { M required principal=*; };", {}).values()
     assert module.options == {"principal": "*"}
 
@@ -69,7 +69,7 @@ def test_system_properties_in_values() -> None:
     ],
 )
 def test_errors_have_their_line(text: str, line: int, message: str) -> None:
-    """And without what may be a secret."""
+    """And without possible secrets."""
     with pytest.raises(JaasFileError, match=f"^{re.escape(message)}$") as refused:
         parse_jaas_file(text, {"none": ""})
     assert refused.value.line == line

@@ -1,4 +1,4 @@
-"""Java's own format of key stores, in files that keytool has made."""
+"""Java's own key store format, in files that keytool has written."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def store(name: str) -> bytes:
 
 
 def sealed(body: bytes, password: str = PASSWORD) -> bytes:
-    """A store with the digest of its password."""
+    """Return a store with the digest of its password."""
     return body + hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + body).digest()
 
 
 def test_key_belongs_to_its_certificate() -> None:
-    """Key and chain are one entry, a trusted certificate beside them another."""
+    """Key and chain are one entry, and a trusted certificate is another one."""
     trusted, own = sorted(entries(store("server"), PASSWORD), key=lambda each: each.alias)
 
     assert (trusted.alias, trusted.protected_key, len(trusted.certificates)) == ("caroot", None, 1)
@@ -37,7 +37,7 @@ def test_key_belongs_to_its_certificate() -> None:
 
 
 def test_password_beyond_ascii_is_utf_16() -> None:
-    """As Java's characters are."""
+    """As Java's characters."""
     (entry,) = entries(store("ec"), "pässwörd")
 
     assert entry.alias == "schlüssel"
@@ -46,12 +46,12 @@ def test_password_beyond_ascii_is_utf_16() -> None:
 
 
 def test_trusted_certificates_are_read_without_a_password() -> None:
-    """Then nobody looks whether somebody has changed them, as in Java."""
+    """As in Java, their integrity is not checked then."""
     assert entries(store("trusted"), None) == entries(store("trusted"), PASSWORD)
 
 
 def test_wrong_passwords_differ_from_damage() -> None:
-    """Of the store by its digest, of a key by the key's."""
+    """The digest of the store, or of the key, is wrong."""
     with pytest.raises(WrongPassword):
         entries(store("server"), KEY_PASSWORD)
     own = next(each for each in entries(store("server"), PASSWORD) if each.protected_key)
@@ -80,13 +80,13 @@ def test_first_version_has_no_kinds_of_certificates() -> None:
     ],
 )
 def test_invalid_stores(body: bytes) -> None:
-    """Also where its digest is right."""
+    """Even with the right digest."""
     with pytest.raises(KeystoreError):
         entries(sealed(body), PASSWORD)
 
 
 def test_truncated_store_is_rejected() -> None:
-    """Whether or not the digest is looked at."""
+    """With and without a check of the digest."""
     data = store("server")
     for size in range(0, len(data), 7):
         for password in (PASSWORD, None):
@@ -95,7 +95,7 @@ def test_truncated_store_is_rejected() -> None:
 
 
 def test_truncated_key_is_rejected() -> None:
-    """Or protected in another way than Java's own."""
+    """Also a key with an unknown encryption."""
     own = next(each for each in entries(store("server"), PASSWORD) if each.protected_key)
     hidden = own.protected_key or b""
     for size in range(len(hidden)):

@@ -1,4 +1,4 @@
-"""Patterns as Java reads them, or not at all; tests/conformance/test_user_names.py asks Java."""
+"""Java's patterns; tests/conformance/test_user_names.py compares them with Java."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def store(name: str, password: str | None = PASSWORD, kind: str = "ssl.keystore"
 
 
 def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
-    """A whole handshake in memory; the client's side."""
+    """Make a whole handshake in memory, and return the client's side."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -59,12 +59,12 @@ def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject
 
 
 def test_jks_and_pkcs12_have_the_same_content() -> None:
-    """The same key and chain in both; also where a certificate is trusted beside them."""
+    """The same key and chain; also with a trusted certificate beside them."""
     assert store("server.jks").identity(KEY_PASSWORD) == store("server.p12").identity(None)
 
 
 def test_a_pkcs12_key_has_the_stores_password() -> None:
-    """Any other is a mistake, as in Java, and not passed over."""
+    """As in Java, another password is an error and not ignored."""
     assert store("server.p12").identity(PASSWORD) == store("server.p12").identity(None)
     with pytest.raises(StoreRefused, match=r"ssl\.key\.password: its password is wrong") as refused:
         store("server.p12").identity("another")
@@ -73,7 +73,7 @@ def test_a_pkcs12_key_has_the_stores_password() -> None:
 
 @pytest.mark.parametrize("store_type", [{}, {"ssl.keystore.type": "JKS"}, {"ssl.keystore.type": "pkcs12"}])
 def test_clients_trust_a_jks_store(store_type: dict[str, str]) -> None:
-    """Whatever of the two the type says: the file tells, as in Java."""
+    """With either type in the configuration: as in Java, the file decides."""
     client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
 
     shown = shake_hands(context(SERVER | store_type), client).getpeercert()
@@ -83,7 +83,7 @@ def test_clients_trust_a_jks_store(store_type: dict[str, str]) -> None:
 
 
 def test_a_jks_truststore_verifies_client_certificates() -> None:
-    """One that its authority has signed is taken."""
+    """A certificate that its authority has signed is accepted."""
     server = context(SERVER | TRUSTED)
     assert [each["subject"] for each in server.get_ca_certs()] == [((("commonName", "authority"),),)]
     client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
@@ -95,7 +95,7 @@ def test_a_jks_truststore_verifies_client_certificates() -> None:
 
 
 def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
-    """keytool's usual way."""
+    """As keytool does by default."""
     assert store("ec.jks", "pässwörd").identity(None) == store("ec.jks", "pässwörd").identity("pässwörd")
 
 
@@ -127,7 +127,7 @@ def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
     ],
 )
 def test_errors_have_key_value_and_allowed_values(keys: dict[str, str], message: str) -> None:
-    """And with no password."""
+    """And no password."""
     with pytest.raises(TlsError) as refused:
         context(SERVER | keys)
 
@@ -136,13 +136,13 @@ def test_errors_have_key_value_and_allowed_values(keys: dict[str, str], message:
 
 
 def test_keys_need_a_password() -> None:
-    """As in Kafka; certificates are."""
+    """As in Kafka; certificates do not."""
     with pytest.raises(StoreRefused, match=r"ssl.keystore.password: it is not set"):
         store("server.jks", None).identity(KEY_PASSWORD)
 
 
 def test_damaged_store_is_rejected() -> None:
-    """Cut off, where no digest tells so."""
+    """Truncated stores without a digest, too."""
     data = (STORES / "trusted.jks").read_bytes()
     with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is truncated; allowed: a JKS"):
         Store("ssl.truststore", "x", data[:-100], None).trusted()
@@ -163,7 +163,7 @@ def trusted_by(path: Path) -> set[str]:
 
 
 def test_the_chain_of_a_key_is_not_trusted(tmp_path: Path) -> None:
-    """As in Java: its own certificate is, and what is in the store by itself."""
+    """As in Java, its own certificate is trusted, and so are separate ones in the store."""
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     assert trusted_by(authority.path.with_suffix(".p12")) == {"authority"}
     server = authority.issue("server")

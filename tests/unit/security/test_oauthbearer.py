@@ -1,4 +1,4 @@
-"""OAUTHBEARER as a conversation: a token, and one more message where it is not accepted."""
+"""OAUTHBEARER as a conversation: a token, and one more message if it is rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_good_token(exchange: OAuthBearerExchange, message: bytes) -> None:
 
 
 def test_a_rejected_token(exchange: OAuthBearerExchange) -> None:
-    """The client is told so, and fails with whatever it says to that, a good token as well."""
+    """The client gets the error, and fails with any next message, even a valid token."""
     assert exchange.step(first("bad")) == b'{"status":"invalid_token"}'
     assert exchange.user is None
     with pytest.raises(Refused, match="invalid_token"):

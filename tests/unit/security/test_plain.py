@@ -1,4 +1,4 @@
-"""PLAIN: one token, Kafka's error texts."""
+"""PLAIN: one token, and Kafka's error messages."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_rejected_tokens(token: str, message: str) -> None:
     ("token", "count"), [(b"", 1), (b"alice", 1), (b"\0alice", 2), (b"\0a\0b\0c", 4), (b"\xff\xfe", 1)]
 )
 def test_malformed(token: bytes, count: int) -> None:
-    """Kafka tells the client how many parts it has found."""
+    """The message has the number of parts, as in Kafka."""
     with pytest.raises(Refused) as refused:
         PlainExchange(USERS).step(token)
     assert str(refused.value) == f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}"
 
 
 def test_unknown_users_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that nobody learns from the time who is there: each password is compared, and in the same time."""
+    """So that timing does not show which users exist: each password is compared, in the same time."""
 
     def steps(token: str) -> list[object]:
         found: list[object] = []
@@ -84,7 +84,7 @@ def test_unknown_users_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_users_of_a_login_module() -> None:
-    """Other options, such as the broker's own login, are no users; nor is who has an empty password."""
+    """Other options, such as the broker's own login, are not users, nor are users with an empty password."""
     assert users_of({"username": "admin", "password": "x", "user_alice": "secret", "user_bob": ""}) == {
         "alice": "secret"
     }

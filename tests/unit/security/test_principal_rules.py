@@ -1,4 +1,4 @@
-"""From certificates' names to users, as Kafka does it."""
+"""From certificates' names to users, as in Kafka."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_no_rule_matches(rules: str) -> None:
 
 @pytest.mark.parametrize("replacement", ["$1", "${user}", "$", "$x", "a\\"])
 def test_invalid_replacements(replacement: str) -> None:
-    """Where there is no such group, which Kafka finds out when somebody comes, too."""
+    """References to missing groups. As in Kafka, the error appears when a client connects."""
     with pytest.raises(RulesError, match=r"Invalid (replacement|rule)"):
         PrincipalRules(f"RULE:.*/{replacement}/").user_of(NAME)
 

@@ -1,4 +1,4 @@
-"""The client's side of SASL, with the server's for its other half, and servers that are none."""
+"""The client's side of SASL, with our server's, and with servers that violate the protocol."""
 
 from __future__ import annotations
 

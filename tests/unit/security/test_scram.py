@@ -1,4 +1,4 @@
-"""SCRAM, with the vectors of RFC 7677 and a client that is written for the test."""
+"""SCRAM, with the vectors of RFC 7677 and a client written for the test."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_right_password(mechanism: ScramMechanism, name: str) -> None:
 
 
 def test_unknown_user_takes_the_steps_of_a_wrong_password() -> None:
-    """The same salt at each try, of the length that salts have, and an end where others fail."""
+    """The same salt each time, of the usual length, and the error at the same step."""
     challenges = []
     for name in ("nobody", "nobody", "somebody", "user"):
         exchange = exchange_for(SHA_256)
@@ -120,7 +120,7 @@ def test_names_and_nonces() -> None:
 
 @pytest.mark.parametrize("mechanism", ScramMechanism)
 def test_an_unknown_user_has_iterations_that_users_have(mechanism: ScramMechanism) -> None:
-    """By a place of the name's own; a token that is not there has those of tokens."""
+    """Determined by the name; an unknown token has the iterations of tokens."""
     places: list[float] = []
 
     def iterations_at(place: float) -> int:

@@ -1,4 +1,4 @@
-"""Bearer tokens that nobody has signed: which are taken all the same."""
+"""Unsigned bearer tokens: which are accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def part(value: Any, encode: Callable[[bytes], bytes] = urlsafe_b64encode) -> st
 
 
 def token(header: Any = UNSIGNED, signature: str = "", **claims: Any) -> str:
-    """Good for bob for ten seconds unless told; a claim of None is left out."""
+    """Return a token of bob for ten seconds by default; a claim of None is left out."""
     said = {"sub": "bob", "iat": NOW_S - 1, "exp": NOW_S + 10} | claims
     return f"{part(header)}.{part({key: value for key, value in said.items() if value is not None})}.{signature}"
 
@@ -40,7 +40,7 @@ def test_a_valid_token_and_its_expiry() -> None:
 
 @pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
 def test_either_alphabet(encode: Callable[[bytes], bytes]) -> None:
-    """As clients write it, and as the standard has it."""
+    """As clients write it, and as in the standard."""
     body = part({"sub": "ü?>ÿ~~?", "exp": NOW_S + 1}, encode)
     assert set(body) & set("+/-_")
     assert validator()(f"{part(UNSIGNED)}.{body}.").user == "ü?>ÿ~~?"

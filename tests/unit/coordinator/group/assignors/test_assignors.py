@@ -1,4 +1,4 @@
-"""Assignors: every partition once, as even as they promise, and as much kept as that allows."""
+"""Assignors: each partition once, evenly, and with as many kept partitions as possible."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_range_orders_static_members_by_instance_id() -> None:
 
 
 def test_order_is_that_of_javas_tables() -> None:
-    """Seen in Java 17: `new HashMap` of these keys, and `new HashSet<>(List.of(...))` of these numbers."""
+    """From Java 17: `new HashMap` of these keys, and `new HashSet<>(List.of(...))` of these numbers."""
     assert member_order(["consumer-1", "consumer-2", "b", "a"]) == ["a", "b", "consumer-2", "consumer-1"]
     assert hash_order([1, 33, 16, 0], int, copied(4)) == [16, 0, 1, 33]
     assert (grown(12), grown(13), copied(11), copied(12)) == (16, 32, 16, 32)

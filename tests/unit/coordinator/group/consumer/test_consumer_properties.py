@@ -43,7 +43,7 @@ class ConsumerGroups(RuleBasedStateMachine):
 
     @initialize(policy=st.integers(0, 1_000))
     def begin(self, policy: int) -> None:
-        """Some groups wait with their targets."""
+        """Some groups have an assignment interval."""
         if policy % 2:
             self.h.topics.config = type(self.h.topics.config)(assignment_interval_ms=1_000)
 
