@@ -78,10 +78,10 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
     from broker.metadata_publisher import MetadataPublisher
     from broker.observability.metrics.endpoint import Endpoint
+    from broker.observability.metrics.observed import WorkerCounts
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from broker.replicas.end_offsets import EndOffsets
     from broker.startup.opened_data import OpenedData
-    from broker.workers.supervisor import WorkerSupervisor
     from controller.controller import Controller
     from controller.metadata_retention import MetadataRetention
     from controller.quorum import FeatureSource, MetadataQuorum
@@ -165,8 +165,7 @@ class Broker(ABC):
         self.appends = AppendScheduler(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
-        #: The other workers, and the ports of all by listener, where there are several.
-        self.supervisor: WorkerSupervisor | None = None
+        #: The ports of all workers by listener, where there are several.
         self.ports: Mapping[str, tuple[int, ...]] = {}
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
@@ -174,6 +173,11 @@ class Broker(ABC):
         self.endpoint: Endpoint | None = None
         self._data: OpenedData | None = None
         self._stopping = False
+
+    @property
+    def supervisor(self) -> WorkerCounts | None:
+        """The other workers, where there are some."""
+        return None
 
     # -- up ------------------------------------------------------------------------------------------------------------
 

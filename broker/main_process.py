@@ -62,20 +62,25 @@ class MainProcess(Broker):
     ) -> None:
         super().__init__(config, loop, clock=clock, make_dispatcher=make_dispatcher)
         self.console: Console | None = None
+        self._supervisor: WorkerSupervisor | None = None
         self._on_fatal = on_fatal
+
+    @property
+    def supervisor(self) -> WorkerSupervisor | None:
+        return self._supervisor
 
     @property
     def addresses(self) -> list[str]:
         """Where it listens, for people."""
-        others = self.supervisor.listeners if self.supervisor is not None else ()
+        others = self._supervisor.listeners if self._supervisor is not None else ()
         return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
 
     # -- up ------------------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
         """Have a start that waits for other workers raise StartInterrupted; nothing where none is waited for."""
-        if self.supervisor is not None:
-            self.supervisor.interrupt()
+        if self._supervisor is not None:
+            self._supervisor.interrupt()
 
     def _bind(self) -> list[Listener]:
         """Take the ports, of all workers."""
@@ -94,7 +99,7 @@ class MainProcess(Broker):
 
             alike = zip(listeners, *others, strict=True)
             self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
-            self.supervisor = WorkerSupervisor(others)
+            self._supervisor = WorkerSupervisor(others)
         return listeners
 
     def _open_data(self) -> Node:
@@ -157,17 +162,17 @@ class MainProcess(Broker):
         own = self.markers = PartitionMarkers(self.partitions, self.appends, self.background, clock, self.groups.log_at)
         markers: MarkerWriter = own
         self.end_offsets = PartitionEndOffsets(self.partitions)
-        if self.supervisor is not None:
+        if self._supervisor is not None:
             from broker.workers.end_offsets import WorkerEndOffsets
             from broker.workers.markers import WorkerMarkers
 
-            markers = WorkerMarkers(own, self.partitions, self.supervisor)
-            self.end_offsets = WorkerEndOffsets(self.partitions, self.supervisor)
-            self.share_partitions.on_forget(self.supervisor.forget_shares)
+            markers = WorkerMarkers(own, self.partitions, self._supervisor)
+            self.end_offsets = WorkerEndOffsets(self.partitions, self._supervisor)
+            self.share_partitions.on_forget(self._supervisor.forget_shares)
         self.transactions = TransactionCoordinator(environment, self.groups, self.producer_ids, markers)
         self.verifier = CoordinatorVerifier(config, clock, self.timers, self.transactions)
-        if self.supervisor is not None:
-            self._attach_workers(self.supervisor)
+        if self._supervisor is not None:
+            self._attach_workers(self._supervisor)
 
     def _attach_workers(self, supervisor: WorkerSupervisor) -> None:
         from broker.workers.backend import WorkerBackend
@@ -223,8 +228,8 @@ class MainProcess(Broker):
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")
         self._start_data()
-        if self.supervisor is not None:
-            await self.supervisor.start(self._node.deleted_topics)
+        if self._supervisor is not None:
+            await self._supervisor.start(self._node.deleted_topics)
         self.share_coordinator.start()
         self.groups.start()
         self.transactions.start()
@@ -232,13 +237,13 @@ class MainProcess(Broker):
         await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
-        if self.supervisor is not None:
-            self.supervisor.queue(self.server.backlog)
+        if self._supervisor is not None:
+            self._supervisor.queue(self.server.backlog)
         self.lazy_imports.start()
         self.server.open(listeners)
         self.opening.start()
-        if self.supervisor is not None:
-            self.supervisor.open()
+        if self._supervisor is not None:
+            self._supervisor.open()
         if self.console is not None:
             metrics_url = self.endpoint.urls[0] if self.endpoint is not None else None
             self.console.start(self.config, self.server.listeners, metrics_url)
@@ -250,9 +255,9 @@ class MainProcess(Broker):
         return synced
 
     async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
-        if self.supervisor is not None:
-            self.supervisor.close()
-        await super()._abandon(listeners, mark_clean=mark_clean and self.supervisor is None)
+        if self._supervisor is not None:
+            self._supervisor.close()
+        await super()._abandon(listeners, mark_clean=mark_clean and self._supervisor is None)
 
     # -- down ----------------------------------------------------------------------------------------------------------
 
@@ -261,15 +266,15 @@ class MainProcess(Broker):
         if self.console is not None:
             self.console.end()
         self._let_nobody_in()
-        workers = self.loop.create_task(self.supervisor.stop()) if self.supervisor is not None else None
+        workers = self.loop.create_task(self._supervisor.stop()) if self._supervisor is not None else None
         self.transactions.stop()
         self.groups.stop()
         self.share_coordinator.stop()
         await self._give_last_answers()
         are_clean = True
-        if self.supervisor is not None and workers is not None:
+        if self._supervisor is not None and workers is not None:
             are_clean = await workers
-            self.supervisor.close()
+            self._supervisor.close()
         await self._close(mark_clean=are_clean)
 
     def _close_pools(self) -> None:
@@ -286,8 +291,8 @@ class MainProcess(Broker):
             self.share_coordinator.partition_lost(partition)
             self.transactions.partition_lost(partition)
         self._report_failure(directory)
-        if self.supervisor is not None:
-            self.supervisor.tell_failure(directory)
+        if self._supervisor is not None:
+            self._supervisor.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
 

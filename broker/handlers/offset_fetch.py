@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.coordinators.group.offset_fetch_answers import old_form, topic_error
 from broker.requests.dispatcher import RequestContext
+from broker.requests.offset_fetch_answers import old_form, topic_error
 from broker.requests.served_api import Reply, handles
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
 from metadata.image import MetadataImage

@@ -5,12 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 
-from broker.observability.metrics.metric import Timings, quantiles
 from storage.log.tasks import FlushTask, Task
 
 #: Quantiles are of so many.
 _LATEST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How many flushes, what they took together, and what each of the latest ones took, in milliseconds."""
+
+    count: int
+    total_ms: float
+    latest_ms: list[float]
 
 
 class FlushTimes:
@@ -35,8 +44,7 @@ class FlushTimes:
             self._total_ms += took_ms
             self._latest_ms.append(took_ms)
 
-    def timings(self) -> Timings:
-        """All so far, in milliseconds."""
+    def measured(self) -> Measured:
+        """Return all so far."""
         with self._lock:
-            count, total_ms, latest = self._count, self._total_ms, list(self._latest_ms)
-        return Timings(count, total_ms, quantiles(latest))
+            return Measured(self._count, self._total_ms, list(self._latest_ms))

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from broker.network.receive_buffer import REST_LIMIT_BYTES, LargeFrame
-from broker.network.request_memory import RequestMemory
-
-if TYPE_CHECKING:
-    from broker.network.connection import Connection
+from broker.network.request_memory import FrameSender, RequestMemory
 
 
 class Backlog:
@@ -47,7 +42,7 @@ class Backlog:
         self.keep(b"")
         return rest
 
-    def begin_large(self, connection: Connection, size: int, head: memoryview) -> None:
+    def begin_large(self, connection: FrameSender, size: int, head: memoryview) -> None:
         """A frame of `size` bytes with its length has begun with `head`."""
         self.large = self._memory.begin(connection, size, head)
 

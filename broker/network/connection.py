@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from struct import Struct as Layout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.network.answer_queue import Answer, AnswerQueue
 from broker.network.backlog import Backlog
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from asyncio import TimerHandle
     from collections.abc import Callable
 
-    from broker.network.server import Server
+    from broker.network.receive_buffer import ReceiveBuffer
+    from broker.network.request_memory import RequestMemory
+    from broker.requests.dispatcher import Dispatcher
+    from runtime.log_limit import LimitedLog
+    from runtime.turn import Turn
 
     Dispatch = Callable[["Connection", memoryview], Answer]
 
@@ -52,6 +56,22 @@ _SENT_TOGETHER_BYTES = 64 * 1024
 
 # Why no request is started: reasons, or-ed.
 _MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED, _THROTTLED = 1, 2, 4, 8, 16
+
+
+class ConnectionOwner(Protocol):
+    """What connections share: the server."""
+
+    dispatcher: Dispatcher
+    turn: Turn
+    memory: RequestMemory
+    receive_buffer: ReceiveBuffer
+    closing_log: LimitedLog
+    max_request_bytes: int
+    call_soon: Callable[[Callable[[], None]], object]
+    call_later: Callable[[float, Callable[[], None]], TimerHandle]
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
 
 
 class Connection(Peer):
@@ -80,7 +100,7 @@ class Connection(Peer):
 
     def __init__(
         self,
-        server: Server,
+        server: ConnectionOwner,
         listener_name: str,
         security_protocol: str,
         client_address: tuple[str, int],

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.network.receive_buffer import SMALLEST_FRAME_BUFFER, FrameBuffers, LargeFrame
 from runtime.log_limit import LimitedLog
@@ -27,7 +27,7 @@ from runtime.turn import Turn
 if TYPE_CHECKING:
     from asyncio import TimerHandle
 
-    from broker.network.connection import Connection
+    from broker.network.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,23 @@ _ROUND_S = 1.0
 # sent again, a slow line of 1 Mbit/s brings ten times as much.
 _ROUNDS = 5
 _LEAST_BYTES = 64 * 1024
+
+
+class FrameSender(Protocol):
+    """A connection of which a large frame is received."""
+
+    transport: Transport
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether no request would be started now, whatever arrived."""
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether nothing that the client could do would have its requests received and served."""
+
+    def on_room(self) -> None:
+        """There is memory for more of the frame."""
 
 
 class RequestMemory:
@@ -49,8 +66,8 @@ class RequestMemory:
         self._turn = turn
         self._call_later = call_later
         self._buffers = FrameBuffers()
-        self._frames: dict[LargeFrame, Connection] = {}
-        self._waiting: dict[LargeFrame, Connection] = {}
+        self._frames: dict[LargeFrame, FrameSender] = {}
+        self._waiting: dict[LargeFrame, FrameSender] = {}
         self._beyond: LargeFrame | None = None  # may exceed the limit
         self._review_is_due = False
         self._rounds: TimerHandle | None = None
@@ -87,7 +104,7 @@ class RequestMemory:
 
     # -- large frames --------------------------------------------------------------------------------------------------
 
-    def begin(self, connection: Connection, size: int, head: memoryview) -> LargeFrame:
+    def begin(self, connection: FrameSender, size: int, head: memoryview) -> LargeFrame:
         """A frame of `size` bytes with its length has begun; memory for `head`, what has arrived, there is always."""
         buffer_bytes = self._buffers.next_size(size, len(head))
         if self._excess(buffer_bytes) > 0:
@@ -98,7 +115,7 @@ class RequestMemory:
         return large
 
     def grow(self, large: LargeFrame) -> bool:
-        """Make room for more of a frame, whose room is full; False when it has to wait for `Connection.on_room`."""
+        """Make room for more of a frame, whose room is full; False when it has to wait for `FrameSender.on_room`."""
         if self._may_grow(large):
             self._grow(large)
             return True

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
@@ -24,13 +24,17 @@ from runtime.clock import Clock
 from runtime.log_limit import LimitedLog
 from runtime.turn import Turn
 
-if TYPE_CHECKING:
-    from broker.access.quotas.connection_quotas import ConnectionQuotas
-
 log = logging.getLogger(__name__)
 
 # Idle connections are looked for so many times in the idle time: one is closed at most this fraction of it late.
 _IDLE_SWEEPS = 8
+
+
+class AddressQuotas(Protocol):
+    """Quotas of client addresses on new connections."""
+
+    def wait_ms(self, host: str) -> int:
+        """Count a connection of an address; return for how long to turn it away."""
 
 
 class Server:
@@ -48,7 +52,7 @@ class Server:
         self.memory = RequestMemory(turn, loop.call_later)
         self.closing_log = LimitedLog(log)
         self.limits = ConnectionLimits()
-        self.connection_quotas: ConnectionQuotas | None = None  # while any address has one
+        self.connection_quotas: AddressQuotas | None = None  # while any address has one
         self.max_request_bytes = 100 * 1024 * 1024  # socket.request.max.bytes
         self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
         self.max_queued_requests = 500  # queued.max.requests

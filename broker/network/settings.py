@@ -9,8 +9,8 @@ from typing import Protocol
 
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
-from broker.network.loopback import localhost_addresses
 from broker.network.server import Server
+from broker.process.loopback import localhost_addresses
 from broker.process.machine_memory import memory_bytes
 from config import BrokerConfig
 from runtime.clock import Clock

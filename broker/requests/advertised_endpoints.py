@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.network.loopback import name_of
+from broker.process.loopback import name_of
 
 if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache

@@ -14,6 +14,7 @@ from broker.access.quotas.rate import Rate
 from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 
 if TYPE_CHECKING:
+    from broker.network.server import AddressQuotas
     from config import BrokerConfig
     from metadata.image import MetadataImage
     from metadata.replay import Delta
@@ -28,7 +29,7 @@ _MOST = 10_000
 class LimitedServer(Protocol):
     """The server that accepts connections."""
 
-    connection_quotas: ConnectionQuotas | None
+    connection_quotas: AddressQuotas | None
 
 
 class ConnectionQuotas:

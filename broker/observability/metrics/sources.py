@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.observability.loop_watch import LAG_BOUNDS_S
 from broker.observability.metrics import table
-from broker.observability.metrics.metric import Buckets, Sample
+from broker.observability.metrics.metric import Buckets, Sample, Timings, quantiles
 from broker.process.placement import MAIN
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
@@ -103,7 +103,8 @@ def process(broker: ObservedProcess) -> Iterator[Sample]:
         yield table.WORKERS_SERVING, (), 1 if supervisor is None else 1 + supervisor.serving
         yield table.WORKER_RESTARTS, (), 0 if supervisor is None else supervisor.restarts
     yield table.BACKGROUND_TASKS, (), broker.background.queued_count
-    yield table.FLUSHES, (), broker.background.flush_times.timings()
+    flushes = broker.background.flush_times.measured()
+    yield table.FLUSHES, (), Timings(flushes.count, flushes.total_ms, quantiles(flushes.latest_ms))
     yield table.BROKER_STATE, (), broker.state
     yield table.INFO, (version("pybroker"), broker.metadata.cluster_id, str(broker.partitions.node_id)), 1
 

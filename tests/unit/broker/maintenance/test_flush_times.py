@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.maintenance import flush_times
-from broker.maintenance.flush_times import FlushTimes
-from broker.observability.metrics.metric import Timings
+from broker.maintenance.flush_times import FlushTimes, Measured
+from broker.observability.metrics.metric import quantiles
 from storage.log.tasks import OffsetsTask
 from tests.support.data_broker import DataBroker
 
@@ -36,11 +36,12 @@ def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.M
         times.run(task)
         task.apply()
 
-    timings = times.timings()
-    assert timings.count == 100
-    assert timings.total == pytest.approx(5050)
-    assert dict(timings.quantiles)["0.50"] == pytest.approx(50)
-    assert dict(timings.quantiles)["0.99"] == pytest.approx(99)
+    measured = times.measured()
+    assert measured.count == 100
+    assert measured.total_ms == pytest.approx(5050)
+    of_latest = dict(quantiles(measured.latest_ms))
+    assert of_latest["0.50"] == pytest.approx(50)
+    assert of_latest["0.99"] == pytest.approx(99)
 
 
 def test_other_tasks_are_only_run(broker: DataBroker) -> None:
@@ -50,4 +51,4 @@ def test_other_tasks_are_only_run(broker: DataBroker) -> None:
     times.run(OffsetsTask(directory, "some-checkpoint", {}))
 
     assert Path(directory.path, "some-checkpoint").exists()
-    assert times.timings() == Timings(0, 0.0, [])
+    assert times.measured() == Measured(0, 0.0, [])
