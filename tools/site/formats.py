@@ -152,7 +152,7 @@ def _indexes() -> str:
 
 def _log_directory() -> str:
     readme = (Path(__file__).parents[2] / "storage/README.md").read_text()
-    section = readme[readme.index("## On the disk") : readme.index("## Who may do what")]
+    section = readme[readme.index("## On the disk") :].partition("\n## ")[0]
     drawn, _, told = section.removeprefix("## On the disk").strip().partition("\n\n")
     return "".join(
         (
