@@ -1,12 +1,12 @@
-"""Coverage-guided fuzzing of all that reads bytes, by libFuzzer (atheris), for a time.
+"""Coverage-guided fuzzing of all code that reads foreign bytes, with libFuzzer (atheris), for a limited time.
 
     python -m tests.fuzz --minutes 10 [--targets lb] [--corpus-alone]
     python -m tests.fuzz --runs 3000 --seed 1 --corpus-alone
     python -m tests.fuzz --show FILE
 
-Begins with the recorded seeds, the committed corpus and what earlier runs have found in .cache/fuzz. It ends at the
-first finding, with its traceback and the name of the file that shows it. Mend what is wrong, and put the line that
-`--show` prints for the file into corpus.txt.
+It begins with the recorded seeds, the committed corpus and the inputs that earlier runs found in .cache/fuzz. It ends
+at the first finding, with its traceback and the name of the file that reproduces it. Fix the error, and add the line
+that `--show` prints for the file to corpus.txt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMORY_MB = 1024
 
 
 def main() -> None:
-    """libFuzzer ends the process, with a code above 0 after a finding."""
+    """Run libFuzzer, which ends the process with a code above 0 after a finding."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz all that reads bytes.")
     parser.add_argument("--minutes", type=float, default=10, help="how long (10)")
     parser.add_argument("--runs", type=int, help="end after so many inputs, too")
@@ -77,14 +77,15 @@ def main() -> None:
 
 
 def _told_of_others_mb() -> int:
-    """What libFuzzer takes for memory of ours is the most that there ever was: on Linux a process begins with what the
-    one had that started it, and that may be a whole run of tests.
+    """Return the memory in MB that libFuzzer attributes to this process but that it did not use.
+
+    libFuzzer reads the peak memory. On Linux a process inherits the peak of its parent, which may be a whole test run.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def _instrument_compiled() -> None:
-    """Decoders of requests are written and compiled when they are first used: they count, too."""
+    """Instrument decoders too, which are generated and compiled on first use."""
     from protocol.compiler import Source
 
     compiled = Source.compile

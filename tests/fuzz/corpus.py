@@ -1,7 +1,7 @@
-"""The committed corpus: inputs that reach what the recorded ones do not, and each that has shown a mistake.
+"""The committed corpus: inputs that reach code which the recorded ones do not, and inputs that have shown errors.
 
-A line of corpus.txt is a letter of `targets.py`, and the bytes for it in hexadecimal. Above an input that showed a
-mistake stands a comment that says which.
+A line of corpus.txt has a letter of `targets.py` and the bytes in hexadecimal. A comment above an input describes the
+error that it has shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FILE = Path(__file__).parent / "corpus.txt"
 
 
 def corpus() -> Iterator[bytes]:
-    """Inputs as `targets.one_input` takes them."""
+    """Return inputs in the form for `targets.one_input`."""
     for line in FILE.read_text().splitlines():
         if line and not line.startswith("#"):
             letter, _, data = line.partition(" ")
@@ -21,5 +21,5 @@ def corpus() -> Iterator[bytes]:
 
 
 def as_line(data: bytes) -> str:
-    """An input as it stands in the file."""
+    """Return an input as a line of the file."""
     return f"{chr(data[0])} {data[1:].hex()}"

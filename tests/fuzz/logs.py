@@ -1,4 +1,4 @@
-"""A partition's directory of which every file may hold anything: what a crash, a bad disk or somebody left there."""
+"""A partition directory with arbitrary files, as a crash, a bad disk or a foreign program may leave it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.logs import T0, append, batch, bytes_of, open_log
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, segment_index_bytes=512, file_delete_delay_ms=0)
 _FIRST, _SECOND = f"{0:020}", f"{5:020}"
-#: The last takes what is left.
+#: The last file gets the rest of the input.
 FILES = (
     f"{_FIRST}.index",
     f"{_FIRST}.timeindex",
@@ -35,7 +35,7 @@ _CLEAN, _AS_IT_IS = 1, 2
 
 
 def pack(flags: int, files: dict[str, bytes]) -> bytes:
-    """The input that stands for these files."""
+    """Return the input for these files."""
     parts = [bytes([flags])]
     for name in FILES[:-1]:
         data = files.get(name, b"")
@@ -53,8 +53,9 @@ def _unpack(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def log_directory(data: bytes) -> None:
-    """A start on such a directory, look-ups, an append, and another start; flags: it was stopped in order, and
-    checksums stay as they are.
+    """Open such a directory, look up, append, and open it again.
+
+    The flags say whether it was shut down cleanly, and whether checksums stay as they are.
     """
     if not data:
         return
@@ -74,14 +75,16 @@ def log_directory(data: bytes) -> None:
                 _use(log)
             finally:
                 log.close_files()
-            # Whatever there was: once it has been opened it can be opened again.
+            # A log that was opened once can be opened again.
             open_log(root, CONFIG, recovery_point=log.log_end_offset).close_files()
     finally:
         shutil.rmtree(root)
 
 
 def _read_on(log: PartitionLog, end: int) -> None:
-    """As a consumer goes on, who lets go of a log that leads back: after a clean stop headers are believed."""
+    """Read as a consumer does, which gives up on a log whose offsets decrease: after a clean shutdown headers are
+    trusted.
+    """
     offset = log.log_start_offset
     while offset < end:
         data = bytes_of(log.read(offset, 4096, end))

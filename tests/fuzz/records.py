@@ -1,4 +1,4 @@
-"""Batches of records, of all formats and codecs: as a producer sends them, and as a reader of the log opens them."""
+"""Batches of records of all formats and codecs, as a producer sends them and as readers of the log decode them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storage.append.rules import AppendOrigin, check_batch
 from storage.errors import AppendRefused
 from storage.log_config import LogConfig
 
-#: No more may come out of a batch, whatever it claims.
+#: A batch never decompresses to more bytes, whatever it claims.
 MAX_SIZE = 1 << 20
 _NOW_MS = 1_700_000_000_000
 _CONFIGS = (
@@ -37,7 +37,7 @@ _CONFIGS = (
 
 
 def with_right_checksums(data: bytes) -> bytes:
-    """`data` with the checksum of each batch made right: most that a fuzzer writes would fail by it alone."""
+    """Return `data` with right checksums: most fuzzed batches would otherwise fail only because of them."""
     buffer, position = bytearray(data), 0
     with suppress(CorruptBatch):
         while (found := entry_at(buffer, position)) is not None:
@@ -50,13 +50,13 @@ def with_right_checksums(data: bytes) -> bytes:
 
 
 def read_all(records: bytes, max_size: int = DEFAULT_MAX_SIZE) -> None:
-    """All records, none of which is kept: a few bytes may be very many, and each reader bounds what it keeps."""
+    """Read all records without keeping them: a few bytes may be many records, and each reader has a limit."""
     for _ in iter_records(records, max_size):
         pass
 
 
 def record_batches(data: bytes) -> None:
-    """What a Produce request has for one partition; the first byte says where it goes."""
+    """Validate the records of a Produce request for one partition; the first byte selects the topic configuration."""
     if not data:
         return
     config, records = _CONFIGS[data[0] & 3], with_right_checksums(data[1:])
@@ -64,11 +64,12 @@ def record_batches(data: bytes) -> None:
     with suppress(AppendRefused):
         try:
             header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
-        except BatchToOpen:  # a worker reads which of its records are refused
+        except BatchToOpen:  # a worker would find the invalid records
             header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS, _opened(view, config))
         anew = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
         if anew is not None and (header.codec == Codec.NONE or target_codec(config, header.codec) != header.codec):
-            read_all(anew)  # what was written anew can be read; of what stays compressed only the header was
+            # a rewritten batch is readable; of a batch that stays compressed only the header was checked
+            read_all(anew)
     _read(records)
 
 
@@ -80,7 +81,7 @@ def _opened(view: memoryview, config: LogConfig) -> Opened:
 
 
 def message_sets(data: bytes) -> None:
-    """The same of a client from before record batches."""
+    """Validate message sets of a client that is older than record batches."""
     if not data:
         return
     config, records = _CONFIGS[data[0] & 3], memoryview(data)[1:]
@@ -91,7 +92,7 @@ def message_sets(data: bytes) -> None:
 
 
 def _read(records: bytes) -> None:
-    """Whoever reads the log by its bytes: consumers' conversion, tools, the broker's own topics."""
+    """Read the bytes as down-conversion, tools and readers of internal topics do."""
     with suppress(RecordsError):
         for record in iter_records(records, MAX_SIZE):
             with suppress(RecordsError):
@@ -102,7 +103,7 @@ def _read(records: bytes) -> None:
             convert_down(records, magic, 0, MAX_SIZE)
     with suppress(RecordsError):
         for position, header in iter_batches(records):
-            if not header.codec:  # compressed ones are not bounded there: the broker has written them itself
+            if not header.codec:  # compressed batches have no limit there, because the broker wrote them
                 keys_and_values(records, position, header)
     with suppress(RecordsError):
         parse_header(records)

@@ -1,4 +1,4 @@
-"""Frames and requests, as `broker/network` and `broker/requests/dispatcher.py` come by them."""
+"""Frames and requests, as `broker/network` and `broker/requests/dispatcher.py` process them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FETCH_KEY = 1
 
 
 def frames(data: bytes) -> None:
-    """What a client sends on a connection: frames one after the other."""
+    """Frames on a connection, one after the other."""
     view, position = memoryview(data), 0
     try:
         while (found := next_frame(view, position, len(data), _LIMIT)) is not None:
@@ -38,7 +38,7 @@ def frames(data: bytes) -> None:
 
 
 def request(data: bytes | memoryview) -> None:
-    """One request without its size. What can be read says the same once it is written and read again."""
+    """Decode one request without its size. A decoded request must round-trip."""
     frame = memoryview(data)
     try:
         header = decode_request_header(frame)
@@ -59,7 +59,7 @@ def request(data: bytes | memoryview) -> None:
 def _written_and_read(message: Message, version: int, value: Struct) -> None:
     try:
         written = message.encode(version, value)
-    except EncodeError:  # a text of replacement characters is longer than what it was read from
+    except EncodeError:  # replacement characters take more bytes than the invalid ones
         return
     again, end = message.decode(version, written)
     assert end == len(written), "what is written is read to its end"
@@ -67,7 +67,7 @@ def _written_and_read(message: Message, version: int, value: Struct) -> None:
 
 
 def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None:
-    """The short ways for common requests take these, or say that they do not."""
+    """The shortcuts for frequent requests decode these bytes or return None."""
     if key == PRODUCE.key and version >= FIRST_PLAIN_PRODUCE:
         found = parse_plain_produce(version, frame, position)
         if found is not None:

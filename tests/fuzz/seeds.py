@@ -1,4 +1,4 @@
-"""Good input for each target, recorded from clients and brokers: a fuzzer begins inside the formats."""
+"""Valid input for each target, recorded from clients and brokers, so that a fuzzer starts inside the formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.recorded_logs import recorded_directories
 from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
 from tests.support.wire_frames import recorded_files, recorded_frames
 
-#: Longer ones teach a fuzzer nothing more, slowly.
+#: Longer inputs slow a fuzzer down without more coverage.
 MAX_BYTES = 4096
 
 _JAAS = """org.apache.kafka.common.security.plain.PlainLoginModule required
@@ -34,7 +34,7 @@ pybroker.topics=orders:3;audit:1:cleanup.policy=compact,delete
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs as `targets.one_input` takes them."""
+    """Return inputs in the form for `targets.one_input`."""
     for letter, data in _all():
         if len(data) <= MAX_BYTES:
             yield letter.encode() + data
@@ -52,7 +52,7 @@ def _all() -> Iterator[tuple[str, bytes]]:
 
 
 def _requests() -> Iterator[tuple[str, bytes]]:
-    """One of each API and version."""
+    """Return one request of each API and version."""
     seen: set[tuple[int, int]] = set()
     for name in recorded_files():
         for each in recorded_frames(name):

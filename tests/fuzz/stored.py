@@ -1,4 +1,4 @@
-"""What stands in small files of a log directory, and in the records of the broker's own topics."""
+"""The content of small files in a log directory, and of records in internal topics."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _SNAPSHOT_VERSION = (1).to_bytes(2, "big")
 
 
 class OneFile(FileSystem):
-    """Each file that is read has these bytes; none is written."""
+    """Every file that is read has these bytes; nothing is written."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def read_file(self, path: str, most_bytes: int = 1 << 20) -> bytes:
-        """The bytes, at most so many of them."""
+        """Return at most `most_bytes` of the bytes."""
         return self._data[:most_bytes]
 
 
 def checkpoints(data: bytes) -> None:
-    """The text files of a log directory and of a partition's."""
+    """The text files of a log directory and of a partition directory."""
     fs = OneFile(data)
     remarks: list[str] = []
     read_offsets(fs, "checkpoint", remarks)
@@ -48,7 +48,7 @@ def checkpoints(data: bytes) -> None:
 
 
 def producer_snapshot(data: bytes) -> None:
-    """A .snapshot file, with a right checksum. What is read can be written."""
+    """A .snapshot file with a right checksum. A decoded snapshot must be encodable."""
     with suppress(CorruptFile):
         found = decode_snapshot(_SNAPSHOT_VERSION + crc32c(data).to_bytes(4, "big") + data, "0.snapshot")
         written = encode_snapshot(found)
@@ -56,7 +56,7 @@ def producer_snapshot(data: bytes) -> None:
 
 
 def coordinator_records(data: bytes) -> None:
-    """A record of __consumer_offsets, __transaction_state or __share_group_state: the size of its key, key, value."""
+    """A record of __consumer_offsets, __transaction_state or __share_group_state: size of the key, key, value."""
     size = data[0] if data else 0
     key, value = data[1 : 1 + size], data[1 + size :] or None
     parsers: tuple[tuple[Callable[..., object], type[Exception]], ...] = (
@@ -72,7 +72,7 @@ def coordinator_records(data: bytes) -> None:
 
 
 def metadata_record(data: bytes) -> None:
-    """A record of __cluster_metadata. What is read can be written, and says the same then."""
+    """A record of __cluster_metadata. A decoded record must round-trip."""
     try:
         record = decode_record(data)
         written = encode_record(record)

@@ -1,7 +1,7 @@
-"""Everything that reads bytes of somebody else, as functions that return, or raise what is a mistake of ours.
+"""All code that reads foreign bytes, as functions that return normally or raise an exception for an error of ours.
 
-An input of the fuzzer is the letter of a target and the bytes for it. What a target declares that it raises for bad
-bytes it catches itself; anything else that comes out of it is a finding.
+An input of the fuzzer is the letter of a target and its bytes. A target catches the exceptions that it declares for bad
+bytes; any other exception is a finding.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TARGETS: dict[str, Target] = {
 
 
 def one_input(data: bytes) -> bool:
-    """Give `data` to the target that it names; whether there is one."""
+    """Pass `data` to the target that it names. Return whether the target exists."""
     target = TARGETS.get(chr(data[0])) if data else None
     if target is None:
         return False

@@ -1,4 +1,4 @@
-"""All that reads bytes of others: the recorded seeds, the committed corpus, and a little fuzzing."""
+"""All code that reads foreign bytes, with the recorded seeds, the committed corpus, and a little fuzzing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.fuzz.targets import TARGETS, one_input
 from tests.support.scale import scaled
 
 REPOSITORY = Path(__file__).parents[2]
-#: Of processor time; what a fuzzer would call a finding.
+#: Processor time per input; beyond it a fuzzer reports a finding.
 SLOW_S = 5
 RUNS = min(100_000, scaled(5_000))
-#: Ends the fuzzing where inputs are slow.
+#: Ends the fuzzing if inputs are slow.
 MINUTES = 3
 
 
 @pytest.mark.parametrize("letter", TARGETS)
-def test_recorded_and_committed_inputs_are_met_as_declared(letter: str) -> None:
-    """Nothing comes out of a target but what it declares, and soon."""
+def test_recorded_and_committed_inputs_raise_nothing_else(letter: str) -> None:
+    """A target raises nothing else than it declares, and ends soon."""
     inputs = [data for data in (*seeds(), *corpus()) if data[:1] == letter.encode()]
     assert inputs, "each target has something to begin with"
     for data in inputs:
@@ -35,27 +35,27 @@ def test_recorded_and_committed_inputs_are_met_as_declared(letter: str) -> None:
         assert time.process_time() - began < SLOW_S, data.hex()
 
 
-def test_cut_inputs_are_met_as_declared() -> None:
-    """Each one of a target's inputs, ended everywhere: what a connection that breaks, or a crash, leaves."""
+def test_truncated_inputs_raise_nothing_else() -> None:
+    """Each input, truncated at every byte, as a broken connection or a crash leaves it."""
     shortest = {letter: min((data for data in seeds() if data[:1] == letter.encode()), key=len) for letter in TARGETS}
     for data in shortest.values():
         for end in range(1, len(data)):
             one_input(data[:end])
 
 
-def test_corpus_stands_in_its_file_as_it_is_written() -> None:
+def test_corpus_lines_are_in_canonical_form() -> None:
     lines = [as_line(data) for data in corpus()]
     assert len(set(lines)) == len(lines)
     assert {line[0] for line in lines} <= set(TARGETS)
 
 
-if find_spec("atheris") is not None:  # there is no wheel of it for other processors
+if find_spec("atheris") is not None:  # there is no wheel of atheris for other processors
 
     def test_a_little_fuzzing_finds_nothing(tmp_path: Path) -> None:
-        """`make fuzz`, a little and seeded: libFuzzer begins with the corpus, and is guided by what it covers."""
+        """A short, seeded `make fuzz`: libFuzzer begins with the corpus and is guided by coverage."""
         command = [sys.executable, "-m", "tests.fuzz", "--corpus-alone", "--found", str(tmp_path)]
         command += ["--runs", f"{RUNS}", "--seed", "1", "--minutes", f"{MINUTES}"]
-        # What is covered depends on the order of sets: the same each time, as what is tried is.
+        # Coverage depends on the order of sets, so it is fixed, like the inputs.
         environment = {**os.environ, "PYTHONHASHSEED": "1"}
         done = subprocess.run(
             command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, errors="replace", timeout=600

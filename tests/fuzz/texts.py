@@ -1,4 +1,4 @@
-"""What is written by people, or sent as text: configurations, login modules, rules for names, SCRAM."""
+"""Text written by people or sent by clients: configurations, login modules, mapping rules, SCRAM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from security.principal_rules import PrincipalRules, RulesError
 from security.scram import ScramExchange
 from security.scram_credential import MIN_ITERATIONS, ScramMechanism, credential_of
 
-#: Of a password that no token proves.
+#: The hash of a password that no token proves.
 _CREDENTIALS = {
     mechanism: credential_of(mechanism, mechanism.hash(b"nobody's"), b"0123456789abcdef", MIN_ITERATIONS)
     for mechanism in ScramMechanism
@@ -25,14 +25,14 @@ _NAME = "CN=kafka.example.org,OU=ServiceUsers,O=Example,C=DE"
 
 
 def properties(data: bytes) -> None:
-    """A server.properties: its syntax, and what it means to a broker that is to start with it."""
+    """A server.properties file: its syntax and its meaning for a broker."""
     with suppress(ConfigError):
         entries = parse_properties(data)
         load(overrides={entry.key: entry.value for entry in entries}, to_serve=True)
 
 
 def jaas(data: bytes) -> None:
-    """sasl.jaas.config."""
+    """The value of sasl.jaas.config."""
     with suppress(JaasError):
         for module in parse_jaas(data.decode(errors="replace")):
             users_of(module.options)
@@ -41,7 +41,7 @@ def jaas(data: bytes) -> None:
 def principal_rules(data: bytes) -> None:
     """ssl.principal.mapping.rules, and a name that they are applied to.
 
-    An administrator may write patterns that take for ever, here as in Java: repetitions of groups are left out.
+    A pattern of an administrator may take for ever, here as in Java, so repetitions of groups are excluded.
     """
     if _REPEATED_GROUP.search(data):
         return
@@ -50,7 +50,7 @@ def principal_rules(data: bytes) -> None:
 
 
 def scram(data: bytes) -> None:
-    """The tokens of a client that wants to come in, parted by line ends. Nobody does who has no password."""
+    """The tokens of a client that authenticates, separated by newlines. No client without a password succeeds."""
     tokens = data.split(b"\n")
     for mechanism, credential in _CREDENTIALS.items():
         exchange = ScramExchange(mechanism, {"alice": credential}.get, b"secret", "nonce")

@@ -1,7 +1,7 @@
-"""Random histories of a compacted log against a model of what the cleaner has to leave of them.
+"""Random histories of a compacted log, compared with a model of the cleaner's result.
 
-Plain, idempotent and transactional batches in all codecs, commits, aborts, new segments, rounds of cleaning, time that
-passes, restarts. After each round the log has what the model has, and after a restart it still knows its producers.
+They have plain, idempotent and transactional batches in all codecs, commits, aborts, new segments, cleaning rounds,
+passing time and restarts. After each round the log equals the model, and after a restart it still knows its producers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONFIG = LogConfig(
     delete_retention_ms=RETENTION_MS,
 )
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
-#: Producers 1 and 2 are idempotent, 3 and 4 transactional; 0 stands for none.
+#: Producers 1 and 2 are idempotent, 3 and 4 transactional; 0 means no producer.
 PRODUCERS = range(5)
 TRANSACTIONAL = (3, 4)
 
@@ -53,7 +53,7 @@ operations = st.lists(
 
 @dataclass
 class Batch:
-    """A batch as the model has it. `aborted` is None while its transaction is open."""
+    """A batch in the model. `aborted` is None while its transaction is open."""
 
     last_offset: int
     records: list[tuple[int, bytes, bytes | None]]
@@ -64,7 +64,7 @@ class Batch:
 
 @dataclass
 class Model:
-    """What is to be read."""
+    """The expected records."""
 
     batches: list[Batch] = field(default_factory=list)
     sequences: dict[int, int] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Model:
     checkpoint: int | None = None
 
     def clean(self, end_offset: int) -> None:
-        """All below `end_offset` becomes clean."""
+        """Mark all records below `end_offset` as clean."""
         below = [batch for batch in self.batches if batch.last_offset < end_offset]
         last: dict[bytes, int] = {}
         for batch in below:
@@ -94,7 +94,7 @@ class Model:
 
 
 class Machine:
-    """A log beside its model."""
+    """A log and its model."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -142,7 +142,7 @@ class Machine:
         self.check()
 
     def restart(self, clean: bool) -> None:
-        """In order, or after a kill, which reads all batches again."""
+        """Restart after a clean shutdown, or after a kill, which reads all batches again."""
         if clean:
             close(self.log)
         else:
@@ -156,11 +156,11 @@ class Machine:
             for producer, entry in self.log.producer_state.producers.items()
             if entry.last_sequence >= 0
         }
-        # After a marker the last sequence of a transactional producer is in its last batch, which stays.
+        # After a marker the last sequence of a transactional producer is in its last batch, which is kept.
         assert sequences.items() >= {k: v for k, v in self.model.sequences.items() if k not in TRANSACTIONAL}.items()
 
     def check(self) -> None:
-        """What is read, and what readers of committed records leave out of it."""
+        """Compare the records, and those that read_committed consumers skip."""
         expected = self.model.contents()
         found = consume(self.log)
         control = {record.offset for record in found if record.key is not None and len(record.key) == 4}
@@ -187,8 +187,8 @@ class Machine:
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-def test_cleaned_log_is_what_the_model_says(history: list[tuple]) -> None:  # type: ignore[type-arg]
-    """The last value of each key, with offset and order; tombstones until their horizon; nothing that was aborted."""
+def test_cleaned_log_equals_the_model(history: list[tuple]) -> None:  # type: ignore[type-arg]
+    """The last value of each key with offset and order; tombstones until their horizon; no aborted record."""
     with tempfile.TemporaryDirectory() as root:
         machine = Machine(Path(root))
         for name, *arguments in history:

@@ -1,4 +1,4 @@
-"""Compiled twins: what their modules promise holds for both, and the interpreted ones are the oracle."""
+"""Compiled modules give the same results as their interpreted source, which is the oracle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(directory: Path, *arguments: str, **environment: str) -> str:
 
 
 def copy_tree(directory: Path, *names: str) -> Path:
-    """What is installed or what the tests need, without what may be compiled already."""
+    """Copy the installed files or the files that tests need, without compiled modules."""
     for name in names:
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "pybroker/engine_process.py"):
@@ -50,19 +50,19 @@ def copy_tree(directory: Path, *names: str) -> Path:
 
 
 def wheel_of(directory: Path, **environment: str) -> tuple[str, list[str]]:
-    """Build a wheel in the tree, and put its twins beside their sources. Return its name, and the twins' names."""
+    """Build a wheel in the tree, and put its compiled modules beside their sources. Return the name of each."""
     run(directory, "setup.py", "-q", "bdist_wheel", **environment)
     [wheel] = (directory / "dist").iterdir()
     with zipfile.ZipFile(wheel) as opened:
         names = {name.removeprefix(ENGINE) for name in opened.namelist() if name.startswith(ENGINE)}
-        twins = [name for name in names if name.endswith(".so")]
-        for name in twins:
+        compiled_modules = [name for name in names if name.endswith(".so")]
+        for name in compiled_modules:
             (directory / name).write_bytes(opened.read(ENGINE + name))
     assert {each.replace(".py", suffix) for each in SOURCES for suffix in (".py", ".pxd")} <= names
-    return wheel.name, twins
+    return wheel.name, compiled_modules
 
 
-if has_compiler():  # it is an option: where nothing compiles, there is nothing to be tested
+if has_compiler():  # optional: without a compiler there is nothing to test
 
     @pytest.fixture(scope="module")
     def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -70,23 +70,23 @@ if has_compiler():  # it is an option: where nothing compiles, there is nothing 
         for name in ("tests/__init__.py", "tests/conftest.py"):
             shutil.copy(ROOT / name, directory / name)
         (directory / "tests/data").symlink_to(ROOT / "tests/data")
-        wheel, twins = wheel_of(directory, PYBROKER_COMPILE="1")
+        wheel, compiled_modules = wheel_of(directory, PYBROKER_COMPILE="1")
         assert "none-any" not in wheel
-        assert len(twins) == len(SOURCES)
+        assert len(compiled_modules) == len(SOURCES)
         return directory
 
-    def test_compiled_modules_do_what_the_interpreted_ones_do(compiled: Path) -> None:
-        """Their unit tests, Apache Kafka's files among them, and the model of the cleaner's histories."""
+    def test_compiled_modules_equal_the_interpreted_ones(compiled: Path) -> None:
+        """Their unit tests, including Apache Kafka's files, and the model of cleaning histories."""
         assert run(compiled, "-c", IS_COMPILED).startswith("True walk_")
         fields = "from protocol.records.compiled_fields import walk_fields; print(walk_fields.__module__)"
         assert run(compiled, "-c", fields).startswith("fields_")
         run(compiled, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, PYBROKER_TEST_COMPILED="1")
 
-    def test_twin_of_another_source_is_not_used(compiled: Path, tmp_path: Path) -> None:
-        """An edit is what runs, at once; the next installation leaves no twin of what was there before."""
+    def test_compiled_module_of_another_source_is_not_used(compiled: Path, tmp_path: Path) -> None:
+        """An edited source runs at once, and the next installation removes the old compiled module."""
         copy_tree(tmp_path, *INSTALLED)
-        [twin] = compiled.glob("storage/cleaner/*.so")
-        there = Path(shutil.copy(twin, tmp_path / "storage/cleaner"))
+        [module] = compiled.glob("storage/cleaner/*.so")
+        there = Path(shutil.copy(module, tmp_path / "storage/cleaner"))
         assert run(tmp_path, "-c", IS_COMPILED).startswith("True")
         with open(tmp_path / SOURCE, "a") as source:
             source.write("# edited\n")
@@ -94,14 +94,14 @@ if has_compiler():  # it is an option: where nothing compiles, there is nothing 
         run(tmp_path, "setup.py", "-q", "build_ext", "--inplace", CC="false")
         assert not there.exists()
 
-    def test_what_does_not_compile_is_left_out(tmp_path: Path) -> None:
-        """A compiler that fails is not the user's fault."""
+    def test_module_that_does_not_compile_is_left_out(tmp_path: Path) -> None:
+        """A failing compiler must not prevent an installation."""
         assert wheel_of(copy_tree(tmp_path, *INSTALLED), CC="false")[1] == []
         assert run(tmp_path, "-c", IS_COMPILED) == "False storage.cleaner.walk\n"
 
 
 @pytest.mark.parametrize("environment", [{"CC": "no-such-compiler"}, {"PYBROKER_COMPILE": "0"}])
 def test_wheel_without_compiler_is_for_every_platform(tmp_path: Path, environment: dict[str, str]) -> None:
-    wheel, twins = wheel_of(copy_tree(tmp_path, *INSTALLED), **environment)
+    wheel, compiled_modules = wheel_of(copy_tree(tmp_path, *INSTALLED), **environment)
     assert wheel.endswith("-py3-none-any.whl")
-    assert twins == []
+    assert compiled_modules == []

@@ -1,4 +1,4 @@
-"""A log against a list: whatever is done to it, in whatever order, with restarts and crashes in between."""
+"""A log compared with a list, for any operations in any order, with restarts and crashes."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ CONFIG = LogConfig(
 
 
 class LogModel(RuleBasedStateMachine):
-    """`records` is what the log should hold: (offset, value), markers with None; `aborted` the open and ended ones."""
+    """The expected log: `records` has (offset, value), None for markers; `aborted` has open and ended transactions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class LogModel(RuleBasedStateMachine):
         self.last_offsets: dict[int, int] = {}
         self.open: dict[int, int] = {}
         self.time = T0
-        #: Where batches end: what a high watermark or last stable offset may be.
+        #: The ends of batches: possible values of the high watermark and the last stable offset.
         self.ends: list[int] = []
 
     @initialize()
@@ -69,7 +69,7 @@ class LogModel(RuleBasedStateMachine):
     def append_idempotent(self, producer: int, count: int, transactional: bool) -> None:
         transactional = transactional or producer in self.open
         if self.last_offsets.get(producer, 0) < self.start:
-            # Its records were deleted, a marker may have stayed: Kafka then expects the producer to begin anew.
+            # Its records were deleted but a marker may remain: Kafka then expects the producer to start again.
             self.epochs[producer] += 1
             self.sequences[producer] = 0
         header = {"producer_id": producer, "epoch": self.epochs[producer], "transactional": transactional}
@@ -103,7 +103,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
-        # Not into an open transaction: whether a restart still knows of it then depends on what else is left.
+        # Not inside an open transaction: whether it is known after a restart then depends on what else remains.
         offset = data.draw(st.integers(self.start, self.log.last_stable_offset))
         assert self.log.delete_records(offset) == offset
         self.start = offset
@@ -132,7 +132,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(clean=st.booleans(), torn=st.binary(max_size=80))
     def restart(self, clean: bool, torn: bytes) -> None:
-        """The log start offset of a crash is that of the last checkpoint: no data comes back but by that."""
+        """After a crash the log start offset is that of the last checkpoint; no other record returns."""
         if clean:
             self.manager.close(self.time)
         else:

@@ -1,9 +1,9 @@
-"""A broker under all kinds of load for a time: nothing is lost, and memory, descriptors and latency stay as they are.
+"""A broker under mixed load for a long time: nothing is lost, and memory, descriptors and latency do not grow.
 
     python -m tests.soak [--minutes 20] [--directory .cache/soak] [--picture FILE]
 
-Ends with code 0 if so. What the clients saw is in DIRECTORY/history.jsonl, what was sampled in samples.tsv and soak.svg
-beside it.
+It ends with code 0 if so. The clients' history is in DIRECTORY/history.jsonl, the samples are in samples.tsv and
+soak.svg.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from tests.support.history_clients import (
 )
 from tests.support.txn_client import TxnClient
 
-#: Between two kills. They are in the first part of a run: each start fills its caches anew, so it shows in the rest
-#: what is flat.
+#: Seconds between two kills. They are in the first part of a run, because each start fills its caches again; growth
+#: shows in the rest.
 KILL_EVERY_S = (30.0, 90.0)
 KILLED_PART = 0.4
-#: A round of those who write takes so long at least: the load is small, and lasts.
+#: The minimum time of a round of the writers: the load is small and constant.
 ROUND_S = 0.05
-#: What has grown by more, as a share of itself, is not flat any more. Latency is that of a machine that does other
-#: things, too.
+#: The growth, as a share of the value, above which a run fails. The limit for latency allows for other work of the
+#: machine.
 MOST_DRIFT = {"memory_mib": 0.1, "descriptors": 0.1, "median_ms": 0.5}
-#: A shorter stretch tells nothing.
+#: A shorter stretch is not significant.
 LEAST_JUDGED_S = 240
 PROPERTIES = {
     "log.initial.task.delay.ms": "1000",
@@ -55,7 +55,7 @@ PROPERTIES = {
 
 
 def soak(minutes: float, directory: Path) -> tuple[list[Sample], list[float], list[str]]:
-    """The samples, the seconds of the kills, and all that is wrong."""
+    """Run the load. Return the samples, the seconds of the kills, and all failures."""
     broker = OurBroker(directory / "broker", PROPERTIES)
     history = History(directory / "history.jsonl")
     with DataClient(HOST, broker.port) as client:
@@ -107,7 +107,7 @@ def soak(minutes: float, directory: Path) -> tuple[list[Sample], list[float], li
 
 
 def _killing(broker: OurBroker, sampler: Sampler, minutes: float) -> list[float]:
-    """Let the time pass, with kills in its first part; when they were."""
+    """Wait, with kills in the first part of the run. Return the seconds of the kills."""
     chance, kills = random.Random(8), []
     end = sampler.began + minutes * 60
     until = sampler.began + minutes * 60 * KILLED_PART
@@ -122,7 +122,7 @@ def _killing(broker: OurBroker, sampler: Sampler, minutes: float) -> list[float]
 
 
 def main() -> int:
-    """Run it, write down what was seen, say what is wrong."""
+    """Run the soak test, write its files, and print the failures."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="A broker under load, for a time.")
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--directory", type=Path, default=Path(".cache/soak"))

@@ -1,4 +1,4 @@
-"""What goes on beside the clients with a history: groups that rebalance, topics that come and go, compaction."""
+"""Background load without a history: groups that rebalance, topics that are created and deleted, compaction."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.support.history_clients import HistoryClient
 from tests.support.wire import Closed
 
 _KEYS = 200
-#: Segments roll each few seconds: retention and the cleaner have something to do.
+#: Segments roll every few seconds, so retention and the cleaner have work.
 CHURNED = {"internal.segment.bytes": 256 << 10, "segment.index.bytes": 8 << 10, "file.delete.delay.ms": 1000}
 COMPACTED = CHURNED | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0.1}
 EXPIRING = CHURNED | {"retention.bytes": 1 << 20}
 
 
 class TopicChurn(HistoryClient):
-    """Makes topics, writes into them, and deletes them; besides it fills those that are compacted and that expire."""
+    """Creates, fills and deletes topics, and fills the compacted and the expiring topics."""
 
     def work(self) -> None:
         port = int(self.bootstrap.rpartition(":")[2])
@@ -44,7 +44,7 @@ class TopicChurn(HistoryClient):
 
 
 class Rebalancer(HistoryClient):
-    """A member of a group that stays for a few seconds, commits, leaves, and comes back."""
+    """A group member that stays for a few seconds, commits, leaves and rejoins."""
 
     protocol = "classic"
 
@@ -74,13 +74,13 @@ class Rebalancer(HistoryClient):
 
 
 class ModernRebalancer(Rebalancer):
-    """The same by the protocol of KIP-848."""
+    """The same with the protocol of KIP-848."""
 
     protocol = "consumer"
 
 
 class Compressor(HistoryClient):
-    """Writes with all codecs, through a producer of each."""
+    """Writes with all codecs, through one producer per codec."""
 
     def work(self) -> None:
         producers = [
@@ -96,5 +96,5 @@ class Compressor(HistoryClient):
             time.sleep(0.01)
 
 
-#: Each is given name, bootstrap servers, partitions and history.
+#: Each gets name, bootstrap servers, partitions and history.
 BACKGROUND: list[Callable[..., HistoryClient]] = [TopicChurn, Rebalancer, Rebalancer, ModernRebalancer, Compressor]

@@ -1,5 +1,6 @@
-"""Samples as a picture: a line for each series over time, below each other, as SVG. Of samples that share a pixel it
-shows the highest.
+"""Draw samples as SVG: one line per series over time, one below the other.
+
+Of several samples in one pixel the highest is drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _LINE, _KILL, _JUDGED = "#2a6fbb", "#d9534f", "#eef4ee"
 
 
 def picture(samples: Sequence[Sample], kills: Sequence[float], judged_since: float | None = None) -> str:
-    """The picture's text; `kills` are the seconds at which the broker was killed, what is judged is shaded."""
+    """Return the SVG text. `kills` are the seconds of the kills; the range that is judged is shaded."""
     seconds = max(each.seconds for each in samples)
     shapes: list[str] = []
     for number, (name, title) in enumerate(SERIES.items()):
@@ -52,7 +53,7 @@ def _chart(
         y = top + _HEIGHT * (1 - part)
         yield f'<line x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _LEFT}" y2="{y}" stroke="#dddddd"/>'
         yield _text(_LEFT - 6, y + 4, f"{most * part:.4g}", 'text-anchor="end"')
-    highest: dict[int, float] = {}  # by pixel: hours have more samples than that
+    highest: dict[int, float] = {}  # by pixel, because a run of hours has more samples than pixels
     for place, value in zip(places, values, strict=True):
         x = round(width * place)
         highest[x] = max(value, highest.get(x, value))

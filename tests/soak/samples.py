@@ -1,4 +1,4 @@
-"""What a broker takes over time: memory, descriptors, and how long it keeps a good client waiting."""
+"""Samples of a broker over time: memory, descriptors, and the latency for one client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBES = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At a moment of the run. Memory in MiB; how long a record takes to be written and read, of `_PROBES` in ms."""
+    """A sample at one moment: memory in MiB, and the time in ms to write and read a record (median of `_PROBES`)."""
 
     seconds: float
     memory_mib: float
@@ -39,7 +39,7 @@ assert set(SERIES) == {each.name for each in fields(Sample)} - {"seconds"}
 
 
 class Sampler(threading.Thread):
-    """Takes a sample each second, while the broker is up."""
+    """Takes a sample every second while the broker runs."""
 
     def __init__(self, broker: OurBroker) -> None:
         super().__init__(daemon=True)
@@ -49,7 +49,7 @@ class Sampler(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Until `stopping`; a broker that is just being killed gives no sample."""
+        """Sample until `stopping`. While the broker is being killed there is no sample."""
         while not self.stopping.wait(EVERY_S):
             try:
                 self.samples.append(self._sample())
@@ -72,15 +72,15 @@ class Sampler(threading.Thread):
 
 
 def judged(samples: Sequence[Sample], since: float) -> Sequence[Sample]:
-    """Those of a stretch that has begun at that second, without its first quarter: caches fill."""
+    """Return the samples from a second on, without the first quarter, in which caches fill."""
     stretch = [each for each in samples if each.seconds >= since]
     return stretch[len(stretch) // 4 :]
 
 
 def drift(samples: Sequence[Sample], name: str) -> float:
-    """By how much a value has become larger from the first sample to the last, as a share of its median; 0 is flat.
+    """Return by how much a value grew from the first to the last sample, as a share of its median; 0 is flat.
 
-    By the median of the slopes between samples half of the time apart: what sticks out now and then has no weight.
+    It is the median of the slopes between samples half of the time apart, so outliers have no weight.
     """
     half = len(samples) // 2
     if not half:

@@ -1,4 +1,4 @@
-"""The compiled decoders and encoders on small schemas, against bytes written by hand."""
+"""The generated decoders and encoders of small schemas, compared with bytes written by hand."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ CASES: list[tuple[str, Field, Any, str, str]] = [
 
 @pytest.mark.parametrize(("field", "value", "old", "flexible"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_each_type_in_both_encodings(field: Field, value: Any, old: str, flexible: str):
-    """One field alone, whole, cut after each byte, and with a tail (rules 1 and 3)."""
+    """One field alone: whole, truncated after each byte, and with extra bytes (rules 1 and 3)."""
     m = message(field)
     for version, expected in ((0, bytes.fromhex(old)), (1, bytes.fromhex(flexible))):
         assert m.encode(version, m(f=value)) == expected
@@ -95,7 +95,7 @@ def test_each_type_in_both_encodings(field: Field, value: Any, old: str, flexibl
 
 
 def test_long_strings_have_lengths_of_several_bytes():
-    """126 bytes is the last compact length of one byte; 32767 the longest string."""
+    """126 bytes is the longest compact length of one byte; 32767 the longest string."""
     m = message(Field("f", string), Field("g", int8))
     for size in (125, 126, 127, 128, 16382, 16383, 16384, 32767):
         value = m(f="a" * size, g=1)
@@ -104,8 +104,8 @@ def test_long_strings_have_lengths_of_several_bytes():
             assert m.decode(version, encoded) == (value, len(encoded))
 
 
-def test_decoded_records_are_views_and_bytes_are_not():
-    """Record data is never copied; all else outlives the buffer (rule 4)."""
+def test_decoded_records_are_views_but_bytes_are_not():
+    """Records are never copied; all other values are independent of the buffer (rule 4)."""
     m = message(Field("b", bytestring), Field("r", records), Field("a", Array(uuid)))
     buffer = bytearray(m.encode(1, m(b=b"kept", r=b"seen", a=[UUID])))
     value, _ = m.decode(1, buffer)
@@ -117,14 +117,14 @@ def test_decoded_records_are_views_and_bytes_are_not():
 
 
 class FileSlice:
-    """Stands for bytes that only the network room can read."""
+    """Stands for bytes that only the network code can read."""
 
     def __len__(self) -> int:
         return 1000
 
 
-def test_records_stand_in_the_chunks_as_they_are():
-    """The chunks around them are bytes; anything with a length will do."""
+def test_records_are_chunks_without_a_copy():
+    """The chunks around them are bytes; any object with a length is accepted."""
     entry = StructType("Entry", Field("i", int8), Field("r", records, nullable="0+"), Field("z", int8))
     m = message(Field("entries", Array(entry)))
     part, view = FileSlice(), memoryview(b"ab")
@@ -144,7 +144,7 @@ def test_records_stand_in_the_chunks_as_they_are():
 
 
 def test_encode_joins_chunks_but_not_files():
-    """`encode` wants bytes-like records."""
+    """`encode` needs bytes-like records."""
     m = message(Field("r", records))
 
     assert m.encode(0, m(r=memoryview(b"ab"))) == b"\0\0\0\2ab"
@@ -162,14 +162,14 @@ Tagged = message(
 )
 
 
-def test_tagged_fields_are_left_out_when_they_equal_their_defaults():
-    """Also a struct that equals the default without being it."""
+def test_tagged_fields_with_defaults_are_omitted():
+    """Also a struct that equals the default without being the same object."""
     assert Tagged.encode(1, Tagged(n=1, point=Point())) == b"\1\0"
     assert Tagged.decode(1, b"\1\0") == (Tagged(n=1), 2)
 
 
 def test_tagged_fields_are_written_in_ascending_tags():
-    """Tag, size, value; a nullable struct in a tag starts with an unsigned varint 1."""
+    """Tag, size, value; a nullable struct in a tag begins with the unsigned varint 1."""
     value = Tagged(n=1, text="a", point=Point(x=2), names=["b"], maybe=Point(x=3), late=5)
     encoded = bytes.fromhex("01 0500 02 026101 04 0200070002 03 02026203 05 0103000700c801 04 00000005")
 
@@ -180,8 +180,8 @@ def test_tagged_fields_are_written_in_ascending_tags():
             Tagged.decode(1, encoded[:cut])
 
 
-def test_null_struct_in_a_tag_whose_default_is_not_null():
-    """Written as a value of one byte, 0."""
+def test_null_struct_in_a_tag_with_another_default():
+    """It is written as a value of one byte, 0."""
     m = message(Field("f", Point, "1+", nullable="1+", tag=0))
 
     assert m.encode(1, m(f=None)) == bytes.fromhex("01 00 01 00")
@@ -189,8 +189,8 @@ def test_null_struct_in_a_tag_whose_default_is_not_null():
     assert m.encode(1, m()) == b"\0"
 
 
-def test_unknown_tags_are_passed_over():
-    """In messages that know tags and in those that know none (rule 5)."""
+def test_unknown_tags_are_skipped():
+    """In messages with and without known tags (rule 5)."""
     encoded = bytes.fromhex("01 0209 02 ffffc801 04 00000005")
 
     assert Tagged.decode(1, encoded) == (Tagged(n=1, late=5), len(encoded))
@@ -199,15 +199,15 @@ def test_unknown_tags_are_passed_over():
 
 
 def test_many_tags_in_one_section():
-    """More than 127, so that the count itself takes two bytes."""
+    """More than 127, so the count has two bytes."""
     section = bytes.fromhex("018001") + b"\x09\x00" * 128
 
     assert Tagged.decode(1, section) == (Tagged(n=1), len(section))
 
 
 @pytest.mark.parametrize("size", ["03", "05"])
-def test_tagged_field_of_another_size_than_stated_ends_with_its_value(size: str):
-    """As Kafka reads it."""
+def test_known_tagged_field_ends_with_its_value(size: str):
+    """Kafka reads it so too."""
     data = bytes.fromhex(f"01 01 c801 {size} 00000005")
     assert Tagged.decode(1, data) == (Tagged(n=1, late=5), len(data))
 
@@ -230,15 +230,15 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("kind", "old", "flexible"), [c[1:] for c in MALFORMED], ids=[c[0] for c in MALFORMED])
 def test_malformed_bytes_are_protocol_errors(kind: Any, old: str, flexible: str):
-    """And nothing is allocated for what is not there (rules 1 and 2)."""
+    """No memory is allocated for missing bytes (rules 1 and 2)."""
     m = message(Field("f", kind))
     for version, data in ((0, old), (1, flexible)):
         with pytest.raises(ProtocolError):
             m.decode(version, bytes.fromhex(data))
 
 
-def test_a_length_in_more_bytes_than_it_takes_is_the_same_length():
-    """Kafka reads varints so. 0 is null, 1 is empty."""
+def test_length_with_superfluous_bytes_is_valid():
+    """Kafka accepts such varints. 0 is null, 1 is empty."""
     m = message(Field("f", string, nullable="0+"), Field("next", int8))
     for size, expected in (("8000", None), ("8100", ""), ("8200 61", "a")):
         value, end = m.decode(1, bytes.fromhex(f"{size} 07 00"))
@@ -248,8 +248,8 @@ def test_a_length_in_more_bytes_than_it_takes_is_the_same_length():
         message(Field("f", string)).decode(1, bytes.fromhex("8000 00"))
 
 
-def test_any_negative_length_is_null_where_null_may_be():
-    """As Kafka reads it."""
+def test_any_negative_length_is_null_if_nullable():
+    """Kafka reads it so too."""
     m = message(Field("f", string, nullable="0+"))
 
     assert m.decode(0, b"\xff\xf0")[0].f is None
@@ -271,15 +271,15 @@ def test_any_negative_length_is_null_where_null_may_be():
     ],
 )
 def test_values_that_do_not_fit_are_encode_errors(kind: Any, value: Any):
-    """Nothing half written comes out."""
+    """No partial bytes are returned."""
     m = message(Field("f", kind))
     for version in (0, 1):
         with pytest.raises(EncodeError, match=r"M v|may not be None"):
             m.encode(version, m(f=value))
 
 
-def test_a_field_that_the_version_lacks_must_have_its_default_or_be_ignorable():
-    """Kafka refuses such a message as well (rule 5)."""
+def test_missing_field_must_have_its_default_or_be_ignorable():
+    """Kafka rejects such a message too (rule 5)."""
     m = message(
         Field("a", int8),
         Field("b", int8, "1+", default=-1),
@@ -294,8 +294,8 @@ def test_a_field_that_the_version_lacks_must_have_its_default_or_be_ignorable():
             m.encode(0, m(**given))
 
 
-def test_fields_that_the_version_lacks_decode_to_their_defaults():
-    """Handlers need not ask for the version."""
+def test_missing_fields_decode_to_their_defaults():
+    """Handlers need not check the version."""
     m = message(Field("a", int8), Field("b", Array(Named), "1+"), Field("c", string, "1+", default="x"))
     value, _ = m.decode(0, b"\1")
 
@@ -303,7 +303,7 @@ def test_fields_that_the_version_lacks_decode_to_their_defaults():
 
 
 def test_codecs_are_compiled_once():
-    """On first use, and kept."""
+    """They are compiled on first use and kept."""
     m = message(Field("a", int8))
 
     assert m.decoder(0) is m.decoder(0)

@@ -1,4 +1,4 @@
-"""Error codes against Kafka's."""
+"""Error codes compared with Kafka's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.schema_facts import FACTS
 
 
 def test_error_codes_are_those_of_kafka():
-    """Code, name, and whether a client should try again."""
+    """Code, name, and whether a client should retry."""
     with open(FACTS / "error-codes.tsv", encoding="utf-8", newline="") as file:
         expected = [(int(r["code"]), r["name"], r["retriable"] == "true") for r in csv.DictReader(file, delimiter="\t")]
 
@@ -17,7 +17,7 @@ def test_error_codes_are_those_of_kafka():
 
 
 def test_error_codes_have_texts_of_their_own():
-    """A sentence each."""
+    """Each is a sentence."""
     texts = [code.text for code in ErrorCode]
 
     assert all(text.endswith(".") for text in texts)

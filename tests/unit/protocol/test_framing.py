@@ -1,4 +1,4 @@
-"""Frames in and out."""
+"""Reading and writing frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_next_frame_byte_by_byte():
 
 
 def test_frame_sizes_beyond_the_limit_or_below_zero():
-    """Known after four bytes, before anything is allocated."""
+    """Detected after four bytes, before anything is allocated."""
     assert frame_size(b"\0\0\0\x0a", 0, 4, 10) == 10
     with pytest.raises(FrameTooLarge) as caught:
         frame_size(b"\0\0\0\x0b", 0, 4, 10)
@@ -44,14 +44,14 @@ def test_frame_sizes_beyond_the_limit_or_below_zero():
         (b"ABCD", "allowed"),
     ],
 )
-def test_what_others_begin_with_is_called_by_its_name(front: bytes, guess: str):
-    """A size of 369,295,616 bytes tells nobody that a client speaks TLS where none is spoken."""
+def test_other_protocols_are_recognised_by_their_first_bytes(front: bytes, guess: str):
+    """A size of 369,295,616 bytes does not show that a client uses TLS on a plaintext port."""
     with pytest.raises(FrameTooLarge, match=f"{guess}$"):
         frame_size(front, 0, 4, 100)
 
 
 class Slice:
-    """Stands for a part of a file."""
+    """Stands for a range of a file."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -62,7 +62,7 @@ class Slice:
 
 @pytest.mark.parametrize("version", [11, 12])
 def test_encode_response_with_file_slices(version: int):
-    """The size counts them, and they stand in the chunks as they are."""
+    """The size includes them, and they are chunks without a copy."""
     part = Slice(1000)
     partition = PartitionData(partition_index=0, aborted_transactions=None, records=part)
     response = FETCH.response(responses=[FetchableTopicResponse(topic="t", partitions=[partition])])
@@ -78,7 +78,7 @@ def test_encode_response_with_file_slices(version: int):
 
 @pytest.mark.parametrize(("api", "version"), [(HEARTBEAT, 0), (HEARTBEAT, 4), (API_VERSIONS, 3)])
 def test_encode_response_of_small_answers_is_one_chunk(api, version: int):
-    """Size, header, body."""
+    """Size, header and body."""
     response = api.response(error_code=1)
     body = api.response.encode(version, response)
 
@@ -86,7 +86,7 @@ def test_encode_response_of_small_answers_is_one_chunk(api, version: int):
 
 
 def test_encode_response_does_not_copy_large_bodies():
-    """The head of a large answer is a chunk of its own."""
+    """The head of a large response is a separate chunk."""
     response = HEARTBEAT.response()
     large = API_VERSIONS.response(
         api_keys=[API_VERSIONS.response.fields[1].type.element(api_key=i) for i in range(2000)]  # type: ignore[union-attr]

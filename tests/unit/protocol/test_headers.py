@@ -29,44 +29,44 @@ def test_request_header_of_a_version_that_is_not_flexible():
 
 
 def test_request_header_of_a_flexible_version():
-    """Version 2: tagged fields, which are passed over; the client id keeps its old encoding."""
+    """Version 2: tagged fields are skipped; the client id keeps its old encoding."""
     frame = bytes.fromhex("0000 0009 00000007 0002 6162 01 05 02 ffff aa")
 
     assert decode_request_header(frame) == RequestHeader(0, 9, 7, "ab", 17)
 
 
 def test_request_header_without_client_id():
-    """null, and the version 0 that has none at all."""
+    """null, and version 0, which has no client id."""
     assert decode_request_header(bytes.fromhex("0000 0003 00000007 ffff")) == RequestHeader(0, 3, 7, None, 10)
     frame = encode_request_header(CONTROLLED_SHUTDOWN, 0, 5, None)
     assert len(frame) == 8
     assert decode_request_header(frame + b"\0\0\0\1") == RequestHeader(7, 0, 5, None, 8)
 
 
-def test_request_header_in_a_version_from_the_future():
-    """ApiVersions has to answer it, so the header must be read."""
+def test_request_header_in_a_newer_version():
+    """ApiVersions must be answered, so the header must be readable."""
     frame = bytes.fromhex("0012 0063 00000007 0001 61 00")
 
     assert decode_request_header(frame) == RequestHeader(18, 99, 7, "a", 12)
 
 
 def test_request_header_of_an_unknown_api_key():
-    """Nothing is known about such a request, not even its header."""
+    """The header of such a request is unknown too."""
     with pytest.raises(UnsupportedVersion, match="unknown API key 9999"):
         decode_request_header(bytes.fromhex("270f 0000 00000007 ffff"))
 
 
 @pytest.mark.parametrize("frame", ["0000 0009 00000007 0002 6162 01 05 02 ffff", "0000 0003 00000007 0002 6162"])
-def test_request_header_cut_anywhere_is_a_protocol_error(frame: str):
-    """Byte by byte (rule 1)."""
+def test_truncated_request_header_is_a_protocol_error(frame: str):
+    """Truncated after every byte (rule 1)."""
     data = bytes.fromhex(frame)
     for cut in range(len(data)):
         with pytest.raises(ProtocolError, match=r"the bytes end|beyond|truncated"):
             decode_request_header(memoryview(data)[:cut])
 
 
-def test_request_header_with_bad_utf8_is_read_as_java_reads_it():
-    """Replacement characters in the place of what is no text."""
+def test_request_header_with_invalid_utf8_is_read_as_in_java():
+    """Invalid bytes become replacement characters."""
     assert decode_request_header(bytes.fromhex("0000 0003 00000007 0002 c328")).client_id == "\ufffd("
 
 
@@ -100,6 +100,6 @@ def test_response_headers_equal_the_schema():
 
 
 def test_response_header_of_api_versions_has_no_tags():
-    """The client does not know yet what the broker understood (KIP-511)."""
+    """The client does not know yet which version the broker understood (KIP-511)."""
     assert encode_response_header(API_VERSIONS, 3, 1) == b"\0\0\0\1"
     assert encode_response_header(PRODUCE, 9, 1) == b"\0\0\0\1\0"

@@ -1,4 +1,4 @@
-"""All schemas against Kafka's message definitions (rule 7)."""
+"""All schemas compared with Kafka's message definitions (rule 7)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ DROPPED_FIELDS = {
     ("AlterPartitionRequest", "topics.topic_name"),
     ("AlterPartitionResponse", "topics.topic_name"),
 }
-"""Fields of 3.9.1 that only dropped versions have, and that 4.3 does not declare any more."""
+"""Fields of 3.9.1 that only removed versions have, and that 4.3 no longer declares."""
 
 
 def without_prefix(ours: FieldFact, expected: FieldFact) -> FieldFact:
-    """Our fact with Kafka's struct name, where request and response would clash (RequestTopicData -> TopicData)."""
+    """Return a fact with Kafka's struct name where request and response clash (RequestTopicData -> TopicData)."""
     name = expected.type.removeprefix("[]")
     return replace(ours, type=expected.type) if name[0].isupper() and ours.type.endswith(name) else ours
 
 
 def test_messages_are_exactly_those_of_kafka():
-    """No message is missing and none is made up."""
+    """No message is missing and none is extra."""
     assert set(MESSAGES) == set(CURRENT)
 
 
@@ -50,7 +50,7 @@ def test_schema_equals_kafkas_field_by_field(name: str):
 
 @pytest.mark.parametrize("name", sorted(CURRENT))
 def test_versions_and_flexible_versions_equal_kafkas(name: str):
-    """All versions that 4.3 has, plus those it dropped; flexible from the same version on."""
+    """All versions of 4.3 and the removed ones; flexible from the same version on."""
     message, expected = MESSAGES[name], CURRENT[name]
     if not expected.versions:
         expected = OLD[name]
@@ -63,7 +63,7 @@ def test_versions_and_flexible_versions_equal_kafkas(name: str):
 
 
 def layout(fields: tuple[FieldFact, ...], version: int) -> list[tuple[str, str, bool, int | None]]:
-    """What is on the wire in one version: path, type and how it is written."""
+    """Return the fields of one version: path, type and encoding."""
     present: list[tuple[str, str, bool, int | None]] = []
     absent: tuple[str, ...] = ()
     for fact in fields:
@@ -80,12 +80,12 @@ RENAMED = {
     "candidate_id": "replica_id",
     "candidate_directory_id": "replica_directory_id",
 }
-"""Fields of VoteRequest with other names in 3.9.1."""
+"""Fields of VoteRequest that have other names in 3.9.1."""
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OLD if name in CURRENT and "Share" not in name))
 def test_versions_of_3_9_have_the_layout_of_3_9(name: str):
-    """What 4.x dropped is read and written as 3.9 did (share groups were only tried out then, and changed)."""
+    """Versions that 4.x removed have the layout of 3.9 (except share groups, which were experimental then)."""
     ours, old = tuple(schema_facts(MESSAGES[name])), OLD[name]
     for version in set(old.versions) & set(MESSAGES[name].versions):
         expected = layout(old.fields, version)
@@ -94,15 +94,15 @@ def test_versions_of_3_9_have_the_layout_of_3_9(name: str):
         assert layout(ours, version) == expected, f"v{version}"
 
 
-def test_dropped_versions_are_all_there():
-    """Every version of a client API that 3.9 had is described, but for early access versions."""
+def test_all_removed_versions_are_described():
+    """Every version of a client API in 3.9 is described, except early access versions."""
     for name, old in OLD.items():
         if name in MESSAGES and "Share" not in name:
             assert set(old.versions) <= set(MESSAGES[name].versions), name
 
 
 def test_current_versions_are_those_of_kafka():
-    """Api.current: empty for retired APIs, and without a newest version that is not stable."""
+    """Api.current is empty for removed APIs and excludes a newest version that is not stable."""
     for api in API_BY_KEY.values():
         expected = CURRENT[f"{api.name}Request"].versions
         if api.name == "InitProducerId":
@@ -112,14 +112,14 @@ def test_current_versions_are_those_of_kafka():
 
 
 def test_request_and_response_have_the_same_versions():
-    """A response is written in its request's version."""
+    """A response has the version of its request."""
     for api in API_BY_KEY.values():
         assert api.request.versions == api.response.versions == api.versions
         assert api.request.flexible == api.response.flexible
 
 
 def test_tags_are_unique_and_only_in_flexible_versions():
-    """A tag in a version without tagged fields could not be sent."""
+    """A tag in a version without tagged fields could not be encoded."""
     for message in MESSAGES.values():
         for field in all_fields(message):
             if field.tag is not None:
@@ -128,7 +128,7 @@ def test_tags_are_unique_and_only_in_flexible_versions():
 
 
 def test_field_names_are_attributes():
-    """No field is a keyword of Python, nor hides what values have of their own."""
+    """No field is a Python keyword or hides an attribute of values."""
     for message in MESSAGES.values():
         for field in all_fields(message):
             assert field.name.isidentifier(), field
@@ -137,7 +137,7 @@ def test_field_names_are_attributes():
 
 
 def test_facts_are_those_of_a_message():
-    """The tables' reader itself: a known row."""
+    """The reader of the tables returns a known row."""
     fact: MessageFact = CURRENT["ProduceRequest"]
 
     assert fact.fields[0].path == "transactional_id"

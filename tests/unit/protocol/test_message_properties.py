@@ -1,4 +1,4 @@
-"""Every message at every version: random values round-trip, random bytes do no harm."""
+"""Every message in every version: random values round-trip, and random bytes only raise ProtocolError."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def assert_round_trips(message: Message, version: int, random: Random) -> None:
 
 
 def test_random_values_round_trip_at_every_version():
-    """All pairs of message and version, once each."""
+    """Every pair of message and version once."""
     for index, (message, version) in enumerate(PAIRS):
         assert_round_trips(message, version, Random(index))
 
@@ -39,7 +39,7 @@ def test_random_values_round_trip_at_every_version():
 @settings(max_examples=scaled(150), deadline=None)
 @given(pairs, seeds)
 def test_random_values_of_random_messages_round_trip(pair: tuple[Message, int], seed: int):
-    """The same with values that hypothesis picks."""
+    """With values that hypothesis generates."""
     assert_round_trips(*pair, Random(seed))
 
 
@@ -61,7 +61,7 @@ def test_random_bytes_raise_nothing_but_protocol_errors(pair: tuple[Message, int
 @settings(max_examples=scaled(200), deadline=None)
 @given(pairs, seeds, st.data())
 def test_damaged_messages_raise_nothing_but_protocol_errors(pair: tuple[Message, int], seed: int, data: st.DataObject):
-    """A few bytes of a good message changed, or the end cut off: they reach deeper than random bytes do."""
+    """A valid message with a few changed bytes or a missing end: this reaches deeper than random bytes."""
     message, version = pair
     encoded = bytearray(message.encode(version, random_value(Random(seed), message, version)))
     for _ in range(data.draw(st.integers(1, 3)) if encoded else 0):
@@ -72,7 +72,7 @@ def test_damaged_messages_raise_nothing_but_protocol_errors(pair: tuple[Message,
 
 
 def test_huge_claims_allocate_nothing():
-    """Lengths and counts near 2^31 all over, in both encodings (rule 2)."""
+    """Lengths and counts near 2^31 everywhere, in both encodings (rule 2)."""
     claims = [
         b"\x7f\xff\xff\xff" * 16,
         b"\xff\xff\xff\xff\x07" * 13,
@@ -93,8 +93,8 @@ def test_huge_claims_allocate_nothing():
     assert peak < 1_000_000
 
 
-def test_no_array_element_is_free():
-    """An element of no bytes would let a count run away."""
+def test_every_array_element_has_a_minimum_size():
+    """With an element of no bytes a count would be unlimited."""
     for message, version in PAIRS:
         for field in all_fields(message):
             if isinstance(field.type, Array) and version in field.versions:

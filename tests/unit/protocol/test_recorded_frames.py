@@ -1,4 +1,4 @@
-"""Frames between stock clients and Apache Kafka: decode, compare with Kafka's reading, encode to the same bytes."""
+"""Frames between standard clients and Apache Kafka: decoded as Kafka does, and encoded to the same bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.wire_frames import RecordedFrame, as_kafka_json, recorded_fil
 
 
 @pytest.mark.parametrize("file_name", recorded_files())
-def test_recorded_frames_decode_as_kafka_does_and_encode_to_the_same_bytes(file_name: str):
+def test_recorded_frames_round_trip_and_equal_kafka(file_name: str):
     """Every frame of a client and scenario."""
     for frame in recorded_frames(file_name):
         value, end = frame.message.decode(frame.version, frame.data, frame.position)
@@ -24,7 +24,7 @@ def test_recorded_frames_decode_as_kafka_does_and_encode_to_the_same_bytes(file_
 
 
 def shortest_frames() -> dict[tuple[str, int], RecordedFrame]:
-    """The shortest frame of at least some length for each (message, version)."""
+    """Return the shortest frame of at least some length for each (message, version)."""
     found: dict[tuple[str, int], RecordedFrame] = {}
     for file_name in recorded_files():
         for frame in recorded_frames(file_name):
@@ -34,8 +34,8 @@ def shortest_frames() -> dict[tuple[str, int], RecordedFrame]:
     return found
 
 
-def test_truncated_and_continued_frames():
-    """Cut after any byte: ProtocolError (rule 1). With a tail: the same value, and the end is told (rule 3)."""
+def test_truncated_frames_and_extra_bytes():
+    """Truncated after any byte: ProtocolError (rule 1). With extra bytes: the same value, and its end (rule 3)."""
     for frame in shortest_frames().values():
         value, end = frame.message.decode(frame.version, frame.data, frame.position)
         for cut in range(frame.position, min(end, frame.position + 600)):

@@ -1,4 +1,4 @@
-"""Records that Apache Kafka wrote into its own topics and files: decode, and encode to the same bytes."""
+"""Records in Apache Kafka's own topics and files are decoded, and encoded to the same bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLEAN = LOGS / "v4.3.1-clean-shutdown"
 
 
 def recorded(path: Path) -> Iterator[tuple[bool, Record]]:
-    """(is control, record) of all records in a segment file."""
+    """Return (is control, record) of all records in a segment file."""
     data = memoryview(path.read_bytes())
     for position, header in iter_batches(data):
         for record in iter_batch_records(data[position : position + header.size_bytes], header):
@@ -68,7 +68,7 @@ def test_metadata_records(name: str):
     ],
 )
 def test_coordinator_records(directory: str, schemas: dict[int, tuple[Message, Message]], expected: set[int]):
-    """The key's version is the record type; its body is always in version 0. null values are tombstones."""
+    """The version of the key is the record type; its body is always in version 0. null values are tombstones."""
     seen = set()
     for path in sorted((CLEAN / directory).glob("*.log")):
         for is_control, record in recorded(path):
@@ -90,7 +90,7 @@ CONTROL_VALUES |= {4: SnapshotFooterRecord, 5: KRaftVersionRecord}
 
 
 def test_control_records():
-    """The key is an int16 version and the type; a value begins with its version, or has it as its first field."""
+    """The key is an int16 version and the type; a value begins with its version or has it as its first field."""
     seen = set()
     for path in [*CLEAN.glob("*/*.log"), CLEAN / "bootstrap.checkpoint"]:
         for is_control, record in recorded(path):

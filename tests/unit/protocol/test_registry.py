@@ -1,4 +1,4 @@
-"""The registry, and the enum of keys that it stands on."""
+"""The registry of APIs and the enum of their keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.schema_facts import FACTS, snake
 
 
 def test_registry_has_every_api_key_of_kafka():
-    """Key, name, and where it lives."""
+    """Key, name and module."""
     with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
 
@@ -28,7 +28,7 @@ def test_registry_has_every_api_key_of_kafka():
 
 
 def test_first_flexible_versions_are_those_of_kafka():
-    """The header versions, too, follow from them."""
+    """The header versions follow from them."""
     with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             api = API_BY_KEY[int(row["api_key"])]
@@ -41,7 +41,7 @@ def test_first_flexible_versions_are_those_of_kafka():
 
 
 def test_unknown_keys():
-    """Missing as in any mapping."""
+    """As in any mapping."""
     assert 9999 not in API_BY_KEY
     assert API_BY_KEY.get(9999) is None
     assert API_BY_KEY.find(-1) is None

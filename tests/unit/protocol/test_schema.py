@@ -1,4 +1,4 @@
-"""Declarations and the values made of them."""
+"""Declarations and their values."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Everything = StructType(
 )
 
 
-def test_fields_not_given_have_their_defaults():
-    """Zero of the type, unless the schema says otherwise."""
+def test_omitted_fields_have_their_defaults():
+    """The zero value of the type, unless the schema has another default."""
     value = Everything()
 
     assert (value.number, value.flag, value.ratio, value.id) == (0, False, 0.0, ZERO_UUID)
@@ -41,7 +41,7 @@ def test_fields_not_given_have_their_defaults():
 
 
 def test_lists_are_not_shared_between_values():
-    """Each value has lists of its own, inside default structs too."""
+    """Each value has its own lists, also inside default structs."""
     first, second = Everything(), Everything()
     first.names.append("a")
     first.holder.items.append(1)
@@ -49,8 +49,8 @@ def test_lists_are_not_shared_between_values():
     assert (second.names, second.holder.items) == ([], [])
 
 
-def test_default_structs_are_shared_and_refuse_changes():
-    """A mistaken assignment must not change the default of everyone (rule 6)."""
+def test_default_structs_are_shared_and_reject_changes():
+    """A mistaken assignment must not change the default for all (rule 6)."""
     value = Everything()
 
     assert value.leader is Everything().leader
@@ -61,18 +61,18 @@ def test_default_structs_are_shared_and_refuse_changes():
 
 
 def test_new_is_calling():
-    """`new` is for hot paths, and does the same."""
+    """`new` is for hot paths and does the same."""
     assert Leader.new(id=1) == Leader(id=1)
 
 
 def test_a_field_may_be_called_value():
-    """As those of configuration records are."""
+    """Configuration records have such fields."""
     entry = StructType("Entry", Field("name", string), Field("value", string, nullable="0+"), Field("make", int16))
 
     assert (entry(value="v").value, entry(value=None).value, entry().value, entry(make=3).make) == ("v", None, "", 3)
 
 
-def test_unknown_fields_are_refused():
+def test_unknown_fields_are_rejected():
     """In construction and in assignment."""
     with pytest.raises(TypeError, match="idd"):
         Leader(idd=1)
@@ -83,7 +83,7 @@ def test_unknown_fields_are_refused():
 
 
 def test_values_compare_by_fields_and_copy():
-    """Equal in all fields and of one struct; not hashable, since they change."""
+    """Equal in all fields and of one struct type; not hashable, because they are mutable."""
     value = Leader(id=1, epoch=2)
 
     assert value == copy.copy(value)
@@ -102,15 +102,15 @@ def test_repr_shows_the_fields():
 
 
 def test_values_know_their_struct():
-    """`struct_type` leads back to the declaration."""
+    """`struct_type` refers to the declaration."""
     assert Leader().struct_type is Leader
 
 
 EXAMPLE = Api(key=99, name="Example", versions="0-3", current="1-2", flexible="2+", request=[], response=[])
 
 
-def test_unsupported_versions_are_refused():
-    """A version without a schema is an error of the one who sent it."""
+def test_unsupported_versions_are_rejected():
+    """A version without a schema is an error of the caller."""
     message = Message("M", Field("a", int16), versions="1-2")
 
     for call in (lambda: message.decode(0, b"\0\0"), lambda: message.encode(3, message())):
@@ -119,8 +119,8 @@ def test_unsupported_versions_are_refused():
     assert issubclass(UnsupportedVersion, ProtocolError)
 
 
-def test_tagged_field_in_a_version_without_tags_is_refused():
-    """A mistake in a declaration shows at the first use."""
+def test_tagged_field_in_a_version_without_tags_is_rejected():
+    """An error in a declaration appears at the first use."""
     message = Message("M", Field("a", int16, tag=0), versions="0", flexible="none")
 
     with pytest.raises(TypeError, match="not flexible"):
@@ -134,14 +134,14 @@ def test_header_versions_follow_from_flexible_versions():
 
 
 def test_header_versions_of_the_exceptions():
-    """ApiVersions answers with header 0 always (KIP-511); ControlledShutdown v0 has no client id."""
+    """ApiVersions always has response header 0 (KIP-511); ControlledShutdown v0 has no client id."""
     assert {API_BY_KEY[18].response_header_version(v) for v in range(5)} == {0}
     assert API_BY_KEY[18].request_header_version(3) == 2
     assert [CONTROLLED_SHUTDOWN.request_header_version(v) for v in (0, 1, 3)] == [0, 1, 2]
 
 
 def test_api_repr_and_ranges():
-    """What is described and what Kafka serves are two ranges."""
+    """Described and supported versions are two ranges."""
     assert repr(EXAMPLE) == "Api(99, 'Example', versions=0-3)"
     assert list(EXAMPLE.current) == [1, 2]
     assert EXAMPLE.listeners == ("broker",)

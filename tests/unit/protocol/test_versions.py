@@ -16,21 +16,21 @@ def test_parse(text: str, first: int, last: int):
 
 
 @pytest.mark.parametrize("text", ["x", "1-x", "+", "1,2"])
-def test_parse_refuses_what_is_no_range(text: str):
-    """A typing error in a schema does not pass."""
+def test_parse_rejects_invalid_ranges(text: str):
+    """A typing error in a schema is detected."""
     with pytest.raises(ValueError, match="invalid literal"):
         parse_versions(text)
 
 
 @pytest.mark.parametrize("text", ["0", "3-12", "4+", "none"])
 def test_str_is_what_was_parsed(text: str):
-    """Ranges print as they are written."""
+    """Ranges print in their notation."""
     assert str(parse_versions(text)) == text
     assert repr(parse_versions(text)) == f"VersionRange({text})"
 
 
 def test_membership_iteration_and_intersection():
-    """Both ends are included; an empty range is false."""
+    """Both ends are inclusive; an empty range is false."""
     versions = parse_versions("2-4")
 
     assert list(versions) == [2, 3, 4]

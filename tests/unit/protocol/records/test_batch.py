@@ -1,4 +1,4 @@
-"""The v2 header: parsing, derived fields, walking, checksum and patches in place."""
+"""The v2 header: parsing, derived fields, iteration, checksum and patches in place."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def batch(count: int = 3, **fields: object) -> bytes:
     return builder.build()
 
 
-def test_header_is_61_bytes_and_carries_every_field() -> None:
+def test_header_has_61_bytes_and_every_field() -> None:
     """Producer id, epoch, sequence and the transactional bit are in the header (S8.1, S8.9, S8.10)."""
     data = batch(
         base_offset=40, codec=Codec.GZIP, producer_id=7, producer_epoch=2, base_sequence=9, transactional=True,
@@ -47,19 +47,19 @@ def test_header_is_61_bytes_and_carries_every_field() -> None:
 
 
 def test_last_sequence_wraps_to_zero() -> None:
-    """Sequences are 31 bits."""
+    """Sequence numbers have 31 bits."""
     assert parse_header(batch(producer_id=1, producer_epoch=0, base_sequence=2147483646)).last_sequence == 0
     assert parse_header(batch()).last_sequence == -1
 
 
-def test_parse_header_of_too_few_bytes_is_refused() -> None:
+def test_parse_header_rejects_too_few_bytes() -> None:
     with pytest.raises(CorruptBatch):
         parse_header(batch()[:60])
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_iter_batches_yields_whole_batches_and_leaves_out_a_cut_one(kind: type) -> None:
-    """As Kafka's own readers: what a cut leaves at the end is not an error."""
+def test_iter_batches_skips_an_incomplete_batch(kind: type) -> None:
+    """Kafka's own readers ignore an incomplete batch at the end too."""
     first, second = batch(base_offset=0), batch(base_offset=3)
     data = first + second
 
@@ -69,21 +69,21 @@ def test_iter_batches_yields_whole_batches_and_leaves_out_a_cut_one(kind: type) 
     assert [at for at, _ in iter_batches(kind(data), len(first))] == [len(first)]
 
 
-def test_iter_batches_refuses_a_length_that_cannot_be() -> None:
+def test_iter_batches_rejects_an_impossible_length() -> None:
     data = bytearray(batch())
     data[8:12] = (48).to_bytes(4, "big")
     with pytest.raises(CorruptBatch, match="below the minimum"):
         list(iter_batches(data))
 
 
-def test_iter_batches_refuses_another_magic() -> None:
+def test_iter_batches_rejects_another_magic() -> None:
     data = bytearray(batch())
     data[16] = 1
     with pytest.raises(CorruptBatch, match="magic 1"):
         list(iter_batches(data))
 
 
-def test_entry_at_steps_over_any_format_and_refuses_tiny_lengths() -> None:
+def test_entry_at_reads_any_format_and_rejects_tiny_lengths() -> None:
     data = batch(base_offset=8)
     assert entry_at(data, 0) == (8, len(data), 2)
     assert entry_at(data[:-1], 0) is None
@@ -92,8 +92,8 @@ def test_entry_at_steps_over_any_format_and_refuses_tiny_lengths() -> None:
         entry_at(data[:8] + (13).to_bytes(4, "big") + data[12:], 0)
 
 
-def test_whether_the_first_batch_is_of_a_transaction() -> None:
-    """What is no whole batch of this format is of none."""
+def test_first_batch_is_transactional() -> None:
+    """An incomplete batch or another format is not transactional."""
     data = batch(producer_id=7, producer_epoch=2, base_sequence=9, transactional=True)
     assert is_transactional(data)
     assert is_transactional(memoryview(data + batch()))
@@ -101,8 +101,8 @@ def test_whether_the_first_batch_is_of_a_transaction() -> None:
     assert not any(is_transactional(each) for each in (batch(), batch() + data, data[:-1], data[:60], older, b"", None))
 
 
-def test_checksum_covers_all_but_place_and_magic() -> None:
-    """One flipped bit from the attributes on is seen; base offset, leader epoch and magic are free."""
+def test_checksum_covers_all_but_offset_epoch_and_magic() -> None:
+    """A flipped bit from the attributes on is detected; base offset, leader epoch and magic are not covered."""
     data = batch()
     assert verify_crc(data, 0, len(data))
     for at in [*range(17, len(data))]:
@@ -112,8 +112,8 @@ def test_checksum_covers_all_but_place_and_magic() -> None:
     assert verify_crc(b"pad" + data + b"tail", 3, len(data))
 
 
-def test_patch_timestamp_makes_all_records_have_the_append_time() -> None:
-    """LogAppendTime changes an attributes bit and the max timestamp, so the checksum is made anew (S12)."""
+def test_patch_timestamp_sets_the_time_of_all_records() -> None:
+    """LogAppendTime changes an attribute bit and the max timestamp, so the checksum is recomputed (S12)."""
     data = bytearray(batch())
     patch_timestamp(data, 0, len(data), LOG_APPEND_TIME, 5555)
 

@@ -1,4 +1,4 @@
-"""Batches that are built are read back as what was put in; and the documents' storage comparison."""
+"""Built batches are read back unchanged; and the storage comparison of the documents."""
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,7 @@ def test_ten_small_messages_take_320_bytes_in_v0() -> None:
 
 
 def test_ten_small_messages_take_400_bytes_in_v1() -> None:
-    """A timestamp each: 10 x (34 + 6) (S8.8)."""
+    """Each message has a timestamp: 10 x (34 + 6) (S8.8)."""
     assert len(message_set(1)) == 400
 
 
@@ -35,7 +35,7 @@ def test_ten_small_records_take_191_bytes_in_one_v2_batch() -> None:
 
 
 def test_ten_small_records_take_740_bytes_in_ten_v2_batches() -> None:
-    """10 x (61 + 13): what the documents' figure of 740 B must be (S8.8, C23)."""
+    """10 x (61 + 13), the intended figure behind the documents' 740 B (S8.8, C23)."""
     total = 0
     for timestamp, key, value in TEN_RECORDS:
         builder = BatchBuilder()
@@ -66,7 +66,7 @@ RECORDS = st.lists(
 
 @settings(max_examples=scaled(60))
 @given(RECORDS, st.sampled_from(Codec), st.booleans(), st.integers(0, 1 << 60))
-def test_what_is_built_is_read_back(
+def test_built_records_are_read_back(
     rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]],
     codec: Codec,
     transactional: bool,
@@ -96,7 +96,7 @@ def test_what_is_built_is_read_back(
 
 
 @given(st.lists(st.tuples(ITEMS, ITEMS), max_size=5), st.lists(st.tuples(ITEMS, ITEMS), max_size=5))
-def test_many_records_of_one_time_are_what_they_are_one_by_one(
+def test_extend_equals_repeated_appends(
     rows: list[tuple[bytes | None, bytes | None]], more: list[tuple[bytes | None, bytes | None]]
 ) -> None:
     at_once, one_by_one = BatchBuilder(), BatchBuilder()
@@ -110,7 +110,7 @@ def test_many_records_of_one_time_are_what_they_are_one_by_one(
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
-def test_a_count_that_lies_is_told_when_only_keys_and_values_are_read(wrong: int) -> None:
+def test_wrong_count_is_an_error_for_keys_and_values(wrong: int) -> None:
     builder = BatchBuilder()
     builder.extend(1, [(b"a", b"b"), (b"c", b"d")])
     batch = builder.build()
@@ -120,8 +120,8 @@ def test_a_count_that_lies_is_told_when_only_keys_and_values_are_read(wrong: int
         keys_and_values(batch + batch, 0, header._replace(record_count=2 + wrong))
 
 
-def test_header_keys_that_are_no_utf8_survive_a_rewrite() -> None:
-    """Kafka writes header keys as UTF-8, others may not: reading and writing again loses nothing."""
+def test_header_keys_with_invalid_utf8_are_kept() -> None:
+    """Kafka writes header keys as UTF-8, other clients may not: decoding and encoding loses nothing."""
     raw = b"\xff\xfekey"
     builder = BatchBuilder()
     builder.append(1, None, None, ((raw.decode("utf-8", "surrogateescape"), b"x"),))
@@ -142,7 +142,7 @@ def test_log_append_time_is_the_time_of_all_records() -> None:
     assert [record.timestamp for record in iter_records(builder.build())] == [99, 99]
 
 
-def test_offsets_must_rise() -> None:
+def test_offsets_must_increase() -> None:
     builder = BatchBuilder(10)
     builder.append(1, None, None, offset=12)
     with pytest.raises(ValueError, match="not above"):

@@ -1,4 +1,4 @@
-"""Codecs against independent implementations, and against bombs."""
+"""Codecs compared with independent implementations, and decompression bombs."""
 
 import gzip
 import random
@@ -60,7 +60,7 @@ def xerial(data: bytes, block: int = 32768) -> bytes:
 @pytest.mark.parametrize("codec", CODECS)
 @settings(max_examples=scaled(25), deadline=None)
 @given(data=DATA)
-def test_others_read_what_we_write_and_we_what_they_write(codec: Codec, data: bytes) -> None:
+def test_codecs_interoperate_with_other_libraries(codec: Codec, data: bytes) -> None:
     assert oracle_decompress(codec, compress(codec, data)) == data
     assert decompress(codec, oracle_compress(codec, data)) == data
     assert decompress(codec, memoryview(compress(codec, memoryview(data)))) == data
@@ -69,7 +69,7 @@ def test_others_read_what_we_write_and_we_what_they_write(codec: Codec, data: by
 @pytest.mark.parametrize(
     ("codec", "levels"), [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 12)), (Codec.ZSTD, (-5, 1, 19))]
 )
-def test_levels_are_those_of_the_codec(codec: Codec, levels: tuple[int, ...]) -> None:
+def test_levels_apply_to_the_codec(codec: Codec, levels: tuple[int, ...]) -> None:
     """compression.<codec>.level (KIP-390)."""
     words = [b"alpha", b"beta", b"gamma", b"delta", b"epsilon", b"zeta", b"eta", b"theta", b"iota", b"kappa"]
     data = b" ".join(random.Random(1).choices(words, k=20_000))
@@ -78,15 +78,15 @@ def test_levels_are_those_of_the_codec(codec: Codec, levels: tuple[int, ...]) ->
     assert len(compress(codec, data, levels[-1])) < len(compress(codec, data, levels[1]))
 
 
-def test_lz4_blocks_stand_alone() -> None:
-    """Java's reader refuses frames whose blocks refer to earlier ones: the flag bit 5 is set."""
+def test_lz4_blocks_are_independent() -> None:
+    """Java's reader rejects frames with linked blocks: flag bit 5 must be set."""
     assert compress(Codec.LZ4, b"abc" * 100_000)[4] & 0x20
 
 
 @settings(max_examples=scaled(100), deadline=None)
 @given(part=st.binary(max_size=300), times=st.integers(1, 300))
-def test_lz4_frames_of_one_block_are_frames_as_java_writes_them(part: bytes, times: int) -> None:
-    """Put together here; those whose block does not shrink, or of more than one block, are the library's."""
+def test_lz4_frames_of_one_block_equal_those_of_java(part: bytes, times: int) -> None:
+    """Frames of one block are built here; the library builds those with incompressible or several blocks."""
     frame = compress(Codec.LZ4, part * times)
     assert lz4.frame.decompress(frame) == part * times
     if times > 3 and 100 < len(part) * times <= 1 << 16:
@@ -96,7 +96,7 @@ def test_lz4_frames_of_one_block_are_frames_as_java_writes_them(part: bytes, tim
 
 @pytest.mark.parametrize("size", [100, 5_000, 65_536, 65_537])
 def test_lz4_frames_of_one_block_are_read(size: int) -> None:
-    """Whether it shrinks to nearly nothing, to half, or not at all; and never more than is wanted."""
+    """For blocks of any compression ratio, and never more than the limit."""
     chance = random.Random(1)
     for data in (bytes(size), b"".join(chance.choices([b"ab", b"cde", b"f"], k=size)), chance.randbytes(size)):
         frame = lz4.frame.compress(data, block_linked=False, store_size=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB)
@@ -107,19 +107,19 @@ def test_lz4_frames_of_one_block_are_read(size: int) -> None:
 
 @pytest.mark.parametrize("at", [7, 11, -4])
 def test_damaged_lz4_frames_of_one_block_are_corrupt(at: int) -> None:
-    """In the size of the block, in the block, and where the frame should end."""
+    """In the size of the block, in the block, and at the end of the frame."""
     frame = bytearray(compress(Codec.LZ4, b"abc" * 1000))
     frame[at] ^= 0xFF
     with pytest.raises(CorruptBatch):
         decompress(Codec.LZ4, frame)
 
 
-def test_no_codec_copies() -> None:
+def test_codec_none_copies() -> None:
     assert compress(Codec.NONE, memoryview(b"abc")) == b"abc" == decompress(Codec.NONE, memoryview(b"abc"))
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_unknown_codecs_are_refused(codec: int) -> None:
+def test_unknown_codecs_are_rejected(codec: int) -> None:
     with pytest.raises(UnsupportedCodec):
         compress(codec, b"")
     with pytest.raises(UnsupportedCodec):
@@ -140,20 +140,20 @@ def test_lz4_frames_of_other_shapes_are_read() -> None:
 
 
 def test_zstd_without_content_size_is_read() -> None:
-    """Java streams: its frames do not say how long they are."""
+    """Frames of Java streams do not declare their size."""
     data = b"row\n" * 100_000
     stream = zstandard.ZstdCompressor().compressobj()
     assert decompress(Codec.ZSTD, stream.compress(data) + stream.flush()) == data
 
 
 def test_bare_snappy_is_read() -> None:
-    """Some clients sent blocks without xerial's framing; Java reads those too."""
+    """Some clients sent blocks without xerial's framing, and Java reads those too."""
     assert decompress(Codec.SNAPPY, snappy.compress(b"abc" * 1000)) == b"abc" * 1000
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_bombs_are_refused_without_their_memory(codec: Codec) -> None:
-    """Far more than the bound: an error, and never much more than the bound in memory."""
+def test_bombs_are_rejected_without_their_memory(codec: Codec) -> None:
+    """Far more than the limit: an error, without much more memory than the limit."""
     bomb = oracle_compress(codec, bytes(64 << 20))
     tracemalloc.start()
     with pytest.raises(CorruptBatch):
@@ -163,7 +163,7 @@ def test_bombs_are_refused_without_their_memory(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_bound_is_exact(codec: Codec) -> None:
+def test_limit_is_exact(codec: Codec) -> None:
     data = b"x" * 100_000
     assert decompress(codec, compress(codec, data), max_size=100_000) == data
     with pytest.raises(CorruptBatch):
@@ -172,14 +172,14 @@ def test_the_bound_is_exact(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b[:7], lambda b: b"no such format at all"])
-def test_damage_is_refused(codec: Codec, damage: object) -> None:
+def test_damage_is_rejected(codec: Codec, damage: object) -> None:
     data = b"".join(b"%d" % number for number in range(5000))
     with pytest.raises(CorruptBatch):
         decompress(codec, damage(compress(codec, data)))  # type: ignore[operator]
 
 
-def test_nothing_is_an_empty_stream_to_zstd_alone() -> None:
-    """As to Java's readers."""
+def test_only_zstd_accepts_empty_input() -> None:
+    """Java's readers accept it too."""
     assert decompress(Codec.ZSTD, b"") == b""
     for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
         with pytest.raises(CorruptBatch):
@@ -187,15 +187,15 @@ def test_nothing_is_an_empty_stream_to_zstd_alone() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
-def test_bytes_behind_a_stream_are_ignored(codec: Codec) -> None:
-    """As Java's readers do; a second stream counts, but for lz4."""
+def test_bytes_after_a_stream_are_ignored(codec: Codec) -> None:
+    """As in Java's readers; a second stream counts, except for lz4."""
     once = compress(codec, b"data" * 1000)
     assert decompress(codec, once + b"\0") == b"data" * 1000
     assert decompress(codec, once + once) == b"data" * (1000 if codec is Codec.LZ4 else 2000)
 
 
 class CountedStreams:
-    """zlib's, and how many bytes were given to all of them."""
+    """Counts the bytes that all zlib streams get."""
 
     def __init__(self) -> None:
         self.given = 0
@@ -217,12 +217,12 @@ class CountedStreams:
             return getattr(self._inner, name)
 
 
-def test_a_thousand_small_gzip_streams_cost_no_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With something behind them, so that each is looked at; what is left of the bytes is not copied for each."""
+def test_many_small_gzip_streams_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes follow each stream, so each is inspected; the rest must not be copied for each."""
     streams = CountedStreams()
     monkeypatch.setattr(zlib, "decompressobj", streams)
     one = gzip.compress(b"data" * 4)
-    noise = random.Random(5).randbytes(10_000)  # more than is given at once, on either side
+    noise = random.Random(5).randbytes(10_000)  # more than one call gets, on both sides
     data = one * 2000 + gzip.compress(noise) + one * 2000
     assert decompress(Codec.GZIP, data + bytes(5)) == b"data" * 8000 + noise + b"data" * 8000
     assert streams.given <= 4096 * 4010
@@ -232,21 +232,21 @@ def test_a_thousand_small_gzip_streams_cost_no_more_than_their_number(monkeypatc
         decompress(Codec.GZIP, data[:-3])
 
 
-def test_lz4_frames_of_any_shape_end_where_they_end() -> None:
-    """Checksums of blocks and of the content, and the content's size."""
+def test_end_of_lz4_frames_of_any_shape() -> None:
+    """Checksums of blocks and content, and the content size."""
     data = b"0123456789abcdef" * 20_000
     for checksums in (True, False):
         frame = lz4.frame.compress(data, content_checksum=checksums, block_checksum=checksums, store_size=checksums)
         assert decompress(Codec.LZ4, frame + b"anything") == data
 
 
-def test_a_snappy_block_that_claims_too_much_is_refused_before_anything_is_allocated() -> None:
+def test_snappy_block_with_a_false_size_allocates_nothing() -> None:
     with pytest.raises(CorruptBatch, match="claims"):
         decompress(Codec.SNAPPY, b"\xff\xff\xff\x3f" + b"a" * 20)
 
 
 @settings(max_examples=scaled(200))
 @given(st.sampled_from(CODECS), st.binary(max_size=100))
-def test_random_bytes_are_refused_or_read(codec: Codec, data: bytes) -> None:
+def test_random_bytes_are_rejected_or_read(codec: Codec, data: bytes) -> None:
     with suppress(CorruptBatch):
         decompress(codec, data, max_size=1 << 16)

@@ -1,4 +1,4 @@
-"""Control batches: keys, values, and markers byte by byte as a recorded log has them."""
+"""Control batches: keys, values, and markers byte for byte as in a recorded log."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.support.dump_log import LOGS, dumped_logs
 
 
 def test_markers_equal_the_recorded_ones() -> None:
-    """Commit and abort markers as a real transaction coordinator had them written."""
+    """Commit and abort markers of a real transaction coordinator."""
     markers = 0
     for file in dumped_logs(LOGS / "v4.3.1-clean-shutdown" / "txn-0.dump.txt"):
         data = file.path.read_bytes()
@@ -41,7 +41,7 @@ def test_markers_equal_the_recorded_ones() -> None:
     assert markers > 3
 
 
-def test_a_leader_change_is_a_control_batch_without_producer() -> None:
+def test_leader_change_is_a_control_batch_without_producer() -> None:
     batch = build_control_batch([(ControlType.LEADER_CHANGE, b"value")], 5, base_offset=3, leader_epoch=2)
     header = parse_header(batch)
     [record] = iter_records(batch)
@@ -51,13 +51,13 @@ def test_a_leader_change_is_a_control_batch_without_producer() -> None:
     assert (control_type(record), record.value) == (ControlType.LEADER_CHANGE, b"value")
 
 
-def test_unknown_types_are_unknown_and_no_error() -> None:
+def test_unknown_control_types_are_not_an_error() -> None:
     """Newer brokers may write types that older readers skip (KIP-98)."""
     assert control_type(Record(0, 0, b"\0\0\0\x63", None)) is ControlType.UNKNOWN
     assert encode_control_key(ControlType.COMMIT) == b"\0\0\0\1"
 
 
-def test_keys_and_values_too_short_are_refused() -> None:
+def test_short_control_keys_and_values_are_rejected() -> None:
     for record in (Record(0, 0, None, b""), Record(0, 0, b"\0", b""), Record(0, 0, b"\xff\xff\0\0", b"")):
         with pytest.raises(InvalidRecord):
             control_type(record)

@@ -1,4 +1,4 @@
-"""CRC-32C: the check value, and the fast and the portable implementation against each other."""
+"""CRC-32C: the check value, and the fast against the portable implementation."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,14 +10,14 @@ PORTABLE = portable_crc32c()
 
 
 def test_check_value() -> None:
-    """The standard check of the Castagnoli polynomial."""
+    """The standard check value of the Castagnoli polynomial."""
     assert crc32c(b"123456789") == PORTABLE(b"123456789", 0) == 0xE3069283
 
 
 @settings(max_examples=scaled(100))
 @given(st.binary(max_size=300), st.integers(0, 300))
 def test_fast_and_portable_agree_on_slices_and_continuations(data: bytes, cut: int) -> None:
-    """memoryview slices are taken as they are, and a sum so far goes on."""
+    """memoryview slices need no copy, and a checksum can be continued."""
     view = memoryview(bytearray(data))
 
     assert crc32c(view[cut:], crc32c(view[:cut])) == crc32c(data) == PORTABLE(data, 0)

@@ -1,4 +1,4 @@
-"""Record batches and messages v1 as older messages, compared with what Apache Kafka 3.9 made of the same."""
+"""Record batches and messages v1 converted to older formats, compared with Apache Kafka 3.9."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,8 +34,8 @@ def recorded(topic: str) -> bytes:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS)
-def test_batches_become_what_kafka_made_of_them(magic: int, codec: Codec) -> None:
-    """The same producer wrote to topics of all three formats, and Kafka converted for the older two."""
+def test_converted_batches_equal_those_of_kafka(magic: int, codec: Codec) -> None:
+    """One producer wrote to topics of all three formats, and Kafka converted for the older two."""
     name = codec.name.lower()
     converted = convert_down(recorded(f"v2-{name}"), magic, 0).records
     expected = recorded(f"v{magic}-{name}")
@@ -59,7 +59,7 @@ ROWS = st.lists(
 def test_records_keep_offset_time_key_and_value(
     batches: list[list[tuple[int, bytes | None, bytes | None]]], codec: Codec, magic: int, base_offset: int
 ) -> None:
-    """As many batches as there is room for, the first one in any case; going on gives the rest."""
+    """As many batches as fit, but at least the first; a further call returns the rest."""
     data, expected, offset = b"", [], base_offset
     for rows in batches:
         builder = BatchBuilder(offset, codec)
@@ -92,8 +92,8 @@ def _end(entry: bytes) -> int:
     return int.from_bytes(entry[:8], "big") + int.from_bytes(entry[23:27], "big") + 1
 
 
-def test_log_append_time_is_every_messages() -> None:
-    """In v1 with the bit that says so, also inside a wrapper; v0 has no times."""
+def test_log_append_time_applies_to_every_message() -> None:
+    """In v1 with the timestamp type bit, also inside a wrapper; v0 has no timestamps."""
     for codec in (Codec.NONE, Codec.GZIP):
         converted = convert_down(batch(b"a", b"b", codec=codec, log_append_time_ms=T0 + 99), 1, 0).records
 
@@ -102,8 +102,8 @@ def test_log_append_time_is_every_messages() -> None:
     assert not parse_message(convert_down(batch(b"a", log_append_time_ms=T0), 0, 0).records).is_log_append_time
 
 
-def test_single_messages_below_the_first_offset_are_left_out() -> None:
-    """Some consumers take the first message for what they asked for; wrappers stay whole."""
+def test_messages_below_the_first_offset_are_dropped() -> None:
+    """Some consumers expect the requested offset in the first message; wrappers stay whole."""
     plain = convert_down(batch(b"a", b"b", b"c", base_offset=5), 1, 6)
     assert [record.offset for record in iter_records(plain.records)] == [6, 7]
 
@@ -111,8 +111,8 @@ def test_single_messages_below_the_first_offset_are_left_out() -> None:
     assert [record.offset for record in iter_records(wrapped.records)] == [5, 6, 7]
 
 
-def test_control_batches_are_left_out_and_passed() -> None:
-    """The next offset says that there was something; aborted data is data for such consumers."""
+def test_control_batches_are_dropped_and_skipped() -> None:
+    """The next offset skips them; aborted records are records for such consumers."""
     marker = bytearray(build_end_transaction_marker(7, 0, commit=False, coordinator_epoch=0, timestamp_ms=T0))
     patch_in_place(marker, 0, 1, 0)
     data = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True) + bytes(marker)
@@ -121,8 +121,8 @@ def test_control_batches_are_left_out_and_passed() -> None:
     assert convert_down(marker, 1, 1) == (b"", 2)
 
 
-def test_older_messages_stay_as_they_are() -> None:
-    """Byte for byte; v1 is converted for readers of v0."""
+def test_older_messages_are_unchanged() -> None:
+    """Byte for byte; v1 is converted for consumers of v0."""
     builder = MessageSetBuilder(1, 3, Codec.SNAPPY)
     for value in (b"a", b"b"):
         builder.append(T0, None, value)
@@ -135,7 +135,7 @@ def test_older_messages_stay_as_they_are() -> None:
 
 
 def test_zstd_cannot_be_converted() -> None:
-    """An error where it is the first; else what comes before it is given (KIP-110)."""
+    """An error if it is the first batch, else the batches before it are returned (KIP-110)."""
     compressed = batch(b"b" * 100, base_offset=1, codec=Codec.ZSTD)
 
     with pytest.raises(UnsupportedCodec):
@@ -145,8 +145,8 @@ def test_zstd_cannot_be_converted() -> None:
     assert found.next_offset == 1
 
 
-def test_a_batch_that_lies_is_an_error_only_where_it_is_first() -> None:
-    """Header checks let a batch in whose records are not what it says (rule R5 of storage)."""
+def test_invalid_batch_is_an_error_only_if_it_is_first() -> None:
+    """Header validation accepts a batch whose records contradict it (rule R5 of storage)."""
     lying = bytearray(batch(b"a", b"b", base_offset=1))
     lying[57:61] = (3).to_bytes(4, "big")
 
@@ -155,10 +155,10 @@ def test_a_batch_that_lies_is_an_error_only_where_it_is_first() -> None:
     assert convert_down(batch(b"a") + lying, 1, 0).next_offset == 1
 
 
-def test_the_first_batch_is_whole_and_others_only_where_they_fit() -> None:
-    """What was read is the limit, as messages are larger than records; a batch that is cut off is not looked at.
+def test_first_batch_is_whole_and_others_must_fit() -> None:
+    """The limit is the size of the input, because messages are larger than records; an incomplete batch is ignored.
 
-    Of further batches as many messages are given as fit, and wrappers whole or not at all.
+    Of later batches as many messages are returned as fit; wrappers are returned whole or not at all.
     """
     first, second = batch(*[b"v"] * 50), batch(b"w", base_offset=50)
 
@@ -176,5 +176,5 @@ def test_the_first_batch_is_whole_and_others_only_where_they_fit() -> None:
     assert convert_down(first[:-1], 1, 0) == (b"", 0)
 
 
-def test_a_cut_off_message_is_no_message() -> None:
+def test_cut_off_message_is_incomplete() -> None:
     assert list(iter_records(CUT_OFF_MESSAGE)) == []

@@ -1,4 +1,4 @@
-"""Where fields lie: what a walk notes is what reading record by record finds, and lies are no fields."""
+"""The positions of fields: the loop gives the same result as reading record by record, and rejects damage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def walk(
     count: int = ALL,
     with_fields: bool = True,
 ) -> tuple[list[Noted], int, int]:
-    """What is noted, how many were looked at, and where the next one begins."""
+    """Return the stored records, the number of records read, and the position of the next one."""
     offsets, timestamps = array("q", bytes(8 * ROOM)), array("q", bytes(8 * ROOM))
     borders, marks, shift = array("i", bytes(4 * BORDERS * ROOM)), bytearray(ROOM), 7
     looked, taken, position, seen = walk_fields(
@@ -68,8 +68,10 @@ def walk(
 
 
 @given(st.lists(fields, max_size=ROOM), st.integers(0, 1000))
-def test_walk_notes_what_reading_finds(given_fields: list[tuple[int, int, bytes, bytes, Headers]], base: int) -> None:
-    """Those that a walk leaves alone, too: it goes on behind them."""
+def test_loop_equals_reading_record_by_record(
+    given_fields: list[tuple[int, int, bytes, bytes, Headers]], base: int
+) -> None:
+    """Including unusual records, after which the loop continues."""
     encoded = [encode_record(delta, time, *rest) for time, delta, *rest in given_fields]
     data = b"".join(encoded)
     noted: list[Noted] = []
@@ -94,8 +96,8 @@ def test_walk_notes_what_reading_finds(given_fields: list[tuple[int, int, bytes,
 
 
 @given(st.binary(max_size=40))
-def test_what_a_walk_takes_is_a_record(data: bytes) -> None:
-    """Whatever bytes there are: nothing is read behind their end, and no field reaches beyond its record."""
+def test_loop_stores_only_valid_records(data: bytes) -> None:
+    """For any bytes: nothing is read beyond their end, and no field extends beyond its record."""
     try:
         noted, looked, position = walk(data)
     except IndexError:
@@ -108,7 +110,7 @@ def test_what_a_walk_takes_is_a_record(data: bytes) -> None:
     assert at == position
 
 
-def test_records_as_they_mostly_are_need_no_other_look() -> None:
+def test_usual_records_need_no_slow_path() -> None:
     data = b"".join(encode_record(number, number * 1000, b"k" * number, b"v" * 300 * number) for number in range(5))
 
     noted, looked, position = walk(data)
@@ -116,7 +118,7 @@ def test_records_as_they_mostly_are_need_no_other_look() -> None:
     assert (len(noted), looked, position) == (5, 5, len(data))
 
 
-def test_walk_ends_where_there_is_no_more_room_and_where_it_is_told() -> None:
+def test_loop_ends_at_its_limits() -> None:
     record = encode_record(0, 0, None, b"value")
     data = record * 20
 
@@ -127,7 +129,7 @@ def test_walk_ends_where_there_is_no_more_room_and_where_it_is_told() -> None:
     assert walk(data, position=19 * len(record))[1:] == (1, 20 * len(record))
 
 
-def test_only_what_is_wanted_is_noted() -> None:
+def test_only_the_requested_range_is_stored() -> None:
     data = b"".join(encode_record(number, 10 + number, b"key", b"value") for number in range(5))
 
     noted, looked, _ = walk(data, base=100, start=101, behind=103, time_ms=1)
@@ -148,12 +150,12 @@ def test_only_what_is_wanted_is_noted() -> None:
         bytes([40, 0, 0, 0, 1, 1, 0, 0]),  # a record past the end
     ],
 )
-def test_what_is_not_as_usual_is_left_alone(record: bytes) -> None:
+def test_unusual_records_end_the_loop(record: bytes) -> None:
     usual = encode_record(0, 0, b"k", b"v")
 
     assert walk(usual + record + bytes(8)) == ([(0, 0, b"k", b"v", ())], 1, len(usual))
 
 
-def test_headers_that_do_not_end_with_their_record_are_refused() -> None:
+def test_headers_must_end_with_their_record() -> None:
     with pytest.raises(InvalidRecord):
         decode_headers(encode_record(0, 0, None, None, (("name", b"value"),))[6:] + b"\0")

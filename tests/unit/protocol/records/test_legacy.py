@@ -1,4 +1,4 @@
-"""Message sets v0 and v1: layout, wrappers, and what is refused in them."""
+"""Message sets v0 and v1: layout, wrappers, and rejections."""
 
 import zlib
 from contextlib import suppress
@@ -44,7 +44,7 @@ def test_v1_entry_is_eight_bytes_longer_for_its_timestamp() -> None:
     assert parse_message(entry).timestamp == 1234
 
 
-def test_v1_attributes_bit_3_says_log_append_time() -> None:
+def test_v1_attribute_bit_3_is_log_append_time() -> None:
     """S7.12."""
     builder = MessageSetBuilder(1, log_append_time_ms=77)
     builder.append(5, b"k", b"v")
@@ -66,8 +66,8 @@ def test_wrapper_has_the_offset_of_its_last_message() -> None:
     assert [record.offset for record in iter_records(entry)] == list(range(1000, 1020))
 
 
-def test_wrapper_with_log_append_time_gives_it_to_all() -> None:
-    """S9.9; with CreateTime the inner times stand."""
+def test_wrapper_with_log_append_time_applies_to_all() -> None:
+    """S9.9; with CreateTime the inner timestamps are kept."""
     for append_time, expected in ((None, [5, 9]), (50, [50, 50])):
         builder = MessageSetBuilder(1, 0, Codec.LZ4, log_append_time_ms=append_time)
         builder.append(5, None, b"a")
@@ -84,10 +84,10 @@ ROWS = st.lists(
 
 @settings(max_examples=scaled(60))
 @given(ROWS, st.sampled_from(OLD_CODECS), st.sampled_from([0, 1]), st.integers(0, 1 << 50))
-def test_what_is_built_is_read_back(
+def test_built_records_are_read_back(
     rows: list[tuple[int, bytes | None, bytes | None, int]], codec: Codec, magic: int, base_offset: int
 ) -> None:
-    """Both formats, every codec they have, with gaps as compaction leaves them."""
+    """Both formats, all their codecs, with gaps as compaction leaves them."""
     builder = MessageSetBuilder(magic, base_offset, codec)
     offset = base_offset - 1
     expected = []
@@ -107,8 +107,8 @@ def wrapper(inner: bytes, magic: int = 1, codec: int = Codec.GZIP) -> bytes:
     return encode_message(9, magic, codec, 1, None, compress(codec, inner))
 
 
-def test_wrappers_that_break_a_rule_are_refused() -> None:
-    """No value, nothing inside, a wrapper inside a wrapper, another magic inside."""
+def test_invalid_wrappers_are_rejected() -> None:
+    """No value, nothing inside, a wrapper inside a wrapper, another magic byte inside."""
     plain = encode_message(0, 1, 0, 1, b"k", b"v")
     for entry in (
         encode_message(9, 1, Codec.GZIP, 1, None, None),
@@ -120,14 +120,14 @@ def test_wrappers_that_break_a_rule_are_refused() -> None:
             list(iter_records(entry))
 
 
-def test_zstd_is_no_codec_of_old_formats() -> None:
+def test_old_formats_do_not_support_zstd() -> None:
     with pytest.raises(UnsupportedCodec):
         list(iter_records(wrapper(b"", codec=Codec.ZSTD)))
     with pytest.raises(UnsupportedCodec):
         MessageSetBuilder(1, codec=Codec.ZSTD)
 
 
-def test_fields_that_do_not_fill_their_entry_are_refused() -> None:
+def test_fields_must_fill_their_entry() -> None:
     entry = encode_message(0, 0, 0, -1, b"key", b"value")
     longer_key = entry[:18] + (900).to_bytes(4, "big") + entry[22:]
     shorter_value = entry[:25] + (2).to_bytes(4, "big") + entry[29:]
@@ -138,7 +138,7 @@ def test_fields_that_do_not_fill_their_entry_are_refused() -> None:
 
 @settings(max_examples=scaled(200))
 @given(st.integers(0, 200), st.integers(0, 255), st.sampled_from(OLD_CODECS), st.sampled_from([0, 1]))
-def test_one_wrong_byte_is_records_or_a_records_error(at: int, byte: int, codec: Codec, magic: int) -> None:
+def test_one_wrong_byte_gives_records_or_a_records_error(at: int, byte: int, codec: Codec, magic: int) -> None:
     builder = MessageSetBuilder(magic, 5, codec)
     for number in range(4):
         builder.append(number, b"key", b"value")

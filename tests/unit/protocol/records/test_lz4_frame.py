@@ -1,4 +1,4 @@
-"""The header checksum of lz4 frames, right and as Kafka once wrote it."""
+"""The header checksum of lz4 frames: the right one, and the one that Kafka once wrote."""
 
 import lz4.frame
 import pytest
@@ -21,8 +21,8 @@ def test_xxh32_has_the_published_values(data: bytes, digest: int) -> None:
 
 
 @pytest.mark.parametrize("store_size", [True, False])
-def test_a_broken_checksum_is_mended_to_what_the_library_wrote(store_size: bool) -> None:
-    """Frames in v0 hash the magic number too; readers of the format refuse those (KIP-57)."""
+def test_header_checksum_can_be_broken_and_restored(store_size: bool) -> None:
+    """Frames in v0 hash the magic number too, and standard readers reject those (KIP-57)."""
     frame = lz4.frame.compress(b"a" * 301, store_size=store_size)
     broken = with_broken_header_checksum(frame)
 
@@ -32,6 +32,6 @@ def test_a_broken_checksum_is_mended_to_what_the_library_wrote(store_size: bool)
 
 
 @pytest.mark.parametrize("frame", [b"", b"\x04\x22\x4d\x18", b"notaframe", b"\x04\x22\x4d\x18\x48\x40"])
-def test_what_is_no_frame_is_refused(frame: bytes) -> None:
+def test_invalid_frame_is_rejected(frame: bytes) -> None:
     with pytest.raises(CorruptBatch):
         with_right_header_checksum(frame)

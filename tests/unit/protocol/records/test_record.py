@@ -1,4 +1,4 @@
-"""Reading records: lies inside a batch are errors, never wrong records or a full memory."""
+"""Decoding records: inconsistent bytes are errors, never wrong records or a full memory."""
 
 from contextlib import suppress
 
@@ -16,7 +16,7 @@ from tests.support.scale import scaled
 
 
 def batch_of(records: bytes, count: int = 1) -> bytes:
-    """A batch with these bytes as its records, whatever they are."""
+    """Return a batch with these bytes as its records."""
     header = HEADER.pack(0, HEADER_SIZE - 12 + len(records), 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
     return header + records
 
@@ -42,14 +42,14 @@ def test_record_fields_are_in_the_documented_order() -> None:
         (bytes([14, 0, 0, 0, 1, 1, 2, 1]), 1),  # a header with a null key
     ],
 )
-def test_lies_inside_a_batch_are_refused(records: bytes, count: int) -> None:
+def test_inconsistent_batches_are_rejected(records: bytes, count: int) -> None:
     with pytest.raises(InvalidRecord):
         list(iter_records(batch_of(records, count)))
 
 
 @pytest.mark.parametrize(("size", "error"), [(4, InvalidRecord), (5, UnreadableLength), (9, UnreadableLength)])
-def test_length_that_is_no_number_is_told_from_one_that_is_cut_off(size: int, error: type[InvalidRecord]) -> None:
-    """As in Kafka, where the one is an unknown error and the other an invalid record."""
+def test_invalid_length_differs_from_a_truncated_one(size: int, error: type[InvalidRecord]) -> None:
+    """Kafka reports an unknown error for one and an invalid record for the other."""
     with pytest.raises(InvalidRecord) as caught:
         list(iter_records(batch_of(b"\xff" * size)))
     assert type(caught.value) is error
@@ -64,16 +64,16 @@ def test_length_that_is_no_number_is_told_from_one_that_is_cut_off(size: int, er
     st.none() | st.sampled_from([0, 1, 63, 64, 8191, 8192]).map(bytes) | st.binary(max_size=80),
     st.sampled_from([(), (("h", b"v"),)]),
 )
-def test_record_is_the_same_by_the_short_way(before, offset_delta, time_delta, key, value, headers) -> None:
-    """Numbers of one, two and three bytes, with the next record behind."""
+def test_fast_path_decodes_the_same_record(before, offset_delta, time_delta, key, value, headers) -> None:
+    """Numbers of one, two and three bytes, followed by another record."""
     record = encode_record(offset_delta, time_delta, key, value, headers)
     data = before + record + b"\x0a"
     expected = time_delta, offset_delta, key, value, headers, len(before) + len(record)
     assert decode_record(data, len(before)) == expected == _decode_any_record(data, len(before))
 
 
-def test_record_without_a_key_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As all of the metadata log do."""
+def test_record_without_a_key_uses_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All records of the metadata log are such."""
     monkeypatch.setattr("protocol.records.record._decode_any_record", None)
     record = encode_record(1, 2, None, b"v")
     assert decode_record(record, 0) == (2, 1, None, b"v", (), len(record))
@@ -81,8 +81,8 @@ def test_record_without_a_key_goes_the_short_way(monkeypatch: pytest.MonkeyPatch
 
 @settings(max_examples=scaled(500))
 @given(st.binary(max_size=12), st.integers(0, 11), st.integers(0, 255))
-def test_bytes_that_may_be_a_record_are_the_same_by_the_short_way(rest: bytes, at: int, byte: int) -> None:
-    """Refused by both, with the same words, or taken by both."""
+def test_fast_path_agrees_on_arbitrary_bytes(rest: bytes, at: int, byte: int) -> None:
+    """Both reject it with the same message, or both accept it."""
     for data in (rest, encode_record(0, 0, b"k", b"v")[:at] + bytes([byte]) + rest):
         answers = []
         for decode in (decode_record, _decode_any_record):
@@ -98,8 +98,8 @@ def skimmed(records: bytes, count: int = 1) -> list[tuple[int, int, bool]]:
     return [(r.offset, r.timestamp, r.key is not None) for r in skim_records(batch, parse_header(batch))]
 
 
-def test_skimming_tells_offset_time_and_key() -> None:
-    """Whatever the records hold, and whatever length they claim."""
+def test_skimming_returns_offset_time_and_key() -> None:
+    """Whatever the content of the records and their declared length."""
     records = encode_record(0, 5, b"k", b"v", (("h", b"x"), ("", None))) + encode_record(3, 7, None, None)
     assert skimmed(records, 2) == [(0, 5, True), (3, 7, False)]
     assert skimmed(b"\x02" + records[1:], 2) == [(0, 5, True), (3, 7, False)]
@@ -116,12 +116,12 @@ def test_skimming_tells_offset_time_and_key() -> None:
     ],
     ids=["cut off", "a byte left", "a key past the end", "negative header count", "a header without a key"],
 )
-def test_skimming_refuses_what_does_not_add_up(records: bytes) -> None:
+def test_skimming_rejects_inconsistent_batches(records: bytes) -> None:
     with pytest.raises(InvalidRecord):
         skimmed(records)
 
 
-def test_unknown_magic_is_refused() -> None:
+def test_unknown_magic_is_rejected() -> None:
     data = bytearray(batch_of(b""))
     data[16] = 3
     with pytest.raises(CorruptBatch, match="magic 3"):
@@ -130,7 +130,7 @@ def test_unknown_magic_is_refused() -> None:
 
 @settings(max_examples=scaled(300))
 @given(st.binary(max_size=60), st.integers(-1, 5), st.integers(0, 7))
-def test_random_records_are_records_or_a_records_error(records: bytes, count: int, codec: int) -> None:
+def test_random_records_give_records_or_a_records_error(records: bytes, count: int, codec: int) -> None:
     data = bytearray(batch_of(records, count))
     data[22] = codec
     with suppress(RecordsError):
@@ -139,7 +139,7 @@ def test_random_records_are_records_or_a_records_error(records: bytes, count: in
 
 @settings(max_examples=scaled(200))
 @given(st.integers(0, 200), st.integers(0, 255))
-def test_one_wrong_byte_is_records_or_a_records_error(at: int, byte: int) -> None:
+def test_one_wrong_byte_gives_records_or_a_records_error(at: int, byte: int) -> None:
     builder = BatchBuilder()
     for number in range(5):
         builder.append(number, b"key", b"value", (("h", b"x"),))
@@ -149,8 +149,8 @@ def test_one_wrong_byte_is_records_or_a_records_error(at: int, byte: int) -> Non
         list(iter_records(data))
 
 
-def test_time_beyond_what_has_room_is_the_one_that_java_reads() -> None:
-    """Sums of 64 bits wrap there: no delta makes a time that nothing can be written with."""
+def test_overflowing_timestamp_equals_that_of_java() -> None:
+    """64-bit sums wrap there, so every delta gives a timestamp that can be written."""
     builder = BatchBuilder()
     for timestamp in (1000, 1001):
         builder.append(timestamp, b"k", b"v")

@@ -93,7 +93,7 @@ def check_records(records: list[Record], expected: DumpedEntry) -> None:
 
 
 def test_recorded_uncompressed_batches_are_rebuilt_byte_by_byte() -> None:
-    """What the Java producer and broker wrote, our builder writes the same: headers, control batches, gaps."""
+    """Our builder writes the same bytes as the Java producer and broker: headers, control batches, gaps."""
     rebuilt = 0
     for dump in DUMPS:
         for file in dumped_logs(dump):

@@ -1,4 +1,4 @@
-"""Zigzag varints: worked numbers and round trips."""
+"""Zigzag varints: documented examples and round trips."""
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +13,8 @@ from tests.support.scale import scaled
     ("value", "folded"),
     [(0, 0), (-1, 1), (1, 2), (2, 4), (-2, 3), (2147483647, 4294967294), (-2147483648, 4294967295)],
 )
-def test_zigzag_folds_small_magnitudes_to_small_numbers(value: int, folded: int) -> None:
-    """The worked vectors (S8.4; the documents' own 2 -> 3 is a slip)."""
+def test_zigzag_maps_small_magnitudes_to_small_numbers(value: int, folded: int) -> None:
+    """The documented vectors (S8.4; the documents' own 2 -> 3 is an error)."""
     assert zigzag(value) == folded
 
 
@@ -28,12 +28,12 @@ def test_varint_sizes_grow_at_the_documented_values(value: int, size: int) -> No
 
 
 def test_null_length_takes_one_byte() -> None:
-    """-1 as a varint is 0x01, where the old formats spend four bytes (S8.5)."""
+    """-1 as a varint is 0x01; the old formats need four bytes (S8.5)."""
     assert encode_varint(-1) == b"\x01"
 
 
 def test_int32_extremes_take_five_bytes() -> None:
-    """The worst case is one byte more than the fixed form (S8.6)."""
+    """The worst case is one byte more than the fixed encoding (S8.6)."""
     assert len(encode_varint(2147483647)) == len(encode_varint(-2147483648)) == 5
 
 
@@ -52,12 +52,12 @@ def test_varint_round_trips(value: int) -> None:
 
 
 @pytest.mark.parametrize("encoded", [b"", b"\x80", b"\xff\xff\xff\xff"])
-def test_varint_cut_off_is_refused(encoded: bytes) -> None:
+def test_truncated_varint_is_rejected(encoded: bytes) -> None:
     with pytest.raises(InvalidRecord, match="cut off"):
         decode_varint(encoded, 0)
 
 
-def test_varint_that_never_ends_is_refused() -> None:
+def test_endless_varint_is_rejected() -> None:
     with pytest.raises(InvalidRecord, match="more than 5 bytes"):
         decode_varint(b"\x80" * 20, 0)
     with pytest.raises(InvalidRecord, match="more than 10 bytes"):

@@ -1,4 +1,4 @@
-"""Heads: those that were learned are remembered as long as they come again, and no more of them than so many."""
+"""The prefix cache: learned heads are cached as long as they repeat, within a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from protocol.shortcuts.prefix_cache import Head, Heads
 
 
 class Words(Heads[Head]):
-    """Heads that are heads if they begin with a letter; counts what it parses."""
+    """Heads that begin with a letter; counts how many it parses."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity)
@@ -27,7 +27,7 @@ class Words(Heads[Head]):
         return found
 
 
-def test_what_was_learned_is_not_parsed_again() -> None:
+def test_learned_head_is_not_parsed_again() -> None:
     words = Words(10)
     learned = words.read_and_learn(b"a")
     assert words.read(b"a") is learned
@@ -35,8 +35,8 @@ def test_what_was_learned_is_not_parsed_again() -> None:
     assert words.parsed == [b"a"]
 
 
-def test_what_was_not_learned_is_forgotten_at_once() -> None:
-    """A client may make up as many as it likes that are refused."""
+def test_head_that_was_not_learned_is_not_cached() -> None:
+    """A client can invent any number of requests that are rejected."""
     words = Words(10)
     for head in (b"a", b"a", b"1", b"1"):
         words.read(head)
@@ -44,7 +44,7 @@ def test_what_was_not_learned_is_forgotten_at_once() -> None:
     assert not words._latest
 
 
-def test_what_comes_again_stays_and_what_does_not_goes() -> None:
+def test_only_repeated_heads_stay_cached() -> None:
     words = Words(4)
     for number in range(100):
         words.read_and_learn(b"often")
@@ -56,7 +56,7 @@ def test_what_comes_again_stays_and_what_does_not_goes() -> None:
     assert words.parsed.count(b"once") == 2
 
 
-def test_what_does_not_come_between_two_calls_is_forgotten() -> None:
+def test_head_unused_between_two_agings_is_evicted() -> None:
     words = Words(10)
     words.read_and_learn(b"often")
     words.read_and_learn(b"once")

@@ -1,4 +1,4 @@
-"""The hand-shaped path of OffsetCommit says what the schema says, and nothing about requests of any other shape."""
+"""The hand-written codec of OffsetCommit equals the schema, and ignores requests of any other shape."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def request(version: int, offsets: list[tuple[int, int, int]], *, topic: str = "
 
 
 def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, Offsets] | None:
-    """What the path makes of a body."""
+    """Return the result of the shortcut for a body."""
     return SingleCommits(version).read(memoryview(before + body), len(before))
 
 
@@ -53,7 +53,7 @@ def test_what_it_reads_is_what_the_schema_reads(
     offsets: list[tuple[int, int, int]],
     before: bytes,
 ) -> None:
-    """Long names may be left to the schema; by chance what follows one can be read all the same."""
+    """Long names may be left to the schema; a shortcut may still read some of them."""
     body = OFFSET_COMMIT.request.encode(
         version,
         request(
@@ -105,7 +105,7 @@ def test_requests_of_another_shape_are_left_alone(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_null_metadata_is_none(version: int) -> None:
-    """Clients that are not Java's send that."""
+    """Clients other than Java's send null."""
     null = request(version, [(0, 5, -1)])
     null.topics[0].partitions[0].committed_metadata = None
     found = read(version, OFFSET_COMMIT.request.encode(version, null))

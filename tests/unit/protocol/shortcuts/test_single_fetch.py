@@ -1,4 +1,4 @@
-"""The hand-shaped path of Fetch says what the schema says, and nothing about requests of any other shape."""
+"""The hand-written codec of Fetch equals the schema, and ignores requests of any other shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
 def encoded(version, *, partitions=1, topic="t", topic_id=b"i" * 16, wanted=None, **fields):
-    """The body of a request for that many partitions."""
+    """Return the body of a request for that many partitions."""
     parts = [FetchPartition(partition=number, **(wanted or {})) for number in range(partitions)]
     named = {"topic": topic} if version < 13 else {"topic_id": topic_id}
     values = {"max_wait_ms": 500, "min_bytes": 1, "topics": [FetchTopic(**named, partitions=parts)], **fields}
@@ -84,7 +84,7 @@ def test_what_it_reads_is_what_the_schema_reads(version, topic, topic_id, number
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_requests_of_another_shape_are_left_alone(version):
-    """No partition or several, no topic or several, forgotten ones, a rack, a follower, a tagged field, a byte more."""
+    """No or several partitions or topics, forgotten topics, a rack, a follower, a tagged field, an extra byte."""
     topics = [FetchTopic(topic=name, topic_id=name.encode() * 16, partitions=[FetchPartition()]) for name in "ab"]
     forgotten = ForgottenTopic(topic="t", topic_id=b"i" * 16, partitions=[0])
     follower = {"replica_id": 3} if version < 15 else {"replica_state": ReplicaState(replica_id=3, replica_epoch=1)}
@@ -112,7 +112,7 @@ def test_older_versions_are_left_alone(version):
 
 @given(version=st.sampled_from(VERSIONS), cut=st.integers(0, 200), data=st.binary(max_size=120))
 def test_bytes_that_are_no_request_are_left_alone(version, cut, data):
-    """Whatever it finds in random or missing bytes, the schema finds too."""
+    """Whatever it decodes from random or truncated bytes, the schema decodes too."""
     body = bytes(encoded(version))[:cut]
     for each in (body, data):
         found = parse(version, memoryview(each), 0)
@@ -137,7 +137,7 @@ def test_bytes_that_are_no_request_are_left_alone(version, cut, data):
 def test_what_it_answers_is_what_the_schema_answers(
     version, topic, topic_id, correlation_id, session_id, offsets, size, at_hand
 ):
-    """Byte for byte, with records that are not at hand in a piece of their own."""
+    """Byte for byte; records that are not in memory are a separate piece."""
     request = parse(version, encoded(version, topic=topic, topic_id=topic_id), 0)
     records = b"r" * size if at_hand else memoryview(b"r" * size)
     chunks = answer_one(version, correlation_id, session_id, request.key, 0, *offsets, records)

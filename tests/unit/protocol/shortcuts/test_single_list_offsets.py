@@ -1,4 +1,4 @@
-"""The hand-shaped path of ListOffsets says what the schema says, and nothing about requests of any other shape."""
+"""The hand-written codec of ListOffsets equals the schema, and ignores requests of any other shape."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_it_reads_is_what_the_schema_reads(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_other_shapes(version: int) -> None:
-    """Several of something, or none, a follower's, and one that is cut short or has more behind it."""
+    """No or several topics or partitions, a follower's request, a truncated one or one with extra bytes."""
     whole = body_of(version)
     others = [body_of(version, partitions=count) for count in (0, 2)] + [body_of(version, topics=n) for n in (0, 2)]
     others += [body_of(version, replica_id=0), *(whole[:end] for end in range(len(whole))), whole + b"\0"]
@@ -65,13 +65,13 @@ def test_other_shapes(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tagged_fields_are_left_to_the_schema(version: int) -> None:
-    """Also where what they are in place of has the length of a request."""
+    """Even if the field in their place has the length of a request."""
     whole = body_of(version)
     timeout = 4 if version >= 10 else 0
     for at in (1, 2 + timeout, 3 + timeout):
         tagged = whole[:-at] + b"\1" + whole[len(whole) - at + 1 :]
         assert read(version, tagged) is None
-    assert read(version, body_of(version, topic="\0\1").replace(b"\0\1", b"\xff\1")) is None  # no UTF-8
+    assert read(version, body_of(version, topic="\0\1").replace(b"\0\1", b"\xff\1")) is None  # invalid UTF-8
 
 
 @given(st.sampled_from(VERSIONS), text.filter(lambda each: len(each.encode()) <= 126), INT32, INT64, INT32, INT32)

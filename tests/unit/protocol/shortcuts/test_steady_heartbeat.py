@@ -1,4 +1,4 @@
-"""The hand-shaped path of ConsumerGroupHeartbeat says what the schema says, and nothing of requests that say more."""
+"""The hand-written codec of ConsumerGroupHeartbeat equals the schema, and ignores requests with more fields."""
 
 from __future__ import annotations
 
