@@ -26,8 +26,8 @@ _HEAD = """\
 
 Written by `python -m tests.support.facts` from the docstrings of the tests; edit those.
 
-What documents about Kafka say of its logs, in short, and which tests show that it holds here. Where documents are wrong
-or out of date, the tests show what Apache Kafka 4.3 does.
+Statements of documents about Kafka's logs, shortened, and the tests that show that they hold here. If a document is
+wrong or outdated, the tests show what Apache Kafka 4.3 does.
 """
 _AREA = """
 ## {id} {name}
