@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.access.quotas.enforcement import enforce_quotas
-from broker.coordinators.share.fetching import ShareFetchServices
+from broker.coordinators.share.fetch_services import ShareFetchServices
 from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.share.requests import ShareRequests
 from broker.external_readers.archives.following import follow_archives

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
-from broker.maintenance.move_services import Placements
 from broker.metadata_cache import MetadataCache
 from broker.process.placement import MAIN, worker_of
 from broker.replicas.partitions import Partitions
@@ -19,6 +19,9 @@ from metadata.image import ResourceType, TopicImage
 from metadata.replay import Delta
 from runtime.deferred import Deferred
 from storage.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from broker.maintenance.move_services import Placements
 
 log = logging.getLogger(__name__)
 

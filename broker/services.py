@@ -8,8 +8,9 @@ a narrower Protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from broker.access.authentication.delegation_tokens import DelegationTokens
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from broker.automatic_topics import AutomaticTopics
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.coordinators.share.coordinator import ShareCoordinator
-    from broker.coordinators.share.fetching import ShareFetchServices
+    from broker.coordinators.share.fetch_services import ShareFetchServices
     from broker.coordinators.share.partitions import SharePartitions
     from broker.coordinators.share.requests import ShareRequests
     from broker.coordinators.transaction.coordinator import TransactionCoordinator
@@ -49,8 +50,7 @@ if TYPE_CHECKING:
     from storage.log_manager import LogManager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of a broker offers."""
 
     config: BrokerConfig
@@ -86,8 +86,7 @@ class Services:
     share_fetches: ShareFetchServices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MainServices:
+class MainServices(msgspec.Struct, frozen=True, kw_only=True):
     """What the main process offers besides: decisions about the cluster, and coordinators."""
 
     controller: Controller
@@ -105,8 +104,7 @@ class MainServices:
     end_offsets: EndOffsets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerServices:
+class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker offers besides: the way to the main process."""
 
     forwarder: RequestForwarder
@@ -114,4 +112,4 @@ class WorkerServices:
 
 def by_name(services: Services | MainServices | WorkerServices) -> Mapping[str, object]:
     """Return services as the dispatcher takes them."""
-    return {each.name: getattr(services, each.name) for each in fields(services)}
+    return {name: getattr(services, name) for name in services.__struct_fields__}

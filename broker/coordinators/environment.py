@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from broker.automatic_topics import AutomaticTopics
-from broker.maintenance.log_scheduler import Background
-from broker.metadata_cache import MetadataCache
-from broker.replicas.partitions import Partitions
-from config import BrokerConfig
-from runtime.clock import Clock
-from runtime.timers import Timers
+import msgspec
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from broker.automatic_topics import AutomaticTopics
+    from broker.maintenance.log_scheduler import Background
+    from broker.metadata_cache import MetadataCache
+    from broker.replicas.partitions import Partitions
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from runtime.timers import Timers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEnvironment:
+class CoordinatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Time, the metadata, and the partitions in which coordinators keep their state.
 
     `topics` creates a coordinator's internal topic when it is first needed; `background` flushes its logs.

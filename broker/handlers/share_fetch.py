@@ -40,7 +40,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from broker.coordinators.share.fetching import ShareFetchServices
+    from broker.coordinators.share.fetch_services import ShareFetchServices
     from broker.coordinators.share.requests import ShareRequests
     from broker.metadata_cache import MetadataCache
     from broker.requests.advertised_endpoints import AdvertisedEndpoints

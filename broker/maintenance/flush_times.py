@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from storage.log.tasks import FlushTask, Task
 
@@ -13,8 +14,7 @@ from storage.log.tasks import FlushTask, Task
 _LATEST = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """How many flushes, what they took together, and what each of the latest ones took, in milliseconds."""
 
     count: int

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Mapping
+
     from broker.coordinators.share.coordinator import ShareCoordinator
     from broker.coordinators.transaction.verifier import TransactionVerifier
     from broker.metadata_cache import MetadataCache
@@ -27,8 +29,7 @@ class MarkersInWaiting(Protocol):
         """Write the markers that wait for a worker's partitions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerBackend:
+class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
     """The controller, the coordinators, and what a worker needs to know when it begins.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from broker.coordinators.share.fetching import ShareFetchServices
+from broker.coordinators.share.fetch_services import ShareFetchServices
 from broker.coordinators.share.requests import ShareRequests
 from broker.replicas.down_conversion import ConversionServices
 from broker.replicas.fetch_attempt import FetchServices

@@ -7,7 +7,7 @@ last that has something for the member, and the answer says which of their recor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
@@ -31,11 +31,7 @@ from storage.fetch_slice import FetchSlice
 from storage.index.transaction import AbortedTransaction
 
 if TYPE_CHECKING:
-    from broker.coordinators.share.partitions import SharePartitions
-    from broker.replicas.partitions import Partitions
-    from broker.replicas.time_look_ups import TimeLookUps
-    from runtime.clock import Clock
-    from runtime.purgatory import Purgatory
+    from broker.coordinators.share.fetch_services import ShareFetchServices
 
 _MAGIC_V2 = 2
 #: What is looked at of the log at a time.
@@ -71,16 +67,6 @@ class Readable(msgspec.Struct):
 
     def __len__(self) -> int:
         return len(self.part)
-
-
-class ShareFetchServices(NamedTuple):
-    """What a share fetch needs of the process."""
-
-    clock: Clock
-    purgatory: Purgatory
-    time_look_ups: TimeLookUps
-    partitions: Partitions
-    share_partitions: SharePartitions
 
 
 class ShareFetchAttempt:

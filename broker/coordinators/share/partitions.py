@@ -21,7 +21,6 @@ from broker.coordinators.share.sessions import (
     ShareSession,
     ShareSessions,
 )
-from broker.coordinators.share.states import ShareStates
 from broker.replicas.partition import Partition
 from broker.requests.error_map import error_code_of
 from config.resources import group_number
@@ -34,6 +33,7 @@ from runtime.timers import Timer
 from storage.log.timestamps import TimestampAndOffset, find_timestamp
 
 if TYPE_CHECKING:
+    from broker.coordinators.share.states import ShareStates
     from broker.metadata_cache import MetadataCache
     from broker.replicas.time_look_ups import TimeLookUps
     from config import BrokerConfig

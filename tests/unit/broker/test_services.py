@@ -6,7 +6,6 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +39,7 @@ def types_in(function: Any) -> dict[str, Any]:
 
 def offered_by(process: tuple[type, ...]) -> dict[str, Any]:
     """The type of each service of a kind of process."""
-    return {each.name: types_in(part)[each.name] for part in process for each in fields(part)}
+    return {name: types_in(part)[name] for part in process for name in part.__struct_fields__}
 
 
 def declared(served: ServedApi) -> Iterator[Callable[..., object]]:

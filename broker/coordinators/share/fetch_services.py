@@ -1,0 +1,22 @@
+"""What share fetches need of the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from broker.coordinators.share.partitions import SharePartitions
+    from broker.replicas.partitions import Partitions
+    from broker.replicas.time_look_ups import TimeLookUps
+    from runtime.clock import Clock
+    from runtime.purgatory import Purgatory
+
+
+class ShareFetchServices(NamedTuple):
+    """Time, and the share-partitions of this process."""
+
+    clock: Clock
+    purgatory: Purgatory
+    time_look_ups: TimeLookUps
+    partitions: Partitions
+    share_partitions: SharePartitions
