@@ -58,15 +58,15 @@ AGENTS = [
 
 
 def find_nginx() -> str | None:
-    """Return where nginx is; Debian puts it where users' PATH does not look."""
+    """Return the path of nginx; on Debian it is outside of users' PATH."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/opt/homebrew/bin")
 
 
 def record(nginx: str, output: Path, requests: int, seed: int, seconds: float) -> None:
-    """Run nginx for `requests` requests within some `seconds`; its access log is `output`."""
+    """Run nginx for `requests` requests within about `seconds`; it writes the access log `output`."""
     with tempfile.TemporaryDirectory(prefix="access-log-") as folder:
         root = Path(folder)
-        root.chmod(0o755)  # nginx that was started by root reads its pages as another user
+        root.chmod(0o755)  # an nginx that root starts reads its pages as another user
         for page, size in PAGES.items():
             path = root / "site" / page
             path.parent.mkdir(parents=True, exist_ok=True)

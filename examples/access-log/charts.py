@@ -1,4 +1,4 @@
-"""Charts as SVG, to stand in an HTML page: bars over time, stacked, and bars side by side with their names."""
+"""Draw charts as SVG for an HTML page: stacked bars over time, and bars side by side with their names."""
 
 from __future__ import annotations
 

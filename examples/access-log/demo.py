@@ -1,10 +1,10 @@
-"""The whole way: nginx writes an access log, its lines go into a topic as they come, Spark makes a lake of them.
+"""Run the whole pipeline: nginx writes an access log, its lines go into a topic, Spark turns them into a lake.
 
     python demo.py [--log FILE] [--keep FOLDER]
 
-Without --log: a real nginx on loopback writes one now, where nginx is installed; else the one recorded beside this file
-is used. The broker runs on a free port with a folder of its own for the time of the demo. At the end there is a report
-with charts: report.html in the folder that is kept, else where the command was called.
+Without --log a real nginx on loopback writes a log if nginx is installed; otherwise the log recorded beside this file
+is used. The broker runs on a free port with its own folder during the demo. The result is a report with charts:
+report.html in the folder of --keep, otherwise in the current folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pybroker.pipeline.spec import Kafka, load
 HERE = Path(__file__).resolve().parent
 TOPIC = "nginx-access"
 
-# What a full disk and a program that writes into the wrong file leave in logs
+# Lines that a full disk, or a program that writes into the wrong file, leaves in logs
 BROKEN = ["127.0.0.1 - - [21/Nov/2026:14:40", "Traceback (most recent call last):", ""]
 
 
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 def start_broker(folder: Path, port: int) -> subprocess.Popen[bytes]:
-    """Start pybroker with a small configuration; return once it listens."""
+    """Start pybroker with a small configuration and return when it listens."""
     config = folder / "server.properties"
     config.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs={folder / 'broker'}\nnum.partitions=2\n")
     process = subprocess.Popen([sys.executable, "-m", "pybroker", str(config)])
@@ -62,7 +62,7 @@ def start_broker(folder: Path, port: int) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def shipped(bootstrap: str, folder: Path, log: Path) -> Iterator[None]:
-    """`pybroker produce --follow`: the log's lines go into the topic while the context lasts, as they are written."""
+    """Run `pybroker produce --follow`, which sends the log's lines into the topic, while the context lasts."""
     command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, "--bootstrap-server", bootstrap]
     command += ["--follow", "--from-beginning", "--position", str(folder / "position.json"), str(log)]
     process = subprocess.Popen([*command, "--property", "compression.type=gzip"])
@@ -75,7 +75,7 @@ def shipped(bootstrap: str, folder: Path, log: Path) -> Iterator[None]:
 
 
 def wait_for(bootstrap: str, lines: int) -> None:
-    """Return once so many records are in the topic."""
+    """Return when this many records are in the topic."""
     cluster = Cluster(Kafka(bootstrap))
     for _ in range(600):
         partitions = [(TOPIC, partition) for partition in cluster.partitions().get(TOPIC, [])]
@@ -86,7 +86,7 @@ def wait_for(bootstrap: str, lines: int) -> None:
 
 
 def counts_per_minute(spark: SparkSession, bootstrap: str) -> DataFrame:
-    """Return the rows of the topic that the pipeline counts into."""
+    """Return the rows of the topic with the pipeline's counts."""
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": f"{TOPIC}-per-minute"}
     records = spark.read.format("kafka").options(**options).load()
     schema = "window_start TIMESTAMP, status INT, path STRING, requests BIGINT, bytes BIGINT"
@@ -94,7 +94,7 @@ def counts_per_minute(spark: SparkSession, bootstrap: str) -> DataFrame:
 
 
 def show(environ: dict[str, str], lines: int, report: Path) -> bool:
-    """Print what came out, and write the report; return whether every line is somewhere, once."""
+    """Print the results and write the report; return whether every line has been processed exactly once."""
     spark = open_session(load(HERE / "pipeline.yaml", environ))
     lake, bootstrap = environ["LAKE"], environ["BOOTSTRAP"]
     print("\nRequests by minute, status and path, of the minutes that are over:")
@@ -114,7 +114,7 @@ def show(environ: dict[str, str], lines: int, report: Path) -> bool:
 
 
 def run(folder: Path, log: Path | None, report: Path) -> bool:
-    """Run all of it; without a log nginx writes one, while it is shipped."""
+    """Run the demo; without a log nginx writes one while its lines are sent."""
     port = free_port()
     environ = {"BOOTSTRAP": f"127.0.0.1:{port}", "LAKE": str(folder / "lake")}
     broker = start_broker(folder, port)
@@ -134,7 +134,7 @@ def run(folder: Path, log: Path | None, report: Path) -> bool:
 
 
 def write(followed: Path, log: Path | None) -> None:
-    """Let nginx write the log that is followed, or copy one that is there; then a few lines that are none."""
+    """Let nginx write the log, or copy an existing one, and append a few invalid lines."""
     nginx = find_nginx()
     if log is None and nginx is not None:
         print(f"{nginx} writes an access log", flush=True)

@@ -1,4 +1,4 @@
-"""The report: what Spark SQL finds in the lake and in the table of pages, as an HTML page with charts.
+"""Write the report: results of Spark SQL on the lake and the table of pages, as an HTML page with charts.
 
 python report.py LAKE OUTPUT.html
 """

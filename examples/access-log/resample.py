@@ -1,9 +1,9 @@
-"""Make a long access log out of the recorded one: its lines drawn again by a seeded chance, at times that move on.
+"""Make a long access log by drawing lines of the recorded one at random (seeded), with increasing times.
 
     python resample.py OUTPUT [--lines N] [--seed N] [--begin TIME] [--rate N] [--broken N]
 
-A line keeps request, status, size, referer and agent. Its client has an address of its own (10.0.0.0/8, in the order of
-the lines), by which lines can be told apart. Some may be broken, as a full disk or another program leaves them.
+A line keeps request, status, size, referer and agent. Each line has a different client address (10.0.0.0/8, in order).
+Some lines may be broken, as after a full disk or by another program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARTS = re.compile(r"\S+( - \S+ \[)[^]]*(\].*)")
 def resampled(
     recorded: Sequence[str], lines: int, *, seed: int, begin: datetime, rate: float, broken: int
 ) -> Iterator[str]:
-    """Yield lines, without their ends: about `rate` a second from `begin` on, each so many (0: none) of them broken."""
+    """Yield lines without newline: about `rate` a second from `begin` on; every `broken`-th one is broken (0: none)."""
     chance = random.Random(seed)
     parts = [match.groups() for match in map(_PARTS.fullmatch, recorded) if match is not None]
     seconds = begin.timestamp()
@@ -44,7 +44,7 @@ def _time(seconds: float) -> str:
 
 
 def _damaged(line: str, chance: random.Random) -> str:
-    """What is left of a line: a part of it, what another program wrote, or nothing."""
+    """Return a broken line: a part of it, another program's output, or nothing."""
     return chance.choice([line[: chance.randrange(1, len(line))], "Traceback (most recent call last):", ""])
 
 

@@ -1,4 +1,4 @@
-// Orders become invoices, each exactly once, with franz-go.
+// Write an invoice for each order, exactly once, with franz-go.
 //
 //	go run . [localhost:9092]
 package main
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// sendOrders writes some orders, and waits until the broker has them all.
+// sendOrders writes some orders and waits for their acknowledgements.
 func sendOrders(ctx context.Context, bootstrap string) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.AllowAutoTopicCreation())
 	if err != nil {
@@ -62,8 +62,8 @@ func sendOrders(ctx context.Context, bootstrap string) error {
 	return nil
 }
 
-// writeInvoices reads orders as a member of a group. An invoice, and that its order is done, become visible together
-// or not at all.
+// writeInvoices reads orders as a member of a group. A transaction makes an invoice and the commit of its order
+// visible together or not at all.
 func writeInvoices(ctx context.Context, bootstrap string) error {
 	session, err := kgo.NewGroupTransactSession(
 		kgo.SeedBrokers(bootstrap),
@@ -109,7 +109,7 @@ func writeInvoices(ctx context.Context, bootstrap string) error {
 		if err != nil || failed != nil {
 			return fmt.Errorf("the transaction has failed: %w", firstOf(err, failed))
 		}
-		if committed { // else the group was rebalanced: the orders come again
+		if committed { // otherwise the group was rebalanced, and the orders are delivered again
 			done += fetches.NumRecords()
 		}
 	}

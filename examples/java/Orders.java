@@ -14,7 +14,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Orders become invoices, each exactly once. With kafka-clients and what it needs in libs/:
+ * Writes an invoice for each order, exactly once. With kafka-clients and its dependencies in libs/:
  *
  *     java -cp 'libs/*' Orders.java [localhost:9092]
  */
@@ -28,7 +28,7 @@ public final class Orders {
         writeInvoices(bootstrap);
     }
 
-    /** Write some orders, customer and apples, and wait until the broker has them all. */
+    /** Write some orders, customer and apples, and wait for their acknowledgements. */
     private static void sendOrders(String bootstrap) throws Exception {
         Map<String, Object> config = Map.of("bootstrap.servers", bootstrap);
         try (var producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
@@ -40,8 +40,8 @@ public final class Orders {
     }
 
     /**
-     * Read orders as a member of a group. An invoice, and that its order is done, become visible together or not at
-     * all.
+     * Read orders as a member of a group. A transaction makes an invoice and the commit of its order visible together
+     * or not at all.
      */
     private static void writeInvoices(String bootstrap) {
         Map<String, Object> reading = Map.of(

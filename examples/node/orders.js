@@ -1,4 +1,4 @@
-// Orders become invoices, each exactly once, with kafkajs.
+// Write an invoice for each order, exactly once, with kafkajs.
 //
 //   npm ci
 //   node orders.js [localhost:9092]
@@ -8,7 +8,7 @@ const bootstrap = process.argv[2] ?? process.env.BOOTSTRAP_SERVERS ?? 'localhost
 const kafka = new Kafka({ clientId: 'orders', brokers: bootstrap.split(','), logLevel: logLevel.WARN });
 const ORDERS = 6;
 
-// Write some orders, and wait until the broker has them all.
+// Write some orders and wait for their acknowledgements.
 async function sendOrders() {
   const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
   await producer.connect();
@@ -20,7 +20,7 @@ async function sendOrders() {
   await producer.disconnect();
 }
 
-// Read orders as a member of a group. An invoice, and that its order is done, become visible together or not at all.
+// Read orders as a member of a group. A transaction makes an invoice and the commit of its order visible together.
 async function writeInvoices() {
   const producer = kafka.producer({ transactionalId: 'billing-1', idempotent: true, maxInFlightRequests: 1 });
   const consumer = kafka.consumer({ groupId: 'billing', readUncommitted: false });

@@ -1,4 +1,4 @@
-"""Orders become invoices, each exactly once, with aiokafka.
+"""Write an invoice for each order, exactly once, with aiokafka.
 
 pip install aiokafka
 python aiokafka_orders.py [localhost:9092]
@@ -17,7 +17,7 @@ GROUP = "billing"
 
 
 async def send_orders() -> None:
-    """Write some orders, and wait until the broker has them all."""
+    """Write some orders and wait for their acknowledgements."""
     async with AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, enable_idempotence=True) as producer:
         sent = [
             await producer.send(
@@ -33,7 +33,7 @@ async def send_orders() -> None:
 async def write_invoices() -> None:
     """Read orders as a member of a group.
 
-    An invoice, and that its order is done, become visible together or not at all.
+    A transaction makes an invoice and the commit of its order visible together or not at all.
     """
     consumer = AIOKafkaConsumer(
         "orders",
@@ -50,7 +50,7 @@ async def write_invoices() -> None:
             by_partition = await consumer.getmany(timeout_ms=1000)
             if not by_partition:
                 continue
-            async with producer.transaction():  # commits at its end, aborts where something is raised
+            async with producer.transaction():  # commits at its end, aborts on an exception
                 for records in by_partition.values():
                     for record in records:
                         order = json.loads(record.value)

@@ -1,4 +1,4 @@
-"""Orders become invoices, each exactly once, with confluent-kafka (librdkafka).
+"""Write an invoice for each order, exactly once, with confluent-kafka (librdkafka).
 
 pip install confluent-kafka
 python confluent_orders.py [localhost:9092]
@@ -15,12 +15,12 @@ ORDERS = 6
 
 
 def send_orders() -> None:
-    """Write some orders, and wait until the broker has them all."""
+    """Write some orders and wait for their acknowledgements."""
     producer = Producer({"bootstrap.servers": BOOTSTRAP, "enable.idempotence": True})
     for number in range(1, ORDERS + 1):
         order = {"number": number, "apples": 2 * number}
         producer.produce("orders", key=f"customer-{number % 3}", value=json.dumps(order), on_delivery=check)
-        producer.poll(0)  # calls `check` for what has arrived meanwhile
+        producer.poll(0)  # calls `check` for acknowledgements that have arrived
     producer.flush()
 
 
@@ -32,7 +32,7 @@ def check(error: KafkaError | None, _: Message) -> None:
 def write_invoices() -> None:
     """Read orders as a member of a group.
 
-    An invoice, and that its order is done, become visible together or not at all.
+    A transaction makes an invoice and the commit of its order visible together or not at all.
     """
     consumer = Consumer(
         {

@@ -1,4 +1,4 @@
-"""Orders are written, and read by a group that remembers how far it is, with kafka-python.
+"""Write orders and read them as a group that commits its offsets, with kafka-python.
 
 pip install kafka-python
 python kafka_python_orders.py [localhost:9092]
@@ -15,7 +15,7 @@ ORDERS = 6
 
 
 def send_orders() -> None:
-    """Write some orders; `get` raises where one could not be written."""
+    """Write some orders; `get` raises an exception if one was not written."""
     producer = KafkaProducer(bootstrap_servers=BOOTSTRAP, acks="all")
     sent = []
     for number in range(1, ORDERS + 1):
@@ -27,7 +27,7 @@ def send_orders() -> None:
 
 
 def pack_orders() -> None:
-    """Read orders as a member of a group, and commit each once it is packed: who stops here goes on behind it."""
+    """Read orders as a member of a group and commit each after it is packed, so that a restart continues behind it."""
     consumer = KafkaConsumer(
         "orders",
         bootstrap_servers=BOOTSTRAP,

@@ -1,10 +1,10 @@
-"""How many apples each customer has ordered so far, kept up to date with Quix Streams; it runs until Ctrl-C.
+"""Count the apples that each customer has ordered, with Quix Streams; runs until Ctrl-C.
 
     pip install quixstreams
     python totals.py [localhost:9092]
 
-Orders come from one of the programs in ../python. What is counted survives a restart: it is kept in a local store, and
-in a changelog topic of the broker.
+One of the programs in ../python writes the orders. The totals survive a restart: they are in a local store and in a
+changelog topic of the broker.
 """
 
 import os
