@@ -107,8 +107,9 @@ def plan_incremental(
 def plan_replacement(
     config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], values: Collection[Alteration]
 ) -> Changes:
-    """Return the changes of an AlterConfigs request, whose values replace all others of the resource. Raises
-    Refusal.
+    """Return the changes of an AlterConfigs request, whose values replace all others of the resource.
+
+    Raises Refusal.
     """
     kind, name = resource
     _check_request(values, values_optional=False)
@@ -187,9 +188,7 @@ def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, r
 
 
 class _Refuse:
-    """The errors of invalid operations: in Kafka the broker checks brokers' keys, and the controller checks the
-    others.
-    """
+    """The errors of invalid operations: in Kafka the broker checks brokers' keys, and the controller the others."""
 
     def __init__(self, is_broker: bool) -> None:
         self._is_broker = is_broker

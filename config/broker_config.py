@@ -61,7 +61,7 @@ class BrokerConfig:
         self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
         self._examiners: list[Examine] = []
-        self._told: set[str] = set()
+        self._logged_keys: set[str] = set()
 
     # ---- values
 
@@ -137,7 +137,7 @@ class BrokerConfig:
         texts = {key: setting.text for key, setting in self.static.items()}
         return texts | dict(self.cluster_default) | dict(self.per_broker)
 
-    # ---- the values that everybody asks for
+    # ---- common values
 
     @property
     def node_id(self) -> int:
@@ -177,8 +177,9 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """The advertised listeners. Host None: the address to which the client connected; port 0: the port that was
-        opened.
+        """The advertised listeners.
+
+        Host None: the address to which the client connected; port 0: the port that was opened.
         """
         return self.listening.advertised
 
@@ -198,8 +199,8 @@ class BrokerConfig:
         value = self.get_int(key)
         if self.is_set(key) or value <= brokers:
             return value
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._logged_keys:
+            self._logged_keys.add(key)
             log.info("%s is not set: using %d instead of %d, the number of brokers", key, brokers, value)
         return brokers
 
@@ -213,18 +214,19 @@ class BrokerConfig:
             self._log_defaults = default_log_config(self._values)
         if not topic_overrides:
             return self._log_defaults
-        self._tell_former(topic_overrides)
+        self._warn_about_earlier_keys(topic_overrides)
         return override_log_config(self._log_defaults, known_keys(self._values), topic_overrides)
 
-    def _tell_former(self, topic_overrides: Mapping[str, str]) -> None:
+    def _warn_about_earlier_keys(self, topic_overrides: Mapping[str, str]) -> None:
         """Warn about topic keys of earlier versions, once per key."""
-        for key in topic_overrides.keys() & LEGACY_TOPIC_KEYS.keys() - self._told:
-            self._told.add(key)
+        for key in topic_overrides.keys() & LEGACY_TOPIC_KEYS.keys() - self._logged_keys:
+            self._logged_keys.add(key)
             log.warning("%s is a topic key of earlier versions, which Apache Kafka 4 ignores", key)
 
     def validate_topic_config(self, overrides: Mapping[str, str | None], existing: Mapping[str, str] = NOTHING) -> None:
-        """Raise ConfigError unless these values are valid for a topic with these existing ones. None as a value is
-        invalid.
+        """Raise ConfigError unless these values are valid for a topic with these existing ones.
+
+        None as a value is invalid.
         """
         from .topics import validate_topic_config
 
@@ -261,8 +263,8 @@ class BrokerConfig:
         ignored. If their combination breaks a rule, all static values stay in force.
         """
         before = self.originals()
-        self.cluster_default = _usable(cluster_default, UpdateMode.CLUSTER_WIDE)
-        self.per_broker = _usable(per_broker, UpdateMode.PER_BROKER)
+        self.cluster_default = _valid_dynamic(cluster_default, UpdateMode.CLUSTER_WIDE)
+        self.per_broker = _valid_dynamic(per_broker, UpdateMode.PER_BROKER)
         values = self.with_dynamic(self.cluster_default, self.per_broker)
         for line in cap_intervals(values):
             log.warning("dynamic configuration: %s", line)
@@ -295,7 +297,7 @@ class BrokerConfig:
 TOPIC_DEFAULTS_KEYS = frozenset(name for row in TOPIC_KEYS.values() for name, _ in row.synonyms)
 
 
-def _usable(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
+def _valid_dynamic(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
     """Return the texts that are valid and may be dynamic on this level."""
     usable = {}
     for key, text in texts.items():

@@ -120,8 +120,9 @@ def problems(values: Values) -> Iterator[Problem]:
 
 
 def cap_intervals(values: dict[str, ConfigValue]) -> Iterator[str]:
-    """Bring intervals within their limits, which may have changed since they were set dynamically. Yield a line for
-    each.
+    """Bring intervals within their limits, which may have changed since they were set dynamically.
+
+    Yield a line for each.
     """
     number = _numbers(values)
     for key in LIMITED_INTERVALS:

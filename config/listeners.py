@@ -39,8 +39,9 @@ class Listener(msgspec.Struct, frozen=True):
 
 
 def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
-    """Parse `listener.security.protocol.map`. Return upper-case listener name -> security protocol. Raises
-    ConfigError.
+    """Parse `listener.security.protocol.map`.
+
+    Return upper-case listener name -> security protocol. Raises ConfigError.
     """
     key = "listener.security.protocol.map"
     protocols: dict[str, str] = {}

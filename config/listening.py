@@ -35,9 +35,7 @@ LISTENING_KEYS = frozenset(
 
 
 class Listening(msgspec.Struct, frozen=True):
-    """Listeners to open, listeners to advertise, the name of the inter-broker listener, and the controller
-    listeners.
-    """
+    """The listeners to open and to advertise, the inter-broker listener's name, and the controller listeners."""
 
     opened: tuple[Listener, ...]
     advertised: tuple[Listener, ...]
@@ -79,7 +77,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
     _check_ports_of_workers(values, opened, advertised)
     return Listening(
         opened,
-        tuple(_as_told(listener) for listener in advertised),
+        tuple(_as_advertised(listener) for listener in advertised),
         inter_broker_name,
         tuple(listener for listener in listeners if listener.name in controller_names),
     )
@@ -99,9 +97,10 @@ def check_same_names(now: Listening, wanted: Listening) -> None:
         )
 
 
-def _as_told(listener: Listener) -> Listener:
-    """Return the listener to advertise. Clients cannot connect to `::`: it is advertised as the address they
-    connected to.
+def _as_advertised(listener: Listener) -> Listener:
+    """Return the listener to advertise.
+
+    Clients cannot connect to `::`: it is advertised as the address they connected to.
     """
     if listener.host in ("::", "0:0:0:0:0:0:0:0"):
         return Listener(listener.name, listener.security_protocol, None, listener.port)

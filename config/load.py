@@ -18,7 +18,7 @@ from .former import translate
 from .keys import BROKER_KEYS
 from .listening import LISTENING_KEYS, Listening, read_listening
 from .properties import parse_properties
-from .providers import fill_in
+from .providers import replace_variables
 from .setting import Setting, Settings
 from .topics import declared_topics
 from .unknown import row_of, unknown_key_reason
@@ -58,11 +58,11 @@ def load(
     settings = _read_file(path, found) if path is not None else {}
     settings.update(read_environment(environ))
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
-    found.problems += fill_in(settings, environ)
+    found.problems += replace_variables(settings, environ)
     for key, setting in settings.items():
-        _remark(key, setting, strict, found)
+        _warn_about(key, setting, strict, found)
     translate(settings)
-    _settle_node_id(settings, found)
+    _unify_node_id(settings, found)
     values = _read_values(settings, found)
     _check_roles(settings, values, found)
     listening = _check_together(settings, values, found)
@@ -158,7 +158,7 @@ def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     return settings
 
 
-def _remark(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
+def _warn_about(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
     """Warn about a key that is unknown, of an earlier version, or without effect."""
     row = row_of(key)
     if row is None:
@@ -187,11 +187,11 @@ def _remark(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
         found.warnings.append(f"{setting.origin}: {key}: Java classes are not loaded; it has no effect")
 
 
-def _settle_node_id(settings: Settings, found: _Findings) -> None:
+def _unify_node_id(settings: Settings, found: _Findings) -> None:
     """Make node.id and broker.id equal: either gives the other; -1 generates an id."""
     node, broker = settings.get("node.id"), settings.get("broker.id")
     if node is None and broker is not None and broker.text.strip() == "-1":
-        broker = _made_up_id(settings, broker, found)
+        broker = _generated_id(settings, broker, found)
     if node is not None and broker is not None and node.text.strip() != broker.text.strip():
         reason = "You must set `node.id` to the same value as `broker.id`."
         found.problems.append(Problem("node.id", node.text, reason, broker.text, node.origin, sentence=reason))
@@ -199,7 +199,7 @@ def _settle_node_id(settings: Settings, found: _Findings) -> None:
     settings["broker.id"] = settings["node.id"]
 
 
-def _made_up_id(settings: Settings, asked: Setting, found: _Findings) -> Setting | None:
+def _generated_id(settings: Settings, asked: Setting, found: _Findings) -> Setting | None:
     """Return the first id after those reserved for users, as Kafka gave it to its first broker."""
     generate = settings.get("broker.id.generation.enable")
     if generate is not None and generate.text.strip().lower() == "false":

@@ -36,9 +36,10 @@ class _Refused(Exception):
     """Why a provider rejects a request. The message has no secrets."""
 
 
-def fill_in(settings: Settings, environ: Mapping[str, str]) -> list[Problem]:
-    """Replace the variables in all values, and return the problems. The settings keep the original text, to be
-    shown.
+def replace_variables(settings: Settings, environ: Mapping[str, str]) -> list[Problem]:
+    """Replace the variables in all values, and return the problems.
+
+    The settings keep the original text, to be shown.
     """
     providers, problems = _providers(settings, environ)
     if not providers:

@@ -170,8 +170,9 @@ class TlsSettings:
         context.minimum_version, context.maximum_version = min(versions), max(versions)
 
     def _choose_ciphers(self, context: ssl.SSLContext) -> frozenset[str]:
-        """Offer only these ciphers, and no version without one of them. Return the offered ones that were not
-        configured.
+        """Offer only these ciphers, and no version without one of them.
+
+        Return the offered ones that were not configured.
         """
         key = "ssl.cipher.suites"
         names = self._values[key]

@@ -1,6 +1,4 @@
-"""Topics that the broker creates automatically: the coordinators' own, and those that clients use without creating
-them.
-"""
+"""Topics that the broker creates automatically: the coordinators' own, and missing ones that clients use."""
 
 from __future__ import annotations
 

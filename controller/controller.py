@@ -186,7 +186,7 @@ class Controller:
             return Deferred.resolved(decision.results)
         return self.submit(decision.records).then(lambda _: decision.results)
 
-    # ---- what may be asked for
+    # ---- requests
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, admit: Admit = unlimited
@@ -240,8 +240,9 @@ class Controller:
         return self._settle(elections.alter_reassignments(self.image, targets))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
-        """Create internal topics, and those that clients use. Failures are logged, because no client requested the
-        creation.
+        """Create internal topics, and those that clients use.
+
+        Failures are logged, because no client requested the creation.
 
         `admit` may reject the partitions of each topic.
         """
@@ -289,8 +290,9 @@ class Controller:
         self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
 
     def lose_directories(self, online: Sequence[bytes]) -> None:
-        """Record that only these log directories are online. Partitions in the others have no leader until a
-        restart.
+        """Record that only these log directories are online.
+
+        Partitions in the others have no leader until a restart.
         """
         if self._failure is None:
             self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))

@@ -1,5 +1,4 @@
-"""The formatting of log directories: meta.properties, bootstrap.checkpoint, the first snapshot; and the check of
-formatted ones.
+"""The formatting of log directories (meta.properties, bootstrap.checkpoint, the first snapshot), and its checks.
 
 An empty directory is formatted at the first start, or before it by `pybroker format`, as by `kafka-storage format
 --standalone`: with a random cluster id, an id for each directory, the first feature levels, and this node as the only

@@ -175,8 +175,9 @@ class MetadataLog:
         self.quorum = quorum
 
     def append(self, records: Sequence[Changes], now_ms: int) -> int:
-        """Append records as one batch, and return the offset of the first. After an error of the storage nothing is
-        written.
+        """Append records as one batch, and return the offset of the first.
+
+        After an error of the storage nothing is written.
         """
         offset = self.end_offset
         self._append(metadata_batch(records, now_ms), now_ms)

@@ -126,8 +126,9 @@ class MetadataRetention:
 
 
 def write_last_snapshot(metadata_log: MetadataLog, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
-    """Write a snapshot at a clean stop, if the next start would have to read much without it. Raises LogOffline,
-    OSError.
+    """Write a snapshot at a clean stop, if the next start would have to read much without it.
+
+    Raises LogOffline, OSError.
     """
     if metadata_log.bytes_since_snapshot < LONG_STOP_BYTES:
         return

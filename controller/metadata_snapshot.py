@@ -1,5 +1,4 @@
-"""Snapshots of the metadata log: files `<end offset>-<epoch>.checkpoint` beside its segments (KIP-630), and
-bootstrap.checkpoint.
+"""Snapshots of the metadata log (`<end offset>-<epoch>.checkpoint`, KIP-630), and bootstrap.checkpoint.
 
 A snapshot replaces all records of the log below its end offset. Layout: a control batch with the snapshot's header
 (and, under kraft.version 1, that version and the voters), batches of metadata records, a control batch with the footer.

@@ -1,5 +1,4 @@
-"""The file `quorum-state` beside the metadata log: the last leader epoch that the node has seen, and its leader
-(KIP-595).
+"""The file `quorum-state` beside the metadata log: the last leader epoch and its leader (KIP-595).
 
 It has two layouts: version 0 with the voters of controller.quorum.voters (kraft.version 0), and version 1 without them
 (kraft.version 1, KIP-853, where the log has the voters). Both are read, and the version stays when the file is written.

@@ -37,8 +37,9 @@ OnDamage = Callable[[int, int, RecordsError], None]
 def replay_batches(
     shard: Shard[Any], data: bytes, from_offset: int, on_damage: OnDamage = lambda *_: None
 ) -> Iterator[tuple[int, int]]:
-    """Replay the whole batches in `data` from an offset on. After each batch, or run of small ones, yield the next
-    offset and the end position.
+    """Replay the whole batches in `data` from an offset on.
+
+    After each batch, or run of small ones, yield the next offset and the end position.
 
     A caller can pause between two batches. Records that were skimmed may be replayed with later batches. Records of
     unknown types are counted in `shard.unknown_records` and ignored; the log keeps them. A batch with a wrong checksum,

@@ -88,9 +88,7 @@ class ChangesBuilder:
 
 
 class PartitionReader:
-    """Decodes PartitionRecords by comparison with earlier ones: most have the same replicas and directories as
-    others.
-    """
+    """Decodes PartitionRecords by comparison with earlier ones: most have the same replicas and directories."""
 
     def __init__(self) -> None:
         #: Record size -> the position of the epochs, which follow four arrays of brokers and the leader.

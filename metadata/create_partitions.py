@@ -10,7 +10,7 @@ import msgspec
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
-from metadata.replica_placement import check_manual, new_partition, place
+from metadata.replica_placement import check_manual, new_partition, place_replicas
 from protocol.errors import ErrorCode
 
 
@@ -72,7 +72,7 @@ def _more_partitions(image: MetadataImage, wanted: MorePartitions, limit: int) -
     factor = len(topic.partitions[0].replicas)
     manual = wanted.assignments is not None
     if wanted.assignments is None:
-        replicas = place(image, additional, factor, have)
+        replicas = place_replicas(image, additional, factor, have)
     elif len(wanted.assignments) != additional:
         message = (
             f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} assignment(s)"

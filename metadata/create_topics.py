@@ -16,7 +16,7 @@ from metadata.configs import alter_config
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
-from metadata.replica_placement import check_manual, new_partition, place
+from metadata.replica_placement import check_manual, new_partition, place_replicas
 from metadata.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord
@@ -169,7 +169,7 @@ def _partitions(
     count = defaults.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
     factor = defaults.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
     try:
-        replicas = place(image, count, factor, 0)
+        replicas = place_replicas(image, count, factor, 0)
     except Refused as refused:
         message = f"Unable to replicate the partition {factor} time(s): {refused.message}"
         raise Refused(refused.error_code, message) from None

@@ -70,8 +70,9 @@ def renew_token(
 
 
 def expire_token(image: MetadataImage, token: Struct, principal: str, period_ms: int, now_ms: int) -> Decision[int]:
-    """Let a token expire, and return when. A period below 0 deletes it at once, even after its expiry. Raises
-    Refused.
+    """Let a token expire, and return when.
+
+    A period below 0 deletes it at once, even after its expiry. Raises Refused.
     """
     if not _may_change(token, principal):
         raise Refused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)

@@ -39,8 +39,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
 def elect_leaders(
     image: MetadataImage, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
 ) -> Decision[PartitionResult]:
-    """Elect a leader for each (topic, partition). None: for all, and the results leave out those that need no
-    election.
+    """Elect a leader for each (topic, partition).
+
+    None: for all, and the results leave out those that need no election.
     """
     decision: Decision[PartitionResult] = Decision()
     everything = partitions is None
@@ -123,8 +124,9 @@ def _reassign(image: MetadataImage, name: str, index: int, replicas: tuple[int, 
 def _reorder(
     image: MetadataImage, topic_id: bytes, index: int, partition: PartitionRegistration, replicas: tuple[int, ...]
 ) -> MetadataRecord:
-    """Return the record of a new order of the same replicas. Raises Refused for other replicas: they would have to
-    be copied.
+    """Return the record of a new order of the same replicas.
+
+    Raises Refused for other replicas: they would have to be copied.
     """
     if set(replicas) != set(partition.replicas):
         message = "Replicas cannot be moved between brokers: replication is not served yet."

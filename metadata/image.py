@@ -79,9 +79,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
         return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories)
 
     def has_directory(self, directory: bytes) -> bool:
-        """Return whether a log directory is online, as far as the broker has reported; an unassigned one counts as
-        online.
-        """
+        """Return whether a log directory is online, as last reported; an unassigned one counts as online."""
         return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories
 
 

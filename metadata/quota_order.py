@@ -34,7 +34,7 @@ def result_order(entities: Collection[QuotaEntity]) -> list[QuotaEntity]:
     return hash_order(entities, entity_hash)
 
 
-def settle(quotas: dict[QuotaEntity, dict[str, float]], made: Iterable[tuple[QuotaEntity, str]]) -> None:
+def reorder_new(quotas: dict[QuotaEntity, dict[str, float]], made: Iterable[tuple[QuotaEntity, str]]) -> None:
     """Move the entries that one batch created behind all others, in the order of its table of changes."""
     keys: dict[QuotaEntity, list[str]] = {}
     for entity, key in made:

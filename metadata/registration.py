@@ -153,8 +153,8 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
     so that clients and followers can detect which records of the old epoch were lost.
     """
     builder = ChangesBuilder(image.metadata_version)
-    coming = _once_a_kind(lambda partition: _coming(partition, broker_id))
-    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
+    coming = _cached_by_kind(lambda partition: _change_when_unfenced(partition, broker_id))
+    going = _cached_by_kind(lambda partition: _change_when_leaving(image, partition, broker_id))
     for topic_id, index, partition in _replicas_of(image, broker_id):
         fields = (going if missing and (topic_id, index) in missing else coming)(partition)
         if fields is not None:
@@ -162,10 +162,8 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
     return [_registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
 
 
-def _once_a_kind(decide: _DecideFields) -> _DecideFields:
-    """Return a version of `decide` that is called once for all partitions with the same leader and the same replicas
-    in sync and eligible.
-    """
+def _cached_by_kind(decide: _DecideFields) -> _DecideFields:
+    """Return a version of `decide` that is called once for partitions with the same leader and replica sets."""
     decided: dict[tuple[object, ...], dict[str, Any] | None] = {}
 
     def fields_of(partition: PartitionRegistration) -> dict[str, Any] | None:
@@ -177,7 +175,7 @@ def _once_a_kind(decide: _DecideFields) -> _DecideFields:
     return fields_of
 
 
-def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+def _change_when_unfenced(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
     """Return a partition's change when its replica comes up; None if another replica leads."""
     if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
         differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
@@ -191,13 +189,14 @@ def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
-    """Return the records of a controlled shutdown: give leadership up, then fence. None if the broker was
-    unregistered.
+    """Return the records of a controlled shutdown: give leadership up, then fence.
+
+    None if the broker was unregistered.
     """
     if broker_id not in image.brokers:
         return []
     builder = ChangesBuilder(image.metadata_version)
-    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
+    going = _cached_by_kind(lambda partition: _change_when_leaving(image, partition, broker_id))
     for topic_id, index, partition in _replicas_of(image, broker_id):
         fields = going(partition)
         if fields is not None:
@@ -209,7 +208,9 @@ def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
     ]
 
 
-def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+def _change_when_leaving(
+    image: MetadataImage, partition: PartitionRegistration, broker_id: int
+) -> dict[str, Any] | None:
     """Return a partition's change when this broker stops; None if it does not lead.
 
     Without KIP-966 the last replica in sync stays in sync, because the set must not become empty.
@@ -232,7 +233,7 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
     records = [
         _partition_change(image, topic_id, index, **going)
         for topic_id, index, partition in _replicas_of(image, broker_id)
-        if (going := _going(image, partition, broker_id)) is not None
+        if (going := _change_when_leaving(image, partition, broker_id)) is not None
     ]
     fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
     return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
@@ -245,7 +246,7 @@ def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[byte
     records = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
-        going = _going(image, partition, broker_id)
+        going = _change_when_leaving(image, partition, broker_id)
         if directory != UNASSIGNED_DIRECTORY and directory not in online and going is not None:
             records.append(_partition_change(image, topic_id, index, **going))
     return records

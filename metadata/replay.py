@@ -102,7 +102,7 @@ def replay_all(image: MetadataImage, records: Iterable[AnyRecord | PartitionChan
         else:
             replay(image, record, delta)
     if len(delta.new_quotas) > 1:
-        quota_order.settle(image.client_quotas, delta.new_quotas)
+        quota_order.reorder_new(image.client_quotas, delta.new_quotas)
     return delta
 
 
@@ -240,9 +240,7 @@ def _changed_registration(old: PartitionRegistration, value: Struct) -> Partitio
 
 
 def _replay_changes(image: MetadataImage, changes: PartitionChanges, delta: Delta) -> None:
-    """Apply the change of each partition as replay_partition_change does, but compute the result once for equal
-    partitions.
-    """
+    """Apply the change of each partition; for equal partitions the result is computed once."""
     value = changes.record(ZERO_UUID, 0).value
     epochs = int(value.leader != NO_LEADER_CHANGE)
     known: dict[tuple[object, ...], PartitionRegistration] = {}

@@ -13,7 +13,9 @@ from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import PartitionRecord
 
 
-def place(image: MetadataImage, partition_count: int, replication_factor: int, first: int) -> list[tuple[int, ...]]:
+def place_replicas(
+    image: MetadataImage, partition_count: int, replication_factor: int, first: int
+) -> list[tuple[int, ...]]:
     """Return the replicas of `partition_count` new partitions from the index `first` on, in turn by broker.
 
     Brokers whose log directories are all cordoned get none (KIP-1066). Raises Refused INVALID_REPLICATION_FACTOR if

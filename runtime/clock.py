@@ -20,7 +20,8 @@ class Clock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Return the milliseconds since a fixed moment. They never go backwards. Every `deadline_ms` is on this
-        scale.
+        """Return the milliseconds since a fixed moment.
+
+        They never go backwards. Every `deadline_ms` is on this scale.
         """
         return time.monotonic_ns() // 1_000_000

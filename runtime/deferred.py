@@ -110,8 +110,9 @@ class Deferred(Generic[T]):
                 self._cancel_callbacks.append(callback)
 
     def then(self, function: Callable[[T], U]) -> Deferred[U]:
-        """Return a Deferred of `function(value)`. Errors of both are passed on, and a cancel is passed back to this
-        one.
+        """Return a Deferred of `function(value)`.
+
+        Errors of both are passed on, and a cancel is passed back to this one.
         """
         following: Deferred[U] = Deferred(self.mutes)
 

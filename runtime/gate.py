@@ -15,8 +15,9 @@ class Gate:
         self._opens = False
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """Call `begin()` when the task is admitted: now, or once another has left. Each admitted task has to call
-        `leave`.
+        """Call `begin()` when the task is admitted: now, or once another has left.
+
+        Each admitted task has to call `leave`.
         """
         self.waiting.append(begin)
         self._let_in()

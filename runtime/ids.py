@@ -6,8 +6,9 @@ import os
 
 
 def random_id() -> bytes:
-    """Return a random UUID of 16 bytes. Its text never begins with a hyphen, which would look like an option in a
-    command.
+    """Return a random UUID of 16 bytes.
+
+    Its text never begins with a hyphen, which would look like an option in a command.
     """
     while True:
         data = bytearray(os.urandom(16))

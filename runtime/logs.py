@@ -164,7 +164,7 @@ def own_levels() -> dict[str, str]:
     return {ROOT: _level_name(logging.getLogger().level), **own}
 
 
-def take_over(levels: Mapping[str, str]) -> None:
+def set_levels(levels: Mapping[str, str]) -> None:
     """Set the levels that another process returned from `own_levels`, and no others."""
     for logger in _ours():
         if logger.name not in levels:

@@ -34,7 +34,7 @@ class Progress:
         self._total_bytes = total_bytes
         self._stream = stream
         self._now = now
-        self._began = self._told = now()
+        self._began = self._logged_at = now()
         self._on_terminal = stream.isatty()
 
     def show(self, parts: int, done_bytes: int) -> None:
@@ -46,8 +46,8 @@ class Progress:
             line = f"{self._name} [{bar}] {self._text(parts, done_bytes)}"
             self._stream.write(_CLEAR + line[: self._columns()])
             self._stream.flush()
-        elif self._now() - self._told >= LINE_S:
-            self._told = self._now()
+        elif self._now() - self._logged_at >= LINE_S:
+            self._logged_at = self._now()
             log.info("%s: %s", self._name, self._text(parts, done_bytes))
 
     def end(self) -> None:

@@ -94,8 +94,9 @@ class Purgatory:
         return waiter
 
     def check(self, key: Hashable) -> int:
-        """Try all waiters of `key` now, and return how many completed. Costs one dictionary look-up if there is
-        none.
+        """Try all waiters of `key` now, and return how many completed.
+
+        Costs one dictionary look-up if there is none.
         """
         at_key = self._waiters.get(key)
         if at_key is None:

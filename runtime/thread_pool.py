@@ -45,8 +45,9 @@ class ThreadPool:
         self.queued_count = 0
 
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
-        """Run `function` in the pool. If the Deferred is cancelled, the function still runs, but its result is
-        dropped.
+        """Run `function` in the pool.
+
+        If the Deferred is cancelled, the function still runs, but its result is dropped.
         """
         deferred: Deferred[T] = Deferred()
         self.queued_count += 1

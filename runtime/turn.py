@@ -33,8 +33,7 @@ class Turn:
         self._scheduled = False
 
     def send_at_end(self, send: Callable[[], None]) -> None:
-        """Call `send()`, which sends responses to a client, by the end of the turn, together with those of other
-        clients.
+        """Call `send()`, which sends a client's responses, by the end of the turn.
 
         Waking a sleeping process on another core is the most expensive part of a send. The first of many consecutive
         sends wakes it, and the others find it awake. If a request is served in between, it has fallen asleep again.

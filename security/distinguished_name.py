@@ -36,8 +36,9 @@ _OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+\Z")
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """Return the subject's name as one line, the last part first. Raises ValueError for bytes that are no
-    certificate in DER.
+    """Return the subject's name as one line, the last part first.
+
+    Raises ValueError for bytes that are no certificate in DER.
     """
     try:
         return written(certificate_fields(certificate).subject)

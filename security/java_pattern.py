@@ -25,8 +25,9 @@ _OTHER_MEANING = frozenset("vZ")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern; letters, digits and blanks are those of ASCII. Raises ValueError if it cannot be
-    compiled as in Java.
+    """Return the compiled pattern; letters, digits and blanks are those of ASCII.
+
+    Raises ValueError if it cannot be compiled as in Java.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # syntax whose meaning may change in Python, to that of Java

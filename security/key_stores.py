@@ -30,8 +30,9 @@ _WITH_KEY = "a store with a private key and its certificate (keytool -list: Priv
 
 
 class StoreRefused(Exception):
-    """Why a store cannot be used: the key without a listener's prefix, its value (None: not to be shown), the
-    problem, and the allowed values.
+    """Why a store cannot be used.
+
+    Key without a listener's prefix, value (None: not to be shown), problem, and allowed values.
     """
 
     def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
@@ -147,8 +148,9 @@ class Store:
 
 
 def _without_chain(certificate: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """Return the other certificates, each once, without the chain of this one. A trusted one of the chain is in the
-    store twice.
+    """Return the other certificates, each once, without the chain of this one.
+
+    A trusted one of the chain is in the store twice.
     """
     left = list(others)
     while certificate.issuer != certificate.subject:

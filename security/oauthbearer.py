@@ -57,8 +57,9 @@ class OAuthBearerExchange:
         self.expires_at_ms: int | None = None
 
     def step(self, token: bytes) -> bytes:
-        """Return an empty response if the token is accepted; else the error, and the exchange ends with the client's
-        next message.
+        """Return an empty response if the token is accepted, else the error.
+
+        After an error the exchange ends with the client's next message.
         """
         if self._refusal is not None:
             raise Refused(self._refusal)

@@ -50,8 +50,9 @@ class _Rule(msgspec.Struct, frozen=True):
         return user.lower() if self.case == "L" else user.upper() if self.case == "U" else user
 
     def _replaced(self, name: str) -> Iterator[str]:
-        """Yield the pieces of the replaced name. As in Java, the search continues one character after an empty
-        match.
+        """Yield the pieces of the replaced name.
+
+        As in Java, the search continues one character after an empty match.
         """
         assert self.pattern is not None
         begin, told = 0, 0
@@ -76,8 +77,9 @@ def _meant(piece: re.Match[str], match: re.Match[str]) -> str:
 
 
 def _group(digits: str, match: re.Match[str]) -> str:
-    """Return the group that the longest prefix of the digits names, and the other digits. Without such a group,
-    return the text itself.
+    """Return the group that the longest prefix of the digits names, and the other digits.
+
+    Without such a group, return the text itself.
     """
     for end in range(len(digits), 0, -1):
         if int(digits[:end]) <= match.re.groups:

@@ -34,8 +34,9 @@ class ScramMechanism(IntEnum):
         return hashlib.new(self.hash_name, data).digest()
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Return the PBKDF2 of a password. It takes some milliseconds, for the client or for whoever sets the
-        password.
+        """Return the PBKDF2 of a password.
+
+        It takes some milliseconds, for the client or for whoever sets the password.
         """
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 

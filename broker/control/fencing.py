@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coordinator.effects import Effects
-from coordinator.transaction.init_producer_id import take_over
+from coordinator.transaction.init_producer_id import init_producer
 from coordinator.transaction.shard import TransactionEffects
 from protocol.errors import ErrorCode
 from runtime.deferred import Deferred, after
@@ -43,7 +43,7 @@ def _take_over(
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     effects: TransactionEffects = Effects()
     now = transactions.now()
-    given = take_over(shard, transactional_id, known.timeout_ms, None, producer_ids.next, now, effects)
+    given = init_producer(shard, transactional_id, known.timeout_ms, None, producer_ids.next, now, effects)
     code = transactions.run(shard, effects) or given.code
     if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
         return code

@@ -16,8 +16,8 @@ from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
+from coordinator.group.consumer.heartbeat import answer_if_unchanged, new_response
 from coordinator.group.consumer.heartbeat import heartbeat as decide
-from coordinator.group.consumer.heartbeat import new_response, stay
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
@@ -40,7 +40,7 @@ def consumer_group_heartbeat(
     shard = groups.at(request.group_id)
     caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
     if not isinstance(shard, ErrorCode):
-        unchanged = stay(shard, request, caller, groups.now())
+        unchanged = answer_if_unchanged(shard, request, caller, groups.now())
         if unchanged is not None:
             groups.arm()
             return unchanged

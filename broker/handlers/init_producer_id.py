@@ -15,7 +15,7 @@ from broker.requests.error_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.shard import Producer
-from coordinator.transaction.init_producer_id import check_init, take_over
+from coordinator.transaction.init_producer_id import check_init, init_producer
 from coordinator.transaction.shard import TransactionEffects
 from coordinator.transaction.transaction import NO_TIMEOUT_MS
 from protocol.errors import ErrorCode
@@ -65,7 +65,7 @@ def _take_over(
     if code is not ErrorCode.NONE:
         return _refused(ctx, code)
     effects: TransactionEffects = Effects()
-    given = take_over(
+    given = init_producer(
         shard,
         request.transactional_id,
         timeout_ms,

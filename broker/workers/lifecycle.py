@@ -26,7 +26,7 @@ def run(handle: int) -> int:
     except (EOFError, OSError):
         return 1  # the owner is gone
     logs.setup(json=begin.log_as_json, process=f"worker {begin.number}")
-    logs.take_over(begin.log_levels)
+    logs.set_levels(begin.log_levels)
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     loop.set_exception_handler(on_loop_exception)

@@ -181,7 +181,7 @@ class Worker(Broker):
         elif isinstance(message, DirectoryFailed):
             self.fail_directory(message.path, message.reason)
         elif isinstance(message, LogLevels):
-            logs.take_over(message.levels)
+            logs.set_levels(message.levels)
         elif isinstance(message, Open):
             # After a restart there may be Records before it whose partitions are not all made yet.
             self.publisher.when_published().add_done_callback(lambda _: self._let_in())

@@ -22,8 +22,7 @@ from coordinator.group.shard import GroupShard
 
 
 def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecord]]:
-    """Yield tombstones for a shard's expired offsets, in steps of one topic of a group, since there may be many
-    offsets.
+    """Yield tombstones for a shard's expired offsets, in steps of one topic of a group.
 
     The tombstones of a step are valid until something else is written. Other requests may be served between two steps.
     """
@@ -55,10 +54,10 @@ def expired_groups(shard: GroupShard) -> Iterator[list[StoredRecord]]:
     """
     for group_id in list(shard.groups):
         group = shard.groups.get(group_id)
-        yield [*group.tombstones()] if group is not None and can_go(shard, group) else []
+        yield [*group.tombstones()] if group is not None and is_deletable(shard, group) else []
 
 
-def can_go(shard: GroupShard, group: Group) -> bool:
+def is_deletable(shard: GroupShard, group: Group) -> bool:
     """Return whether a group has no members and no offsets, committed or pending."""
     offsets = shard.offsets
     return (

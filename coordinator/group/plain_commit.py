@@ -106,8 +106,7 @@ class PlainCommit(Sequence[OffsetRecord]):
 
 @lru_cache(_KNOWN_LISTS)
 def _starts(group_id: str, topic: str, partitions: tuple[int, ...], first: int) -> tuple[list[bytes], Layout]:
-    """Return the bytes of these partitions' records up to the offset field, and a layout that has each of them as one
-    field.
+    """Return the bytes of the records up to the offset field, and a layout with a field for each of them.
 
     `first`: the offset delta of the first record.
     """

@@ -28,8 +28,9 @@ _CODES = {
 
 
 def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
-    """Return NONE, or why the sender may not commit: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID.
+    """Return NONE, or why the sender may not commit.
+
+    Errors: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID

@@ -1,5 +1,4 @@
-"""Requests about the state of a share-partition: initialize, read, write, delete, summarize (KIP-932); and cold
-snapshots.
+"""Decisions about a share-partition's state: initialize, read, write, delete, summarize, snapshot (KIP-932).
 
 The messages are Kafka's, because clients show them to people.
 """
@@ -34,8 +33,9 @@ NO_STATE = ShareState(0, UNINITIALIZED)
 def initialize(
     shard: ShareShard, share: ShareKey, state_epoch: int, start_offset: int, now: Now, effects: ShareEffects
 ) -> None:
-    """Initialize a state at a start offset, or at -1 for none yet. Raises Refused: FENCED_STATE_EPOCH,
-    INVALID_REQUEST.
+    """Initialize a state at a start offset, or at -1 for none yet.
+
+    Raises Refused: FENCED_STATE_EPOCH, INVALID_REQUEST.
     """
     check_partition(share)
     old = shard.states.get(share)

@@ -35,8 +35,9 @@ def add_partitions(
     now: Now,
     effects: TransactionEffects,
 ) -> ErrorCode:
-    """Add the partitions. Errors are those of `check_producer`. If all partitions are in already, nothing is
-    written.
+    """Add the partitions.
+
+    Errors are those of `check_producer`. If all partitions are in already, nothing is written.
     """
     code = check_producer(shard, transactional_id, producer)
     if code is ErrorCode.NONE:
@@ -49,8 +50,9 @@ def add_partitions(
 def verify_partitions(
     shard: TransactionShard, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Return for each partition NONE, TRANSACTION_ABORTABLE if it is not in the transaction, or an error of
-    `check_producer`.
+    """Return for each partition whether it is in the transaction.
+
+    NONE, TRANSACTION_ABORTABLE if it is not, or an error of `check_producer`.
     """
     code = check_producer(shard, transactional_id, producer)
     if code is not ErrorCode.NONE:

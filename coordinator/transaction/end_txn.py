@@ -110,7 +110,7 @@ def _while_ending(found: Transaction, commit: bool) -> ErrorCode:
     return ErrorCode.CONCURRENT_TRANSACTIONS if same_end else ErrorCode.INVALID_TXN_STATE
 
 
-# -- without the producer ----------------------------------------------------------------------------------------------
+# -- transactions that the coordinator ends ----------------------------------------------------------------------------
 
 
 def abort_by_coordinator(
@@ -120,8 +120,7 @@ def abort_by_coordinator(
     now: Now,
     effects: TransactionEffects,
 ) -> bool:
-    """Abort an open transaction and fence its producer, because another one takes the id over or the timeout has
-    passed.
+    """Abort an open transaction and fence its producer, because of another producer or the timeout.
 
     If the epochs of the producer id are used up, a new producer id is needed. Returns False if none is available now.
     """

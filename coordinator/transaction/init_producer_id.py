@@ -34,7 +34,7 @@ def check_init(shard: TransactionShard, timeout_ms: int) -> ErrorCode:
     return ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
-def take_over(
+def init_producer(
     shard: TransactionShard,
     transactional_id: str,
     timeout_ms: int,
@@ -43,8 +43,9 @@ def take_over(
     now: Now,
     effects: TransactionEffects,
 ) -> Given:
-    """Return a new epoch, or a new id and epoch, once the record is written. `expected`: the producer's current id and
-    epoch.
+    """Return a new epoch, or a new id and epoch, once the record is written.
+
+    `expected`: the producer's current id and epoch.
 
     `new_producer_id` is called at most once. Errors: PRODUCER_FENCED; CONCURRENT_TRANSACTIONS while a transaction ends
     or has just been aborted.
@@ -67,9 +68,7 @@ def take_over(
 
 
 def _is_known(found: Transaction, expected: Producer) -> bool:
-    """Return whether `expected` is the owner, or was the owner before its epochs were used up and may have missed
-    the response.
-    """
+    """Return whether `expected` is the owner, or the one before, which may have missed the response."""
     return expected.producer_id == found.producer_id or (
         expected.producer_id == found.previous_producer_id and is_exhausted(expected.producer_epoch)
     )

@@ -71,9 +71,7 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def is_timed_out(self, now: Now) -> bool:
-        """Return whether the transaction is open for too long; never for two-phase commit (KIP-939), which others
-        decide.
-        """
+        """Return whether the transaction is open for too long; never for two-phase commit (KIP-939)."""
         return self.timeout_ms != NO_TIMEOUT_MS and self.start_ms + self.timeout_ms < now.wall_ms
 
     @property
@@ -127,15 +125,14 @@ class Transaction(msgspec.Struct, frozen=True):
         )
 
     def fenced(self) -> Transaction:
-        """Return the id with its producer fenced, by an epoch that no producer gets: the older protocol's way before
-        an abort.
-        """
+        """Return the id with its producer fenced by an epoch that no producer gets, as the older protocol does."""
         epoch = min(self.producer_epoch + 1, _LARGEST_EPOCH)
         return replace(self, producer_epoch=epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def completed(self, now: Now) -> Transaction:
-        """Return the id with a complete transaction: all partitions have their markers. A new producer id takes over
-        now.
+        """Return the id with a complete transaction: all partitions have their markers.
+
+        A new producer id takes over now.
         """
         commits = self.state is TransactionState.PREPARE_COMMIT
         changes: dict[str, object] = {"partitions": frozenset(), "next_producer_id": NO_PRODUCER_ID}

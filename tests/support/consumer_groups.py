@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.heartbeat import heartbeat, stay
+from coordinator.group.consumer.heartbeat import answer_if_unchanged, heartbeat
 from coordinator.group.deadlines import on_loaded
 from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
@@ -130,7 +130,7 @@ class ConsumerHarness(GroupHarness):
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:
-            unchanged = stay(self.shard, request, caller, self.now)
+            unchanged = answer_if_unchanged(self.shard, request, caller, self.now)
             decided = unchanged or heartbeat(self.shard, request, version, caller, self.now, effects)
             answers.append(decided)
 

@@ -14,7 +14,7 @@ from coordinator.shard import Producer
 from coordinator.transaction.add_partitions import add_partitions, verify_partitions
 from coordinator.transaction.end_txn import Ended, abort_timed_out, complete, end_transaction
 from coordinator.transaction.expiry import expired_records
-from coordinator.transaction.init_producer_id import Given, take_over
+from coordinator.transaction.init_producer_id import Given, init_producer
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
@@ -92,7 +92,9 @@ class TransactionHarness:
         """InitProducerId; `expected` is what the producer has."""
         effects: TransactionEffects = Effects()
         producer = None if expected is None else Producer(*expected)
-        given = take_over(self.shard, transactional_id, timeout_ms, producer, self.new_producer_id, self.now, effects)
+        given = init_producer(
+            self.shard, transactional_id, timeout_ms, producer, self.new_producer_id, self.now, effects
+        )
         code = carry_out(effects, self.write)
         return given if code is ErrorCode.NONE else Given(code)
 

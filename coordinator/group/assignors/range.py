@@ -1,5 +1,4 @@
-"""The range assignor: each member gets a range of adjacent partitions of each topic, so that topics can be joined
-locally.
+"""The range assignor: each member gets adjacent partitions of each topic, so that topics can be joined locally.
 
 Members are ordered by instance id, then by member id: a static member keeps its place. With n partitions and m members
 each member gets n // m partitions, and the first n % m members get one more.

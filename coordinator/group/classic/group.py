@@ -70,7 +70,7 @@ class ClassicGroup(Group):
         self._awaiting_join_count = 0
         self._supported: Counter[str] = Counter()  # protocol name -> number of members that support it
 
-    # -- what is stored ---------------------------------------------------------------------------------------------
+    # -- stored state -----------------------------------------------------------------------------------------------
 
     def replay(self, metadata: GroupMetadata) -> None:
         """Apply stored metadata, when it is loaded or when it was just written.
@@ -87,7 +87,7 @@ class ClassicGroup(Group):
             if member is None:
                 member = Member.loaded(stored, metadata.protocol_name)
             else:
-                member.take_over(stored, metadata.protocol_name)
+                member.update_from(stored, metadata.protocol_name)
             self._add(member)
         self.protocol_type = metadata.protocol_type or None
         self.protocol_name = metadata.protocol_name
@@ -268,9 +268,7 @@ class ClassicGroup(Group):
     # -- protocols --------------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Return whether a member with these protocols fits: it has the group's type and one protocol that all
-        members support.
-        """
+        """Return whether a member with these protocols fits: same type, and a protocol that all members support."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         if self.protocol_type != protocol_type:
@@ -278,8 +276,9 @@ class ClassicGroup(Group):
         return any(self._supported[name] == len(self.members) for name in names)
 
     def select_protocol(self, instead: Mapping[str, tuple[MemberProtocol, ...]] | None = None) -> str:
-        """Return the protocol with most votes among those that all members support. Ties: the first in Java's hash
-        table.
+        """Return the protocol with most votes among those that all members support.
+
+        Ties: the first in Java's hash table.
 
         `instead`: protocols by member id, to use instead of the members' current ones.
         """

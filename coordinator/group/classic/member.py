@@ -56,7 +56,7 @@ class Member(msgspec.Struct, eq=False):
             assignment,
         )
 
-    def take_over(self, stored: MemberMetadata, protocol_name: str | None) -> None:
+    def update_from(self, stored: MemberMetadata, protocol_name: str | None) -> None:
         """Apply a stored member. The member keeps its other protocols if the stored one agrees with them."""
         self.rebalance_timeout_ms = stored.rebalance_timeout_ms
         self.session_timeout_ms = stored.session_timeout_ms

@@ -18,7 +18,7 @@ from coordinator.group.consumer.downgrade import can_downgrade_by_replacing, dow
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.embedded import as_reported, read_subscription, version_of, write_assignment
 from coordinator.group.consumer.group import FREE, ConsumerGroup
-from coordinator.group.consumer.heartbeat import reconcile, settle, update_subscription
+from coordinator.group.consumer.heartbeat import advance, reconcile, update_subscription
 from coordinator.group.consumer.leave import remove_members
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from coordinator.group.consumer.membership import subscribe_dynamic, subscribe_static
@@ -68,7 +68,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
         old = subscribe_static(draft, member_id, request.group_instance_id, is_new, speaks_classic=True)
     is_last = can_downgrade_by_replacing(shard, group, holder)
     subscription = read_first(request)
-    member = take_over(old, request, subscription)
+    member = with_request(old, request, subscription)
     reported = as_reported(subscription, shard.cluster)
 
     if is_last:
@@ -82,7 +82,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
         downgrade(draft, (), effects, joining=member, reason=reason)
         return
 
-    member = settle(draft, old, member, reported, names_bump_only=False)
+    member = advance(draft, old, member, reported, names_bump_only=False)
 
     def answer(effects: GroupEffects) -> None:
         timers = shard.timers
@@ -112,7 +112,7 @@ def read_first(request: Join) -> Struct:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
-def take_over(old: ConsumerMember, request: Join, subscription: Struct) -> ConsumerMember:
+def with_request(old: ConsumerMember, request: Join, subscription: Struct) -> ConsumerMember:
     """Return the member with the fields of its join."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(

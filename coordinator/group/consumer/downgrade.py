@@ -31,8 +31,7 @@ def can_downgrade(shard: GroupShard, group: ConsumerGroup, without: Collection[C
 
 
 def can_downgrade_by_replacing(shard: GroupShard, group: ConsumerGroup, holder: ConsumerMember | None) -> bool:
-    """Return whether the group becomes classic when its last member of the consumer protocol, a static one, is
-    replaced.
+    """Return whether the group becomes classic when its last member of the consumer protocol is replaced.
 
     Its replacement uses the classic protocol.
     """

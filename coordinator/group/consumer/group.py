@@ -115,7 +115,7 @@ class ConsumerGroup(ModernGroup):
         for record in records:
             self.replay(record)
 
-    # -- what it is in ----------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -147,7 +147,7 @@ class ConsumerGroup(ModernGroup):
         """Return the epoch of the member that owns the partition, or FREE."""
         return self._owners.get((topic_id, partition), FREE)
 
-    # -- what it reads ----------------------------------------------------------------------------------------------
+    # -- subscriptions ----------------------------------------------------------------------------------------------
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether any member reads the topic."""
@@ -230,16 +230,16 @@ class ConsumerGroup(ModernGroup):
             else:
                 self.targets[item] = content  # type: ignore[assignment] # a Target, by the record's type
 
-    def _replay_member(self, member_id: str, told: ConsumerMember | None) -> None:
+    def _replay_member(self, member_id: str, content: ConsumerMember | None) -> None:
         """Apply a member's own fields; its epoch and its assignment are in another record."""
         old = self.members.get(member_id)
-        if told is None:
+        if content is None:
             if old is not None:
                 self._put(old, None)
             return
         known = old or ConsumerMember(member_id)
         kept = {name: getattr(known, name) for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")}
-        self._put(old, replace(told, member_id=member_id, **kept))
+        self._put(old, replace(content, member_id=member_id, **kept))
 
     def _replay_current(self, member_id: str, current: Current | None) -> None:
         old = self.members.get(member_id)

@@ -2,7 +2,7 @@
 
 Each heartbeat takes the same steps: find the group and the member; update the member's fields; bump the group's epoch
 if they or the topics have changed; compute the targets if the group's epoch is ahead of them; move the member one step
-towards its target. Nearly all heartbeats change nothing. The caller first asks `stay`, which detects them.
+towards its target. Nearly all heartbeats change nothing: the caller first calls `answer_if_unchanged`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def heartbeat(
         old = subscribe_static(draft, member_id, request.instance_id, is_joining)
         if not is_joining:
             checks.check_epoch(old, request.member_epoch, request.topic_partitions)
-    member = take_over(old, request, caller)
-    member = settle(draft, old, member, reported_by(request), names_bump_only=True)
+    member = with_request(old, request, caller)
+    member = advance(draft, old, member, reported_partitions(request), names_bump_only=True)
     if member.member_id not in group.members:
         effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
     draft.after.append(lambda _: draft.extend_session(member.member_id))
@@ -77,13 +77,13 @@ def heartbeat(
     )
 
 
-def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
+def answer_if_unchanged(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
     """Return the response to a heartbeat that changes nothing, and restart the member's session.
 
     Returns None if anything may have changed; then `heartbeat` has to decide the request. A request that passes here
     also passes `check_request`.
     """
-    if request.topic_partitions is not None or not tells_of_nothing(request):
+    if request.topic_partitions is not None or not has_no_optional_fields(request):
         return None
     interval_ms = refresh_session_if_unchanged(shard, request, caller, now)
     if interval_ms is None:
@@ -96,8 +96,9 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
 def refresh_session_if_unchanged(
     shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now
 ) -> int | None:
-    """Restart the session of a member with nothing to report. Return the response's heartbeat interval in ms, else
-    None.
+    """Restart the session of a member with nothing to report.
+
+    Return the response's heartbeat interval in ms, else None.
     """
     member_id, epoch = sender.member_id, sender.member_epoch
     group = shard.groups.get(sender.group_id)
@@ -124,12 +125,12 @@ def refresh_session_if_unchanged(
     return config.heartbeat_interval_ms
 
 
-def says_nothing_new(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
+def is_unchanged(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
     """Return whether a heartbeat has only known facts of the member itself, apart from its partitions."""
-    return tells_of_nothing(request) and is_known(member, request.instance_id, caller)
+    return has_no_optional_fields(request) and is_known(member, request.instance_id, caller)
 
 
-def tells_of_nothing(request: Struct) -> bool:
+def has_no_optional_fields(request: Struct) -> bool:
     """Return whether a heartbeat leaves out all optional fields, apart from partitions and instance id."""
     return (
         request.rebalance_timeout_ms == -1
@@ -150,9 +151,9 @@ def is_known(member: ConsumerMember, instance_id: str | None, caller: Caller) ->
     )
 
 
-def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerMember:
+def with_request(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerMember:
     """Return the member with the fields of its heartbeat; fields that were not sent stay as they are."""
-    if says_nothing_new(old, request, caller):
+    if is_unchanged(old, request, caller):
         return old
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
@@ -170,14 +171,14 @@ def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerM
     )
 
 
-def reported_by(request: Struct) -> Reported | None:
+def reported_partitions(request: Struct) -> Reported | None:
     """Return the partitions that the member reports; None if it reports none."""
     if request.topic_partitions is None:
         return None
     return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
 
 
-def settle(
+def advance(
     draft: Draft,
     old: ConsumerMember,
     member: ConsumerMember,

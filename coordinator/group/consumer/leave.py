@@ -33,7 +33,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
     draft = Draft(shard, group, now)
     if request.member_epoch == AWAY_EPOCH and instance_id is not None:
         effects.note("group %s: static member %s (%s) has left temporarily", group_id, member.member_id, instance_id)
-        draft.records.append(stored.current_record(group_id, away(member)))
+        draft.records.append(stored.current_record(group_id, temporarily_left(member)))
         draft.carry_out(effects)
         return CONSUMER_GROUP_HEARTBEAT.response(member_id=member.member_id, member_epoch=AWAY_EPOCH)
     effects.note("group %s: member %s left", group_id, member.member_id)
@@ -41,7 +41,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
     return CONSUMER_GROUP_HEARTBEAT.response(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
-def away(member: ConsumerMember) -> ConsumerMember:
+def temporarily_left(member: ConsumerMember) -> ConsumerMember:
     """Return a static member that left temporarily: it keeps its partitions, except those that it had to give up."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
     return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NOTHING)

@@ -1,6 +1,4 @@
-"""The checks of commits and fetches of a consumer group: members at their epoch, and anybody while it has no
-members.
-"""
+"""The checks of commits and fetches of a consumer group's offsets."""
 
 from __future__ import annotations
 

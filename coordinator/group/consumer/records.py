@@ -202,7 +202,7 @@ class ConsumerRecord(ModernRecord[Content], frozen=True):
     }
 
 
-# -- what decisions write ---------------------------------------------------------------------------------------------
+# -- records that decisions write -------------------------------------------------------------------------------------
 
 
 def group_record(group_id: str, epoch: int, metadata_hash: int) -> ConsumerRecord:

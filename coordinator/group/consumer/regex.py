@@ -131,9 +131,7 @@ def remember_check(shard: GroupShard, group_id: str, version: int) -> None:
 
 
 def matching(expression: str, names: Iterable[str]) -> frozenset[str]:
-    """Return the topics that an expression matches; none for an expression that RE2 rejects and another broker
-    accepted.
-    """
+    """Return the topics that an expression matches; none if only RE2J accepts the expression."""
     try:
         pattern = compile_expression(expression)
     except Refused:

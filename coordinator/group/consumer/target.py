@@ -30,8 +30,9 @@ class MemberTarget(NamedTuple):
 
 
 def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> MemberTarget:
-    """Return the target of a member that has just changed. If the group's epoch is ahead, compute the targets of all
-    members into the draft.
+    """Return the target of a member that has just changed.
+
+    If the group's epoch is ahead, compute the targets of all members into the draft.
 
     Targets are computed at most once per consumer.assignment.interval.ms, so that one computation serves members that
     join at the same time.

@@ -34,8 +34,9 @@ from protocol.messages.sync_group import SYNC_GROUP
 
 
 def upgrade(shard: GroupShard, classic: ClassicGroup, now: Now) -> Draft:
-    """Return a draft of the converted group. Parked requests of the classic group are answered, so that members come
-    back.
+    """Return a draft of the converted group.
+
+    Parked requests of the classic group are answered, so that members come back.
 
     Raises Refused: GROUP_ID_NOT_FOUND for a group that cannot or may not be converted.
     """
@@ -59,11 +60,11 @@ def upgrade(shard: GroupShard, classic: ClassicGroup, now: Now) -> Draft:
         for member_id, session_timeout_ms in sessions.items():
             draft.extend_session(member_id, session_timeout_ms)
 
-    draft.after += [lambda effects: send_again(classic, effects), begin_sessions]
+    draft.after += [lambda effects: answer_parked(classic, effects), begin_sessions]
     return draft
 
 
-def send_again(classic: ClassicGroup, effects: GroupEffects) -> None:
+def answer_parked(classic: ClassicGroup, effects: GroupEffects) -> None:
     """Answer all parked requests with REBALANCE_IN_PROGRESS."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in classic.members.values():

@@ -1,5 +1,6 @@
-"""Checks that the heartbeats of all modern groups share. A request that fails one raises Refused with Kafka's
-message.
+"""Checks that the heartbeats of all modern groups share.
+
+A request that fails one raises Refused with Kafka's message.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
         return [cls.tombstone(group_id, record_type, member_id) for record_type in types]
 
 
-# -- what all of them say ---------------------------------------------------------------------------------------------
+# -- common contents --------------------------------------------------------------------------------------------------
 
 
 class GroupEpoch(msgspec.Struct, frozen=True):

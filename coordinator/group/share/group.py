@@ -128,21 +128,21 @@ class ShareGroup(ModernGroup):
             else:
                 self.targets[member_id] = content  # type: ignore[assignment] # a Target, by the record's type
 
-    def _replay_member(self, member_id: str, told: ShareMember | None) -> None:
+    def _replay_member(self, member_id: str, content: ShareMember | None) -> None:
         """Apply a member's own fields; its epoch and its assignment are in another record."""
-        old = self.members.pop(member_id, None) if told is None else self.members.get(member_id)
+        old = self.members.pop(member_id, None) if content is None else self.members.get(member_id)
         if old is not None:
             self.subscribers.subtract(old.topic_names)
-        if told is not None:
+        if content is not None:
             known = old or ShareMember(member_id)
             self.members[member_id] = replace(
-                told,
+                content,
                 member_id=member_id,
                 epoch=known.epoch,
                 previous_epoch=known.previous_epoch,
                 assigned=known.assigned,
             )
-            self.subscribers.update(told.topic_names)
+            self.subscribers.update(content.topic_names)
         self.subscribers = +self.subscribers
 
     def _replay_current(self, member_id: str, current: Current, *, is_gone: bool) -> None:

@@ -45,7 +45,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     """
     if request.member_epoch == LEAVING_EPOCH:
         return leave(shard, request, now, effects)
-    unchanged = stay(shard, request, caller, now)
+    unchanged = answer_if_unchanged(shard, request, caller, now)
     if unchanged is not None:
         return unchanged
     is_joining = request.member_epoch == JOINING_EPOCH
@@ -56,7 +56,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
         old = member_of(group, request.member_id)
         checks.check_epoch(old, request.member_epoch)
     draft = Draft(shard, group, now)
-    member = take_over(old, request, caller)
+    member = with_request(old, request, caller)
     has_new_subscription = update_subscription(draft, old, member)
     member = assign(draft, old, member, has_new_subscription)
     initialize(draft, old, member)
@@ -75,7 +75,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     )
 
 
-def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
+def answer_if_unchanged(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
     """Return the response to a heartbeat that changes nothing, and restart the member's session.
 
     Returns None if anything may have changed; then `heartbeat` has to decide the request.
@@ -101,7 +101,7 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     return new_response(member_id=member_id, member_epoch=epoch, heartbeat_interval_ms=config.heartbeat_interval_ms)
 
 
-def take_over(old: ShareMember | None, request: Struct, caller: Caller) -> ShareMember:
+def with_request(old: ShareMember | None, request: Struct, caller: Caller) -> ShareMember:
     """Return the member with the fields of its heartbeat; fields that were not sent stay as they are."""
     member = old or ShareMember(request.member_id)
     names = request.subscribed_topic_names

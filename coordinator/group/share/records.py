@@ -54,9 +54,7 @@ class TopicStates(NamedTuple):
 
 
 class States(msgspec.Struct, frozen=True):
-    """Share-partitions by topic id, initializing and initialized; and names of the topics whose states are being
-    deleted.
-    """
+    """Initializing and initialized share-partitions by topic id, and the topics whose states are being deleted."""
 
     initializing: Mapping[bytes, TopicStates] = field(default_factory=dict)
     initialized: Mapping[bytes, TopicStates] = field(default_factory=dict)
@@ -167,7 +165,7 @@ class ShareGroupRecord(ModernRecord[Content], frozen=True):
     }
 
 
-# -- what decisions write ---------------------------------------------------------------------------------------------
+# -- records that decisions write -------------------------------------------------------------------------------------
 
 
 def group_record(group_id: str, epoch: int, metadata_hash: int) -> ShareGroupRecord:

@@ -224,9 +224,7 @@ class _Assignment:
         return holder.process.counts[holder.member_id] < self._quota.per_member
 
     def _give_other_process(self, heap: JavaHeap[_Process], task: Task) -> bool:
-        """Give a standby to the process with the least load that has no copy of the task yet; return whether there
-        is one.
-        """
+        """Give a standby to the least loaded process without a copy of the task; return whether there is one."""
         passed = []
         given = False
         while len(heap) and not given:

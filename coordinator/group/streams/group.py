@@ -100,7 +100,7 @@ class StreamsGroup(ModernGroup):
         for record in records:
             self.replay(record)
 
-    # -- what it is in ----------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> StreamsGroupState:
@@ -123,7 +123,7 @@ class StreamsGroup(ModernGroup):
         """Return whether the group has members and its application reads the topic."""
         return bool(self.members) and self.topology is not None and topic in self.topology.source_subtopologies
 
-    # -- who has what -----------------------------------------------------------------------------------------------
+    # -- owners of tasks --------------------------------------------------------------------------------------------
 
     def active_process(self, subtopology_id: str, partition: int) -> str | None:
         """Return the process of the active task, or None."""
@@ -162,10 +162,10 @@ class StreamsGroup(ModernGroup):
             else:
                 self.targets.pop(member_id, None)
 
-    def _replay_member(self, member_id: str, told: StreamsMember | None) -> None:
+    def _replay_member(self, member_id: str, content: StreamsMember | None) -> None:
         """Apply a member's own fields; its epoch and its assignment are in another record."""
         old = self.members.get(member_id)
-        if told is None:
+        if content is None:
             if old is not None:
                 self._put(old, None)
                 self.soft.endpoints.pop(member_id, None)
@@ -174,7 +174,7 @@ class StreamsGroup(ModernGroup):
             return
         known = old or StreamsMember(member_id)
         kept = {name: getattr(known, name) for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")}
-        self._put(old, replace(told, member_id=member_id, **kept))
+        self._put(old, replace(content, member_id=member_id, **kept))
 
     def _replay_current(self, member_id: str, current: Current | None) -> None:
         old = self.members.get(member_id)

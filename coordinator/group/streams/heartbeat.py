@@ -68,7 +68,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     else:
         old = member_of(group, member_id)
     checks.check_epoch(old, request)
-    member = take_over(old, request, caller)
+    member = with_request(old, request, caller)
     topology = update_topology(draft, old, member, request)
     configured = update_configuration(draft, topology, request, is_changed=member is not old)
     configs = assignment_configs(shard, group.group_id)
@@ -84,8 +84,9 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
 
 
 def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
-    """Return a draft for the group of a heartbeat. A member that joins creates a group, or replaces an empty classic
-    one.
+    """Return a draft for the group of a heartbeat.
+
+    A member that joins creates a group, or replaces an empty classic one.
 
     Raises Refused: GROUP_ID_NOT_FOUND.
     """
@@ -101,12 +102,13 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> 
     raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
 
 
-# -- what has changed -------------------------------------------------------------------------------------------------
+# -- changes ----------------------------------------------------------------------------------------------------------
 
 
-def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
-    """Return the member with the fields of its heartbeat. Fields that were not sent stay; `old` itself if nothing
-    changes.
+def with_request(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
+    """Return the member with the fields of its heartbeat.
+
+    Fields that were not sent stay; `old` itself if nothing changes.
     """
     timeout_ms, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
     if (
@@ -183,14 +185,14 @@ def reconcile(draft: Draft, member: StreamsMember, target: MemberTarget, request
     """Return the member after its next step, and write it if it has changed."""
     if member.is_reconciled_to(target.epoch):
         return member
-    step = Reconciliation(target.epoch, target.target, reported_by(request), draft.group).step(member)
+    step = Reconciliation(target.epoch, target.target, reported_tasks(request), draft.group).step(member)
     if step != member:
         draft.records.append(current_record(draft.group.group_id, step))
         draft.after.append(lambda _: draft.watch_revocation(step))
     return step
 
 
-def reported_by(request: Struct) -> Tasks | None:
+def reported_tasks(request: Struct) -> Tasks | None:
     """Return the tasks that the member reports; None if it reports none."""
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
@@ -202,7 +204,7 @@ def reported_by(request: Struct) -> Tasks | None:
     )
 
 
-# -- the answer -------------------------------------------------------------------------------------------------------
+# -- the response -----------------------------------------------------------------------------------------------------
 
 
 def answer(

@@ -34,8 +34,9 @@ class JavaHeap(Generic[T]):
         entries[at] = entry
 
     def pop(self) -> T:
-        """Remove and return the first entry. The last one sinks from the top, along the smaller child, or the left
-        one of equals.
+        """Remove and return the first entry.
+
+        The last one sinks from the top, along the smaller child, or the left one of equals.
         """
         entries, rank = self._entries, self._rank
         first, entry = entries[0], entries.pop()

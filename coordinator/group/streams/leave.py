@@ -25,8 +25,9 @@ def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
 
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
-    """Decide a heartbeat that leaves the group, and may shut down the application. Raises Refused as `heartbeat`
-    does.
+    """Decide a heartbeat that leaves the group, and may shut down the application.
+
+    Raises Refused as `heartbeat` does.
     """
     group = existing_group(shard, request.group_id)
     member = member_of(group, request.member_id)

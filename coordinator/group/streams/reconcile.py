@@ -97,9 +97,7 @@ class Reconciliation(msgspec.Struct, frozen=True):
 
 
 class _Split(msgspec.Struct, frozen=True):
-    """Tasks that stay, tasks to give up, new tasks that are free, and whether other tasks of the target are not
-    free.
-    """
+    """Tasks to keep, tasks to give up, new tasks that are free, and whether others of the target are not free."""
 
     kept: TaskSet
     lost: TaskSet

@@ -226,7 +226,7 @@ class StreamsRecord(ModernRecord[Content], frozen=True):
     }
 
 
-# -- what decisions write ---------------------------------------------------------------------------------------------
+# -- records that decisions write -------------------------------------------------------------------------------------
 
 
 def group_record(

@@ -23,8 +23,9 @@ STANDBY_REPLICAS = "num.standby.replicas"
 
 
 class MemberTarget(NamedTuple):
-    """The target of one member, and its epoch. `delayed_by`: what the next targets wait for; None if they do not
-    wait.
+    """The target of one member, and its epoch.
+
+    `delayed_by`: what the next targets wait for; None if they do not wait.
     """
 
     epoch: int

@@ -114,7 +114,7 @@ def test_levels_are_copied_to_another_process() -> None:
     logs.set_level("storage", "DEBUG")
     seen: list[dict[str, str]] = []
     logs.subscribe(lambda: seen.append(logs.own_levels()))
-    logs.take_over(told)
+    logs.set_levels(told)
     assert logs.own_levels() == told
     assert seen == []
     logs.set_level("storage", "ERROR")

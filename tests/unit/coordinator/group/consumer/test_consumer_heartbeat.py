@@ -10,7 +10,7 @@ import pytest
 from coordinator.group.admin import delete_group, describe_group, list_groups
 from coordinator.group.cluster import ConsumerGroupConfig
 from coordinator.group.consumer.describe import describe
-from coordinator.group.consumer.heartbeat import stay
+from coordinator.group.consumer.heartbeat import answer_if_unchanged
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
@@ -74,7 +74,7 @@ def test_a_clock_that_was_set_back_delays_no_target(h: ConsumerHarness) -> None:
 def stays(h: ConsumerHarness, caller: Caller = CALLER, **fields: Any) -> bool:
     """Return whether a heartbeat of member "a", by default at epoch 2, uses the short path."""
     named = {"group_id": "g", "member_id": "a", "member_epoch": 2, **fields}
-    return stay(h.shard, CONSUMER_GROUP_HEARTBEAT.request(**named), caller, h.now) is not None
+    return answer_if_unchanged(h.shard, CONSUMER_GROUP_HEARTBEAT.request(**named), caller, h.now) is not None
 
 
 def test_only_unchanged_heartbeats_use_the_short_path(h: ConsumerHarness) -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.heartbeat import stay
+from coordinator.group.consumer.heartbeat import answer_if_unchanged
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.settings import ConsumerSettings, GroupSettings
 from coordinator.group.shard import TimerKey
@@ -199,10 +199,10 @@ class ConsumerGroups(RuleBasedStateMachine):
             fields = {"member_epoch": member.epoch, "instance_id": member.instance_id}
             request = CONSUMER_GROUP_HEARTBEAT.request(group_id="g", member_id=member.member_id, **fields)
             before = self.h.timers.deadline_ms(TimerKey("session", "g", member.member_id))
-            short = stay(self.h.shard, request, CALLER, self.h.now)
+            short = answer_if_unchanged(self.h.shard, request, CALLER, self.h.now)
             if short is not None:
                 deadlines, written = dict(self.h.timers._deadlines), len(self.h.log)
-                with patch("coordinator.group.consumer.heartbeat.stay", return_value=None):
+                with patch("coordinator.group.consumer.heartbeat.answer_if_unchanged", return_value=None):
                     long = self.h.beat(member.member_id, member.epoch, instance_id=member.instance_id)
                 assert (short, deadlines, written) == (long, self.h.timers._deadlines, len(self.h.log))
                 assert before is not None

@@ -14,7 +14,7 @@ from coordinator.group.settings import GroupSettings, ShareSettings
 from coordinator.group.shard import TimerKey
 from coordinator.group.share import assignor
 from coordinator.group.share.describe import describe
-from coordinator.group.share.heartbeat import stay
+from coordinator.group.share.heartbeat import answer_if_unchanged
 from coordinator.group.share.offsets import alter, begin_delete, finish_delete, topics_of, without_topic_records
 from coordinator.group.share.records import TopicStates
 from protocol.errors import ErrorCode
@@ -90,7 +90,7 @@ def test_targets_wait_for_their_interval(h):
 def stays(h, member_id="a", epoch=3, caller=CALLER, **fields):
     """Return the response to a heartbeat if it uses the short path."""
     named = {"group_id": "g", "member_id": member_id, "member_epoch": epoch, **fields}
-    return stay(h.shard, SHARE_GROUP_HEARTBEAT.request(**named), caller, h.now)
+    return answer_if_unchanged(h.shard, SHARE_GROUP_HEARTBEAT.request(**named), caller, h.now)
 
 
 def test_only_unchanged_heartbeats_use_the_short_path(h):
@@ -345,7 +345,7 @@ def check_short_way(h):
         short = stays(h, member.member_id, member.epoch)
         if short is not None:
             deadlines, written = dict(h.timers._deadlines), len(h.log)
-            with patch("coordinator.group.share.heartbeat.stay", return_value=None):
+            with patch("coordinator.group.share.heartbeat.answer_if_unchanged", return_value=None):
                 long = h.beat(member.member_id, member.epoch)
             assert (short, deadlines, written) == (long, h.timers._deadlines, len(h.log))
             h.timers.schedule(key, before)
