@@ -21,21 +21,21 @@ NO_RECORDS = b""
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction that a committed reader skips: its producer, and the offset of its first record here."""
+    """An aborted transaction that read_committed consumers skip: its producer id and its first offset."""
 
     producer_id: int
     first_offset: int
 
 
 class Epoch(NamedTuple):
-    """A leader epoch with the offset at which it ended, or with the node that leads in it."""
+    """A leader epoch with its end offset, or with the node id of its leader."""
 
     epoch: int
     value: int
 
 
 class FetchedData:
-    """What is said of one partition. `aborted` None for readers of everything, -1 for offsets that are not told."""
+    """The response for one partition. `aborted` is None with read_uncommitted; offsets are -1 if unknown."""
 
     __slots__ = (
         "aborted",
@@ -68,14 +68,14 @@ class FetchedData:
         self.records = records
         self.aborted = aborted
         self.preferred_read_replica = -1
-        #: The largest epoch that both logs have, and where it ended here (KIP-595).
+        #: The largest epoch that both logs have, and its end offset here (KIP-595).
         self.diverging_epoch: Epoch | None = None
         #: The leader's epoch and node id (KIP-951).
         self.current_leader: Epoch | None = None
 
 
 class FetchedTopic(NamedTuple):
-    """By name up to v12, by id from v13 on."""
+    """The partitions of a topic, which has a name up to v12 and an id from v13 on."""
 
     name: str
     topic_id: bytes
@@ -83,7 +83,7 @@ class FetchedTopic(NamedTuple):
 
 
 class Node(NamedTuple):
-    """Where a leader is found."""
+    """The endpoint of a leader."""
 
     node_id: int
     host: str
@@ -92,7 +92,7 @@ class Node(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """A whole answer. `nodes`: where the leaders are that its partitions name."""
+    """A whole response. `nodes` are the endpoints of the leaders that its partitions name."""
 
     error_code: int
     session_id: int

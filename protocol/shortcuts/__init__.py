@@ -1,1 +1,1 @@
-"""Requests as nearly all clients send them mostly, read and answered by hand: what they repeat is looked up."""
+"""Hand-written codecs for frequent requests, which cache the parts that repeat."""

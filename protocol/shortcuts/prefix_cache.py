@@ -1,7 +1,7 @@
-"""Heads of requests: what stands before that in which a client's request differs from the one it sent before.
+"""A cache for heads of requests: the bytes before the part that differs between two requests of a client.
 
-A head is decoded once and looked up after that, as long as it comes again. Clients may make up as many as they like,
-so only those are learned of which somebody says that they are worth it, and only so many are remembered.
+A head is decoded once and looked up as long as it repeats. Clients can invent any number of heads. So only heads that
+the caller calls `learn` for are cached, and their number is limited.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 
 class Head:
-    """What a head says. `unlearned`: its bytes; none once it is remembered."""
+    """A decoded head. `unlearned` are its bytes; empty once it is cached."""
 
     __slots__ = ("unlearned",)
 
@@ -23,7 +23,7 @@ H = TypeVar("H", bound=Head)
 
 
 class Heads(ABC, Generic[H]):
-    """The heads of one kind of requests; `capacity` of them are remembered at least, and twice as many at most."""
+    """A cache for heads of one kind of request, with between `capacity` and twice as many entries."""
 
     __slots__ = ("_capacity", "_earlier", "_latest")
 
@@ -34,10 +34,10 @@ class Heads(ABC, Generic[H]):
 
     @abstractmethod
     def _parse(self, head: bytes) -> H | None:
-        """What these bytes say; None when they are no head."""
+        """Decode a head; return None if the bytes are not one."""
 
     def _recall(self, head: bytes) -> H | None:
-        """What a head says that is not among the latest."""
+        """Return a head that is not among the latest."""
         known = self._earlier.get(head)
         if known is None:
             return self._parse(head)
@@ -45,12 +45,12 @@ class Heads(ABC, Generic[H]):
         return known
 
     def learn(self, head: H) -> None:
-        """Remember one that was parsed just now."""
+        """Cache a head that was just decoded."""
         self._note(head.unlearned, head)
         head.unlearned = b""
 
     def age(self) -> bool:
-        """Forget those that have not come since this was called last; whether any are left."""
+        """Evict the heads that were not used since the last call. Return whether any are left."""
         self._earlier, self._latest = self._latest, {}
         return bool(self._earlier)
 

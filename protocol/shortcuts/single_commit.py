@@ -1,9 +1,8 @@
-"""OffsetCommit requests for partitions of one topic without metadata, read and answered without structs: what most
-consumers send, again and again.
+"""A hand-written codec for OffsetCommit of one topic without metadata, the usual request of consumers.
 
-Such a request differs from the one before it in its offsets alone. What stands before them (the head) is decoded by the
-schema once and remembered (heads.py). Requests of any other shape are none of this module's business: `read` says so
-with None. A property test keeps all of it equal to the schema's codec. Flexible versions only (v8-v10).
+Two such requests of a member differ only in their offsets. The bytes before the offsets (the head) are decoded by the
+schema once and cached (prefix_cache.py). `read` returns None for requests of any other shape. A property test compares
+the codec with the schema's. Flexible versions only (v8-v10).
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from protocol.shortcuts.prefix_cache import Head, Heads
 FIRST_VERSION = 8
 _FIRST_WITH_TOPIC_ID = 10
 
-#: Partition, offset, leader epoch; a metadata string of nothing, no tagged fields.
+#: Partition, offset, leader epoch; empty metadata, no tagged fields.
 _OFFSET = "iqi2x"
 _OFFSET_SIZE = Layout(f">{_OFFSET}").size
-#: Of null and of an empty string.
+#: The lengths of null and of an empty string.
 _NO_METADATA = b"\0\1"
 _FRAME = Layout(">iixi")
 _PARTITION = Layout(">ihx")
-#: Heads that are remembered at least, of some 540 bytes; a member has one for each topic and generation.
+#: The minimum number of cached heads, of about 540 bytes; a member has one for each topic and generation.
 _CAPACITY = 2_048
-#: So many lists of partitions are remembered with what is said of them: a member commits for the same ones again.
+#: The number of cached partition lists with their responses: a member commits for the same partitions again.
 _KNOWN_LISTS = 1_024
-#: Two structs end, without tagged fields.
+#: The ends of two structs without tagged fields.
 _TWO_ENDS = b"\0\0"
 #: No partitions, and the ends.
 _SHORTEST_END = b"\1" + _TWO_ENDS
 
 
 class Offsets(NamedTuple):
-    """What is committed, in columns of one length."""
+    """The committed offsets, in columns of one length."""
 
     partitions: tuple[int, ...]
     offsets: tuple[int, ...]
@@ -47,7 +46,7 @@ class Offsets(NamedTuple):
 
 
 class SingleCommit(Head):
-    """What the head of such a request says, by the names of its schema. `topic` is empty where it has an id instead."""
+    """A decoded head, with the names of the schema. `topic` is empty if the topic has an id instead."""
 
     __slots__ = (
         "_answer_start",
@@ -60,11 +59,11 @@ class SingleCommit(Head):
     )
 
     def __init__(self, version: int, head: bytes) -> None:
-        """Raises ProtocolError, ValueError: it is no head."""
+        """Decode a head. Raises ProtocolError or ValueError if the bytes are not one."""
         super().__init__(head)
         request, _ = OFFSET_COMMIT.request.decode(version, head + _SHORTEST_END)
         if OFFSET_COMMIT.request.encode(version, request) != head + _SHORTEST_END:
-            raise ValueError("it can be read otherwise")
+            raise ValueError("the head has another encoding")
         (topic,) = request.topics
         self.group_id: str = request.group_id
         self.generation_id_or_member_epoch: int = request.generation_id_or_member_epoch
@@ -77,7 +76,7 @@ class SingleCommit(Head):
         self._answer_start = b"\2" + named
 
     def answer(self, correlation_id: int, partitions: tuple[int, ...], code: int) -> bytes:
-        """The frame of an answer that says the same of all partitions."""
+        """Return the response frame with the same error code for all partitions."""
         body: bytes = self._answer_start + _answer_end(partitions, code)
         return _FRAME.pack(_FRAME.size - 4 + len(body), correlation_id, 0) + body
 
@@ -93,14 +92,14 @@ class SingleCommits(Heads[SingleCommit]):
         self._named = version < _FIRST_WITH_TOPIC_ID
 
     def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, Offsets] | None:
-        """What the request says whose body begins at `position` and ends with the frame, and its offsets.
+        """Return the request whose body begins at `position` and ends with the frame, and its offsets.
 
-        None: it has another shape, or is malformed.
+        Returns None if it has another shape or is malformed.
         """
         body = bytes(frame[position:])
         try:
-            # Of the head: group and generation, member, instance; the number of topics; the topic. Each text has a
-            # length of one byte, in which it counts itself.
+            # The head: group and generation, member, instance; the number of topics; the topic. Each string has a
+            # length + 1 of one byte in front.
             at = body[0] + 4
             at += body[at] or 1
             at += body[at] or 1
@@ -127,13 +126,13 @@ class SingleCommits(Heads[SingleCommit]):
 
 @lru_cache(127)
 def _offsets(count: int) -> Layout:
-    """So many partitions of a request."""
+    """Return the layout of `count` partitions in a request."""
     return Layout(f">{_OFFSET * count}")
 
 
 @lru_cache(_KNOWN_LISTS)
 def _answer_end(partitions: tuple[int, ...], code: int) -> bytes:
-    """What stands in an answer behind the topic: the number of partitions, each with the code, and the ends."""
+    """Return the end of a response after the topic: the number of partitions, each with the code, and the ends."""
     pack = _PARTITION.pack
     rows = [pack(partition, code) for partition in partitions]
     return b"%c%b%b" % (len(partitions) + 1, b"".join(rows), _TWO_ENDS)

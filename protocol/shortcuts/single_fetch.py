@@ -1,9 +1,9 @@
-"""Fetch requests for one partition, read and answered without structs: what a consumer sends that reads a single
-partition, or that keeps a connection and a request for each.
+"""A hand-written decoder for Fetch of one partition, without schema structs.
 
-All of such a request lies at fixed places, but for a topic's name, so two layouts read it. Requests of any other shape
-(several partitions, a rack, tagged fields, a follower's) are none of this module's business: `parse` says so with None.
-A property test keeps all of it equal to the schema's codec. v11-v18: what current clients send.
+Consumers send it that read a single partition, or that use one connection and request per partition. All fields except
+the topic's name have fixed positions, so two layouts decode it. `parse` returns None for requests of any other shape
+(several partitions, a rack, tagged fields, a follower's). A property test compares it with the schema's decoder.
+v11-v18, the versions of current clients.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NOTHING_ELSE = b"\0\0\1\1\0"
 
 
 class SingleFetch(NamedTuple):
-    """What the request says. `topic` is empty where the topic is named by its id.
+    """A decoded request. `topic` is empty if the topic has an id.
 
-    `key` is what names the topic in answers of the same version (protocol.fetch_answer.answer_one).
+    `key` are the bytes that name the topic in responses of the same version (protocol.fetch_answer.answer_one).
     """
 
     topic: str
@@ -54,7 +54,7 @@ class SingleFetch(NamedTuple):
 
 
 def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
-    """The request whose body begins at `position` and ends with the frame; None: it has another shape, or none."""
+    """Return the request whose body begins at `position` and ends with the frame; None if it has another shape."""
     end = len(frame)
     topic, topic_id, key = "", ZERO_UUID, b""
     replica, last_epoch = _CONSUMER, -1
@@ -76,7 +76,7 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
             return None
         replica, wait, least, most, isolation, session, epoch, topics, size = head.unpack_from(frame, position)
         if version >= _FIRST_FLEXIBLE:
-            size = size - 1 if size < 128 else -1  # the first byte of a longer name's size says more is to come
+            size = size - 1 if size < 128 else -1  # the first byte of a longer name's size shows that another follows
         if size < 0 or at + size + tail.size != end:
             return None
         try:

@@ -1,8 +1,7 @@
-"""ConsumerGroupHeartbeat requests of members that say no more than that they live, read and answered without structs:
-nearly all are such.
+"""A hand-written codec for ConsumerGroupHeartbeat of members without changes, which are nearly all of them.
 
-A member sends the same bytes again and again, from its client's id on. So these are decoded by the schema once and
-remembered (heads.py). Of a request that says anything else `read` says nothing: None.
+A member repeats the same bytes, from its client id on. They are decoded by the schema once and cached
+(prefix_cache.py). `read` returns None for any other request.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from protocol.headers import decode_request_header
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.shortcuts.prefix_cache import Head, Heads
 
-#: Key and version of the API, correlation id: what stands before the client's id.
+#: API key and version, and correlation id: the bytes before the client id.
 _FRONT = Layout(">hhi")
-#: Of an encoded request in which all fields have their defaults, the bytes of group, member, epoch and instance.
+#: The bytes of group, member, epoch and instance in an encoded request in which all fields have their defaults.
 _NAMES_SIZE = 7
-#: The front of an answer: its size, the correlation id, no tagged fields. Its end: the heartbeat interval, null for no
+#: The front of a response: its size, correlation id, no tagged fields. Its end: the heartbeat interval, null for no
 #: assignment, no tagged fields.
 _ANSWER_FRONT, _ANSWER_END = Layout(">iix"), Layout(">ibx")
 _NO_ASSIGNMENT = -1
-#: Members that are remembered at least, with some 600 bytes each.
+#: The minimum number of cached members, of about 600 bytes each.
 _CAPACITY = 8_192
 
 
 class SteadyHeartbeat(Head):
-    """What such a request says, by the names of its schema, and who sent it."""
+    """A decoded request, with the names of the schema, and its client id."""
 
     __slots__ = ("_answer_start", "client_id", "group_id", "instance_id", "member_epoch", "member_id")
 
     def __init__(self, version: int, head: bytes) -> None:
-        """Raises ProtocolError, ValueError: it is another request."""
+        """Decode a request. Raises ProtocolError or ValueError for any other request."""
         super().__init__(head)
         frame = _FRONT.pack(CONSUMER_GROUP_HEARTBEAT.key, version, 0) + head
         header = decode_request_header(frame)
@@ -44,12 +43,12 @@ class SteadyHeartbeat(Head):
         self.instance_id: str | None = request.instance_id
         said = {name: getattr(self, name) for name in ("group_id", "member_id", "member_epoch", "instance_id")}
         if request != CONSUMER_GROUP_HEARTBEAT.request(**said):
-            raise ValueError("it says more")
+            raise ValueError("it has other fields")
         answer = CONSUMER_GROUP_HEARTBEAT.response(member_id=self.member_id, member_epoch=self.member_epoch)
         self._answer_start = CONSUMER_GROUP_HEARTBEAT.response.encode(version, answer)[: -_ANSWER_END.size]
 
     def answer(self, correlation_id: int, heartbeat_interval_ms: int) -> bytes:
-        """The frame of an answer that tells nothing new."""
+        """Return the frame of a response without changes."""
         body = self._answer_start + _ANSWER_END.pack(heartbeat_interval_ms, _NO_ASSIGNMENT)
         return _ANSWER_FRONT.pack(_ANSWER_FRONT.size - 4 + len(body), correlation_id) + body
 
@@ -65,7 +64,7 @@ class SteadyHeartbeats(Heads[SteadyHeartbeat]):
         self._end = CONSUMER_GROUP_HEARTBEAT.request.encode(version, CONSUMER_GROUP_HEARTBEAT.request())[_NAMES_SIZE:]
 
     def read(self, frame: memoryview) -> SteadyHeartbeat | None:
-        """What a request's frame says; None: anything more, or it is malformed."""
+        """Return the request in a frame; None if it has other fields or is malformed."""
         head = bytes(frame[_FRONT.size :])
         return self._latest.get(head) or (self._recall(head) if head.endswith(self._end) else None)
 

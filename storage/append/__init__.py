@@ -1,1 +1,1 @@
-"""What may be appended, and what is made of it."""
+"""Validation and preparation of appended batches."""

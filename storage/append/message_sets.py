@@ -1,7 +1,7 @@
-"""Messages of the formats before record batches, as clients of their time produce them (Produce v0-v2), made a batch.
+"""Convert message sets of old clients (Produce v0-v2) to a record batch.
 
-What is refused is what Apache Kafka 3.9, the last to take them, refuses. Work a record: more than a few are converted
-in a worker (broker/replicas/append_scheduler.py).
+The rejections are those of Apache Kafka 3.9, the last version that accepts them. This is work per record: more than a
+few records are converted in a worker process (broker/replicas/append_scheduler.py).
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from storage.errors import (
 from storage.log_config import LogConfig
 
 _MAGICS = (0, 1)
-#: A wrapper unpacks to so many bytes and messages at most: clients of the time bound their batches before they compress
-#: them. A message takes a worker some 10 us.
+#: A wrapper decompresses to at most this many bytes and messages: old clients limit their batches before they compress
+#: them. A message takes a worker about 10 us.
 _UNPACKED_BYTES, _MOST_MESSAGES = 64 << 20, 1 << 18
 
 
 def are_messages(records: Buffer) -> bool:
-    """Whether the first entry is a message of an old format, as far as it is there."""
+    """Return whether the first entry is a message of an old format, if it is long enough to tell."""
     return len(records) <= MAGIC_OFFSET or records[MAGIC_OFFSET] in _MAGICS
 
 
 def has_whole_message(records: Buffer) -> bool:
-    """Whether there is anything to append; Kafka takes requests without, and appends nothing."""
+    """Return whether there is a whole message. Kafka accepts requests without one and appends nothing."""
     return entry_at(records, 0) is not None
 
 
 def batch_of_messages(records: Buffer, config: LogConfig, now_ms: int) -> bytes:
-    """All whole messages in `records`, at least one, as one batch with base offset 0.
+    """Convert all whole messages in `records`, at least one, to one batch with base offset 0.
 
-    They are messages that are not compressed, or one wrapper, whose codec the batch has unless the topic asks for
-    another; all of one format. Timestamps stay as they are, -1 in v0. Raises CorruptRecords, InvalidRecords,
-    InvalidTimestamp, RecordTooLarge, TooMuchToOpen, UnreadableRecords.
+    They are uncompressed messages or one wrapper, all of one format. The batch has the wrapper's codec unless the topic
+    has another one. Timestamps are kept, -1 in v0. Raises CorruptRecords, InvalidRecords, InvalidTimestamp,
+    RecordTooLarge, TooMuchToOpen and UnreadableRecords.
     """
     view = memoryview(records)
     source = _check(view, config)
@@ -71,7 +71,7 @@ def batch_of_messages(records: Buffer, config: LogConfig, now_ms: int) -> bytes:
 
 
 def _iter_records(records: memoryview, config: LogConfig) -> Iterator[Record]:
-    """All that is in the whole messages."""
+    """Yield the records of all whole messages."""
     most_bytes = min(unpacked_limit(config), _UNPACKED_BYTES)
     position = 0
     while (found := entry_at(records, position)) is not None:
@@ -81,7 +81,7 @@ def _iter_records(records: memoryview, config: LogConfig) -> Iterator[Record]:
 
 
 def _check(records: memoryview, config: LogConfig) -> int:
-    """See that sizes, checksums and formats of the whole messages are right; their codec."""
+    """Check sizes, checksums and formats of the whole messages and return their codec."""
     position = count = source = 0
     while len(records) - position > MAGIC_OFFSET:
         length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
@@ -97,7 +97,7 @@ def _check(records: memoryview, config: LogConfig) -> int:
         if size > config.max_message_bytes:
             raise RecordTooLarge(size, config.max_message_bytes)
         if entry[MAGIC_OFFSET] != records[MAGIC_OFFSET]:
-            raise InvalidRecords(f"Magic {entry[MAGIC_OFFSET]} is not that of the first message.")
+            raise InvalidRecords(f"Magic {entry[MAGIC_OFFSET]} differs from that of the first message.")
         if not verify_message_crc(entry, 0, size):
             raise CorruptRecords(f"The message at byte {position} has a wrong checksum.")
         source = max(source, _message(entry, config).codec)

@@ -1,8 +1,8 @@
-"""Batches whose records have to be looked at, or written anew, before they are appended.
+"""Inspect the records of a batch before it is appended, and rewrite the batch if necessary.
 
-For compacted topics (each record needs a key), for a compression.type other than the producer's, and with record
-validation `full`. All of it is pure, a record at a time, and slow: a small batch is opened where it is appended, a
-larger one in a worker, whose result comes back to the append as `Opened`.
+This is needed for compacted topics (each record needs a key), for a compression.type other than the producer's, and
+with record validation `full`. It is pure, works record by record and is slow: a small batch is opened during the
+append, a larger one in a worker process, whose result comes to the append as `Opened`.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from storage.errors import (
 )
 from storage.log_config import LONG_MAX, LogConfig
 
-#: A batch with more records, or more bytes to unpack or pack, is opened in a worker: inline it would keep the loop for
-#: longer than a worker's answer takes, some 0.3 ms.
+#: A batch with more records or bytes is opened in a worker: inline it would block the event loop for longer than a
+#: worker takes to respond, about 0.3 ms.
 _INLINE_RECORDS, _INLINE_BYTES = 64, 16 << 10
-#: Nobody knows what compressed records grow to: those that need more than this go to a worker, too.
+#: The size of compressed records is unknown until they are decompressed. Larger ones go to a worker too.
 _INLINE_UNPACKED_BYTES = 64 << 10
-#: The most records of a batch that are looked at: they take a worker some seconds.
+#: The maximum number of records that are inspected; they take a worker some seconds.
 _MOST_RECORDS = 1 << 20
-#: Records may unpack to so many times max.message.bytes, where that counts as no less than _LEAST_BYTES.
+#: The maximum ratio of decompressed records to max.message.bytes, which counts as at least _LEAST_BYTES.
 _SHRINKS, _LEAST_BYTES = 64, 64 << 10
-#: How many wrong records are told of one by one; the others are only counted.
+#: The number of invalid records that are named; the others are only counted.
 _TOLD_ERRORS = 1000
 
 _CODECS = {"uncompressed": Codec.NONE, **{codec.name.lower(): codec for codec in Codec if codec}}
-#: The level of lz4 that stands for its fast mode, as it did before there were levels (KIP-390).
+#: This level of lz4 means its fast mode, as before levels existed (KIP-390).
 _LZ4_DEFAULT_LEVEL = 9
 
 
 class BatchToOpen(Exception):
-    """The append has to be given what `open_in_worker` makes of its batch. Nothing has changed."""
+    """The append needs the result of `open_in_worker` for its batch. Nothing has changed."""
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """What a worker made of a batch, under a configuration: written anew, fine as it is, or refused."""
+    """The result of a worker for a batch under a configuration: a rewritten batch, no change, or an error."""
 
     config: LogConfig
     batch: bytes | None = None
@@ -65,7 +65,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 def is_for_worker(header: BatchHeader, config: LogConfig) -> bool:
-    """Whether a batch that has to be opened is too much for the loop, as far as its header tells."""
+    """Return whether opening a batch would block the event loop for too long, judged by its header."""
     if header.record_count > _INLINE_RECORDS:
         return True
     packs = header.codec != Codec.NONE or target_codec(config, header.codec) != Codec.NONE
@@ -75,7 +75,7 @@ def is_for_worker(header: BatchHeader, config: LogConfig) -> bool:
 def open_inline(
     records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, opened: Opened | None
 ) -> bytes | None:
-    """`open_batch` for an append: of a small batch, or its result as it was `opened` before. Raises BatchToOpen too."""
+    """Call `open_batch` for a small batch, or return the result in `opened`. Raises BatchToOpen too."""
     if opened is not None and opened.config == config:
         if opened.error is not None:
             raise opened.error
@@ -89,33 +89,32 @@ def open_inline(
 
 
 def open_in_worker(records: bytes, config: LogConfig, now_ms: int) -> bytes | None:
-    """`open_batch`, to be called in a worker."""
+    """Call `open_batch` in a worker process."""
     return open_batch(memoryview(records), parse_header(records), config, now_ms)
 
 
 def target_codec(config: LogConfig, source: int) -> int:
-    """The codec that a batch shall have in the log (KIP-390 keeps a batch of the right codec, whatever its level)."""
+    """Return the codec of a batch in the log. A batch with the right codec is kept, whatever its level (KIP-390)."""
     return source if config.compression_type == "producer" else _CODECS[config.compression_type]
 
 
 def unpacked_limit(config: LogConfig) -> int:
-    """How many bytes the records of a compressed batch may have that is opened: no client's batch shrinks further."""
+    """Return the maximum size of decompressed records. No honest client's batch shrinks further."""
     return min(max(config.max_message_bytes, _LEAST_BYTES) * _SHRINKS, DEFAULT_MAX_SIZE)
 
 
 def open_batch(
     records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, max_bytes: int | None = None
 ) -> bytes | None:
-    """Check each record of a client's batch; the batch written anew if need be, else None.
+    """Validate each record of a client's batch. Return the rewritten batch if necessary, else None.
 
-    It is written anew for another codec, and where its header contradicts the records: offsets that are not
-    consecutive, another largest timestamp. TooMuchToOpen: more than `max_bytes` when they are uncompressed, or more
-    records than are looked at; otherwise it raises as `check_batch` does. Records are not kept in memory, only the
-    batch made of them.
+    It is rewritten for another codec, and if its header contradicts the records: gaps between offsets, another largest
+    timestamp. Raises TooMuchToOpen for more than `max_bytes` decompressed bytes or too many records, otherwise the
+    errors of `check_batch`. Records are not kept in memory, only the resulting batch.
     """
     codec = target_codec(config, header.codec)
     if header.record_count > _MOST_RECORDS:
-        raise TooMuchToOpen(f"The batch has {header.record_count} records, more than the {_MOST_RECORDS} looked at.")
+        raise TooMuchToOpen(f"The batch has {header.record_count} records, more than the limit of {_MOST_RECORDS}.")
     batch = records[: header.size_bytes]
     stays = header.codec == codec
     builder = None if stays else _builder(header, config, now_ms, codec)
@@ -136,7 +135,7 @@ def open_batch(
         raise InvalidRecords(str(error)) from None
     is_right = config.log_append_time or largest == header.max_timestamp
     if stays and codec != Codec.NONE:
-        # Kafka means to write a batch anew whose offsets are not consecutive, and fails with an unknown error.
+        # Kafka tries to rewrite a batch with gaps between its offsets and fails with an unknown error.
         if not in_order:
             raise UnreadableRecords("Offsets of compressed records are not consecutive.")
         return None if is_right else _with_timestamp(batch, largest)
@@ -144,7 +143,7 @@ def open_batch(
         return None
     if header.producer_id != NO_PRODUCER_ID and (
         header.producer_epoch == NO_PRODUCER_EPOCH or header.base_sequence < 0
-    ):  # Kafka finds it while it writes the header
+    ):  # Kafka detects it when it writes the header
         raise UnreadableRecords("A batch with a producer id needs an epoch and a sequence.")
     if builder is None:
         builder = _builder(header, config, now_ms, codec)
@@ -157,7 +156,7 @@ def open_batch(
 
 
 def _builder(header: BatchHeader, config: LogConfig, now_ms: int, codec: int) -> BatchBuilder:
-    """What writes a client's batch anew."""
+    """Return a builder for a rewritten batch of a client."""
     return BatchBuilder(
         codec=codec,
         level=codec_level(config, codec),
@@ -170,7 +169,7 @@ def _builder(header: BatchHeader, config: LogConfig, now_ms: int, codec: int) ->
 
 
 def _with_timestamp(records: memoryview, largest: int) -> bytes:
-    """The batch with the largest timestamp of its records, where its header has another."""
+    """Return the batch with the largest timestamp of its records in its header."""
     batch = bytearray(records)
     patch_timestamp(batch, 0, len(batch), CREATE_TIME, largest)
     return bytes(batch)
@@ -179,10 +178,10 @@ def _with_timestamp(records: memoryview, largest: int) -> bytes:
 def checked_records(
     found: Iterable[Record], config: LogConfig, now_ms: int, header: BatchHeader | None = None
 ) -> Iterator[Record]:
-    """Gives all records of a batch on, and then says whether they may be appended, as far as keys and timestamps go.
+    """Yield all records of a batch, then raise an error if keys or timestamps are invalid.
 
-    `header`: of a v2 batch. Raises InvalidTimestamp where that of a record is out of range, else InvalidRecords, with
-    what is wrong with each, but for very many.
+    `header` is that of a v2 batch. Raises InvalidTimestamp if a timestamp is out of range, else InvalidRecords; the
+    error names the invalid records, up to a limit.
     """
     sets_time = header is not None and header.attributes & TIMESTAMP_TYPE_BIT != 0
     errors: list[RecordError] = []
@@ -211,7 +210,7 @@ def checked_records(
 
 
 def codec_level(config: LogConfig, codec: int) -> int | None:
-    """The level to compress at, None for the codec's own default."""
+    """Return the compression level, or None for the default of the codec."""
     if codec == Codec.GZIP:
         return config.compression_gzip_level
     if codec == Codec.ZSTD:
@@ -222,7 +221,7 @@ def codec_level(config: LogConfig, codec: int) -> int | None:
 
 
 def timestamp_error(record: Record, config: LogConfig, now_ms: int, sets_time: bool = False) -> str | None:
-    """What is wrong with the timestamp of a record, None where nothing is. `sets_time`: it says LogAppendTime."""
+    """Return the error in the timestamp of a record, or None. `sets_time`: the batch has the type LogAppendTime."""
     if config.log_append_time:
         if not sets_time:
             return None

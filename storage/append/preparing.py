@@ -1,4 +1,4 @@
-"""What some topics ask of a batch beyond its header: a look at its records, timestamps of the broker."""
+"""Prepare a batch for topics that need more than header validation: inspected records, or LogAppendTime."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from storage.log_config import LogConfig
 def prepared(
     view: memoryview, header: BatchHeader, config: LogConfig, origin: AppendOrigin, now_ms: int, opened: Opened | None
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch as it is to be written, and its header: records written anew, timestamps of the broker.
+    """Return the batch to write and its header, with rewritten records and the broker's timestamps.
 
-    A writable `view` gets these where it is, another one is copied. `opened` is what became of the batch in a worker.
+    A writable `view` is changed in place; a read-only one is copied. `opened` is a worker's result for the batch.
     Raises as `open_inline`.
     """
     if must_open(header, config, origin):

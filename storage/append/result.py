@@ -1,4 +1,4 @@
-"""What became of an append."""
+"""The result of an append."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class AppendResult(NamedTuple):
-    """Of one batch. `log_append_time_ms` is -1 with CreateTime.
+    """The result of appending one batch. `log_append_time_ms` is -1 with CreateTime.
 
-    `duplicate`: the batch had been appended before, and these are the offsets that it has. `flush_due`: by
-    flush.messages it should be on the disk before anyone is told.
+    `duplicate`: the batch was appended before, and the offsets are those. `flush_due`: flush.messages requires a flush
+    before the response.
     """
 
     base_offset: int

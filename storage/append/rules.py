@@ -1,9 +1,9 @@
-"""What records must be like to be appended, and what is done to them on the way.
+"""Validate a batch by its header before it is appended.
 
-Header-only where nothing asks for more: 61 bytes and the checksum (opening.py has the rest). Every refusal is
-Apache Kafka's for the same bytes (tried on 4.3.1), except for lies inside the records of a batch whose header is
-consistent, which only record validation `full` sees: counts, offset deltas, timestamps.
-Magic 2 only; older formats are converted before they come here.
+Validation reads 61 bytes and the checksum, unless the topic needs more (see opening.py). Every rejection equals Apache
+Kafka's for the same bytes (compared with 4.3.1). The exception is a batch with a consistent header and inconsistent
+records (counts, offset deltas, timestamps), which only record validation `full` detects. Only magic 2 is validated
+here; older formats are converted before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from storage.errors import (
 )
 from storage.log_config import LogConfig
 
-#: The smallest record has a byte each for length, attributes, two deltas, two lengths and the header count.
+#: The smallest record has one byte each for length, attributes, two deltas, two lengths and the header count.
 _SMALLEST_RECORD = 7
 _MAGIC = 2
 _UNPACK_HEADER = HEADER.unpack_from
@@ -43,10 +43,10 @@ _NEW_TUPLE = tuple.__new__
 
 
 class AppendOrigin(Enum):
-    """Who wrote the records: it decides what is checked.
+    """The origin of records, which determines what is validated.
 
-    CLIENT: everything. COORDINATOR: a part of this broker, which may write control records and has no sequences.
-    REPLICATION: from another log, with their offsets and epochs; only bytes are checked.
+    CLIENT: everything. COORDINATOR: a coordinator of this broker, which may write control records and has no sequences.
+    REPLICATION: another log, with its offsets and epochs; only checksums and sizes are validated.
     """
 
     CLIENT = 0
@@ -60,11 +60,11 @@ _CLIENT = AppendOrigin.CLIENT
 def check_batch(
     records: memoryview, config: LogConfig, origin: AppendOrigin, now_ms: int, opened: Opened | None = None
 ) -> BatchHeader:
-    """The header of the one batch in `records`, once it may be appended by its header.
+    """Validate the one batch in `records` by its header and return the header.
 
-    Trailing bytes that are no whole entry are ignored, as Kafka does; `header.size_bytes` tells what counts.
-    Raises CorruptRecords, InvalidRecords, RecordTooLarge, InvalidTimestamp, UnknownCodec; and BatchToOpen where it
-    takes the records to say which of them are refused, and they are many: `opened` is then what they said.
+    Trailing bytes without a whole entry are ignored, as in Kafka; `header.size_bytes` is the size of the batch. Raises
+    CorruptRecords, InvalidRecords, RecordTooLarge, InvalidTimestamp and UnknownCodec. Raises BatchToOpen if many
+    records must be inspected to name the invalid ones; `opened` is the result of that inspection.
     """
     available = len(records)
     if available < HEADER_SIZE:
@@ -111,7 +111,7 @@ def check_batch(
 
 
 def _has_second(records: memoryview, position: int) -> bool:
-    """Whether something follows that is, or pretends to be, another whole entry, or cannot be the front of one."""
+    """Return whether the next bytes are or claim to be another whole entry, or cannot be the start of one."""
     left = len(records) - position
     if left < LOG_OVERHEAD:
         return False
@@ -122,7 +122,7 @@ def _has_second(records: memoryview, position: int) -> bool:
 
 
 def error_of_heads(records: memoryview) -> AppendRefused | None:
-    """What Kafka finds by the heads of batches alone, before it looks at anything else; None for one batch of today."""
+    """Return the error that Kafka finds in the batch headers alone, before other checks; None for one v2 batch."""
     position = 0
     while len(records) - position >= LOG_OVERHEAD:
         length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
@@ -148,13 +148,13 @@ def error_of_heads(records: memoryview) -> AppendRefused | None:
 
 
 def _misshapen(records: memoryview) -> AppendRefused:
-    """Why `records` are not one batch v2 and nothing else."""
+    """Return the error for `records` that are not exactly one v2 batch."""
     size = int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
     return error_of_heads(records) or CorruptRecords(f"Record batch of {size} bytes is smaller than its header.")
 
 
 def _inconsistent(header: BatchHeader) -> InvalidRecords:
-    """The first thing in the header that breaks a rule, in Kafka's order."""
+    """Return the error for the first inconsistent header field, in Kafka's order."""
     count, delta = header.record_count, header.last_offset_delta
     if delta < 0:
         return InvalidRecords(f"Batch has an invalid offset range: [0, {delta}].")
@@ -174,18 +174,18 @@ def _inconsistent(header: BatchHeader) -> InvalidRecords:
 def _refused_by_time(
     records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, opened: Opened | None
 ) -> InvalidTimestamp:
-    """The refusal of a batch by the times in its header; the records say which of them it is, if they can be read."""
+    """Return the error for a batch with invalid timestamps in its header; it names the records if they are readable."""
     try:
         open_inline(records, header, config, now_ms, opened)
     except InvalidTimestamp as error:
         return error
     except AppendRefused:
-        pass  # lies inside; the header's is enough
+        pass  # the records are inconsistent, and the header's timestamps suffice
     return InvalidTimestamp("One or more records have been rejected due to invalid timestamp")
 
 
 def must_open(header: BatchHeader, config: LogConfig, origin: AppendOrigin) -> bool:
-    """Whether the records themselves have to be looked at, or written anew."""
+    """Return whether the records must be inspected or rewritten."""
     if origin is not _CLIENT:
         return False
     return (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from storage.checkpoints import CHECKPOINTS_LOCK, LOCK
 from storage.errors import DirectoryRefused, LogOffline
@@ -18,8 +18,14 @@ from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
 
-if TYPE_CHECKING:
-    from storage.log.local import LocalLog
+
+class DirectoryLog(Protocol):
+    """What a directory knows of the logs that it notes for a flush or for a batch in memory (see LocalLog)."""
+
+    topic: str
+    partition: int
+
+    def forget_batch(self) -> None: ...
 
 
 class LogDirectory:
@@ -69,9 +75,9 @@ class LogDirectory:
         #: The number of its partitions. A new partition goes to the directory with the fewest.
         self.log_count = 0
         #: Logs with a rolled segment or small files that must be flushed soon; an ordered set.
-        self.needs_flush: dict[LocalLog, None] = {}
+        self.needs_flush: dict[DirectoryLog, None] = {}
         #: Logs that keep their last batch in memory; an ordered set.
-        self.keeps_batch: dict[LocalLog, None] = {}
+        self.keeps_batch: dict[DirectoryLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
         self.owns = owns

@@ -39,6 +39,6 @@ def flushes_of_small_files(
     for waiting in list(directory.needs_flush):
         # A log that is not in `logs` is flushed by its owner alone. With two flushes at a time, each would report
         # success without waiting for the files of the other.
-        ours = logs.get((waiting.topic, waiting.partition)) is waiting
-        if ours and waiting in directory.needs_flush and directory.is_online and not waiting.flushes:
-            yield FlushTask(waiting, now_ms, with_active=False)
+        log = logs.get((waiting.topic, waiting.partition))
+        if log is waiting and waiting in directory.needs_flush and directory.is_online and not log.flushes:
+            yield FlushTask(log, now_ms, with_active=False)

@@ -1,7 +1,7 @@
-"""The segments of one partition on this disk: writing, reading, rolling, cutting, removing. Knows no producer.
+"""The segments of one partition on this disk: write, read, roll, truncate, remove. Without producer state.
 
-Sharing: the event loop owns it, all methods are called from there. Other threads only sync, rename and remove the files
-that a task names, and tasks are made on the loop. An append is one write; offsets change after the whole of it.
+The event loop owns a log and calls all methods. Other threads only sync, rename and remove the files that a task names;
+the event loop creates the tasks. An append is one write; offsets change after the whole write.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD
 from protocol.records.buffer import Buffer
@@ -23,21 +22,18 @@ from storage.position_cache import BatchPosition
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
-if TYPE_CHECKING:
-    from storage.log.tasks import FlushTask
-
-#: Base offset, length and leader epoch: what an append gives a batch.
+#: Base offset, length and leader epoch: the fields that an append sets in a batch.
 _FRONT = Struct(">qii")
-#: The positions of the batches appended last are remembered, of so many of them: for readers at the tail.
+#: The number of last appended batches whose positions are cached, for consumers near the log end.
 _RECENT_BATCHES = 512
-#: A batch of at most so many bytes is kept in memory for whoever waits for it; a larger one goes out by sendfile.
+#: A batch of at most this size is kept in memory for a waiting consumer; a larger one is sent by sendfile.
 _KEPT_BYTES = 4096
-#: So many logs of a directory keep one, those that began last: such a batch is read at once, or never.
+#: The number of logs per directory that keep such a batch. The oldest one is dropped: a batch is read at once or never.
 _KEPT_BATCHES = 256
 
 
 class LocalLog:
-    """Offsets, `size_bytes` and `segments` may be read by anyone on the loop; only the methods change them."""
+    """Offsets, `size_bytes` and `segments` may be read on the event loop; only the methods change them."""
 
     __slots__ = (
         "_active",
@@ -88,26 +84,26 @@ class LocalLog:
         self.segments = segments
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
-        #: Everything below is on the disk.
+        #: Everything below this offset is on the disk.
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
-        #: Paths of small files, and of this directory, that have to be forced to the disk with the next flush.
+        #: Paths of small files, and of this directory, that the next flush forces to the disk.
         self.unsynced: set[str] = set()
-        #: Flushes under way.
-        self.flushes: list[FlushTask] = []
+        #: The paths of each flush in progress.
+        self.flushes: list[set[str]] = []
         self.closed = False
-        #: Somebody waits for the next batch: it is kept in memory, as it is read at once.
+        #: A consumer waits for the next batch, which is kept in memory because it will be read at once.
         self.awaited = False
-        #: Ends what a cleaner is doing with this log; None: no cleaner is. Until it is done, closed segments stay.
+        #: Stops the cleaner's work on this log; None if no cleaner uses it. Closed segments must stay until then.
         self.cleaning: Callable[[], None] | None = None
-        #: Whether that only reads the log, by the names of its files: then segments that have expired may go.
+        #: Whether the cleaner only copies the log by the names of its files. Then expired segments may be removed.
         self.copied = False
         #: Bytes of records in all segments.
         self.size_bytes = sum(segment.size_bytes for segment in segments)
-        #: Bytes of records that clients were answered with.
+        #: Bytes of records in responses to clients.
         self.fetched_bytes = 0
         self._opened_at_offset = log_end_offset
-        #: `size_bytes` without what was appended since it was opened; below 0 once that is removed.
+        #: `size_bytes` without the records appended since the log was opened; negative after their removal.
         self._other_bytes = self.size_bytes
         self._config = config
         self._stable_position: tuple[int, Segment, int] | None = None
@@ -128,12 +124,12 @@ class LocalLog:
 
     @property
     def appended_records(self) -> int:
-        """Offsets that were given since the log was opened."""
+        """The number of offsets assigned since the log was opened."""
         return self.log_end_offset - self._opened_at_offset
 
     @property
     def appended_bytes(self) -> int:
-        """Bytes of records that were appended since the log was opened, whether they are still there or not."""
+        """Bytes of records appended since the log was opened, whether they still exist or not."""
         return self.size_bytes - self._other_bytes
 
     @property
@@ -162,10 +158,10 @@ class LocalLog:
         now_ms: int,
         is_placed: bool = False,
     ) -> None:
-        """Give the batch its offset and leader epoch, and write it, into a new segment if need be (rules W1, W2).
+        """Set offset and leader epoch of the batch and write it, to a new segment if necessary (rules W1, W2).
 
-        `is_placed`: all but its header lies at the end already. LogOffline: the write failed; what was there before is
-        unchanged, and the directory is offline.
+        With `is_placed` everything but the header is at the log end already. Raises LogOffline if the write failed;
+        then the existing records are unchanged and the directory is offline.
         """
         size = len(view)
         try:
@@ -176,7 +172,7 @@ class LocalLog:
                 segment = self.roll(base_offset, now_ms)
             position = segment.size_bytes
             self._last_batch = EMPTY
-            # The checksum covers neither field; the length between them stays as it is.
+            # The checksum covers neither field; the length between them does not change.
             if view.readonly:
                 front = _FRONT.pack(base_offset, size - LOG_OVERHEAD, leader_epoch)
                 buffers: tuple[Buffer, ...] = (front, view[_FRONT.size :])
@@ -190,10 +186,10 @@ class LocalLog:
                     kept = self.directory.keeps_batch
                     kept[self] = None
                     if len(kept) > _KEPT_BATCHES:
-                        next(iter(kept))._forget_batch()
+                        next(iter(kept)).forget_batch()
                     self._last_batch = b"".join(buffers)
         except OSError as error:
-            with suppress(OSError):  # nothing of it was acknowledged: recovery cuts off what is no whole batch
+            with suppress(OSError):  # nothing was acknowledged, and recovery cuts off an incomplete batch
                 self._active.undo_append()
             raise self.directory.fail(error) from error
         self.size_bytes += size
@@ -203,13 +199,13 @@ class LocalLog:
         recent.append(base_offset)
         self._recent_positions.append(position)
 
-    def _forget_batch(self) -> None:
-        """Keep the last batch in memory no longer."""
+    def forget_batch(self) -> None:
+        """Drop the last batch from memory."""
         self._last_batch = EMPTY
         self.directory.keeps_batch.pop(self, None)
 
     def append_old_format(self, view: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Append a message set of v0 or v1 as it stands in another log, with its offsets in it. LogOffline."""
+        """Append a message set v0 or v1 of another log with its offsets. Raises LogOffline."""
         size = len(view)
         self._make_room(size, last_offset, max_timestamp, now_ms)
         with self.directory.offline_on_error():
@@ -219,16 +215,16 @@ class LocalLog:
         self.log_end_offset = last_offset + 1
 
     def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Begin a new segment if the active one may not take a batch of this size and time. LogOffline.
+        """Create a new segment if the active one cannot take a batch of this size and time. Raises LogOffline.
 
-        Also for one that is refused afterwards: Kafka looks for room before it looks at sequences.
+        Also for a batch that is rejected afterwards, because Kafka rolls before it checks sequences.
         """
         with self.directory.offline_on_error():
             if self._active.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
                 self.roll(self.log_end_offset, now_ms)
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Begin a new segment; the old one is complete on return, and due to be flushed. OSError."""
+        """Create a new segment. The old one is complete on return and due for a flush. Raises OSError."""
         active = self._active
         if not active.size_bytes and active.base_offset == base_offset:
             return active
@@ -248,31 +244,33 @@ class LocalLog:
         return segment
 
     def _complete_active(self) -> None:
-        """Complete the active segment's indexes. They are due for a flush: the last one may have left them out."""
+        """Complete the active segment's indexes and mark them for a flush, as the last one may have skipped them."""
         for path in self._active.become_inactive():
             self.mark_unsynced(path)
 
     def _on_roll(self, base_offset: int) -> None:
-        """A hook: what has to be written before a segment begins at `base_offset`. OSError."""
+        """A hook for writes that are necessary before a segment begins at `base_offset`. Raises OSError."""
 
     def mark_unsynced(self, path: str) -> None:
-        """`path` was written: the next flush, which is due soon, forces it to the disk."""
+        """Note that `path` was written, so that the next flush, which is due soon, forces it to the disk."""
         self.unsynced.add(path)
         self.directory.needs_flush[self] = None
 
     def check_usable(self) -> None:
-        """LogOffline: its directory has failed, or it is closed."""
+        """Raise LogOffline if the directory has failed or the log is closed."""
         if self.directory.failure is not None or self.closed:
             raise LogOffline(self.path, self.directory.failure or "the log is closed")
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, end_offset: int, min_one_batch: bool = True) -> FetchSlice | bytes:
-        """Batches from the one with `offset` on, up to `end_offset` (high watermark, LSO or log end; exclusive).
+        """Read batches from the one that contains `offset`, up to `end_offset` (exclusive: high watermark, LSO or log
+        end).
 
-        At most `max_bytes`, which may cut the last batch; with `min_one_batch` the first is whole in any case, without
-        it nothing is given when the first does not fit. From one segment only. In a gap that compaction left, from the
-        next batch on. `b""` when there is nothing. OffsetOutOfRange: not within [log start offset, log end offset].
+        The result has at most `max_bytes`, which may cut the last batch, and comes from one segment. With
+        `min_one_batch` the first batch is always whole; without it the result is empty if the first batch does not fit.
+        In a gap that compaction left, the read begins with the next batch. Returns `b""` if there is nothing. Raises
+        OffsetOutOfRange if the offset is not within [log start offset, log end offset].
         """
         if self.directory.failure is not None or self.closed:
             self.check_usable()
@@ -318,7 +316,7 @@ class LocalLog:
             raise self.directory.fail(error) from error
 
     def _locate(self, offset: int) -> tuple[Segment, BatchPosition] | None:
-        """The first batch that ends at `offset` or after it."""
+        """Return the first batch whose last offset is at least `offset`, with its segment; None if there is none."""
         try:
             for segment in self.segments.from_offset(offset):
                 place = segment.batch_position(offset)
@@ -329,7 +327,7 @@ class LocalLog:
         return None
 
     def _end_position(self, segment: Segment, end_offset: int) -> int:
-        """Where, in `segment`, what lies below `end_offset` ends."""
+        """Return the position in `segment` at which the batches below `end_offset` end."""
         if end_offset >= self.log_end_offset:
             return segment.size_bytes
         known = self._stable_position
@@ -341,15 +339,17 @@ class LocalLog:
         return known[2] if known[1] is segment else segment.size_bytes
 
     def segment_of(self, offset: int) -> tuple[str, int]:
-        """The file of the segment in which `offset` is or would be, and where the next one begins, or the log ends."""
+        """Return the file of the segment that contains `offset`, and the base offset of the next one or the log end
+        offset.
+        """
         segment = self.segments.from_offset(offset)[0]
         following = self.segments.after(segment)
         return segment.log.path, self.log_end_offset if following is None else following.base_offset
 
     def fetch_upper_bound(self, offset: int, part: FetchSlice) -> int:
-        """An offset above all in `part`, which a read at `offset` gave: how far aborted transactions matter to it.
+        """Return an offset above all in `part`, the result of a read at `offset`: the end for aborted transactions.
 
-        From the index, so it may be higher than need be: as exact as Apache Kafka's answer.
+        It comes from the index and may be higher than necessary, exactly as in Apache Kafka.
         """
         found = self._locate(offset)
         if found is None:
@@ -364,7 +364,7 @@ class LocalLog:
     # -- removing ----------------------------------------------------------------------------------------------------
 
     def drop_segments(self, segments: list[Segment]) -> None:
-        """Take whole segments out, so that nothing reads them any more; their files are still there."""
+        """Remove whole segments from the list, so that they are no longer read. Their files still exist."""
         for segment in segments:
             self.segments.remove(segment)
             self.size_bytes -= segment.size_bytes
@@ -373,18 +373,18 @@ class LocalLog:
         self._stable_position = None
 
     def replace_segments(self, old: list[Segment], new: Segment) -> None:
-        """Put `new` where the closed segments `old` are, whose files are still there: they were cleaned."""
+        """Put a cleaned segment in the place of closed segments, whose files still exist."""
         self.drop_segments(old)
         self.segments.add(new)
         self.size_bytes += new.size_bytes
         self._other_bytes += new.size_bytes
 
     def close_files(self) -> None:
-        """Let go of all descriptors; writes nothing. Slices that are being sent keep theirs."""
+        """Release all descriptors without writing. Slices that are being sent keep theirs."""
         self.closed = True
         if self.cleaning is not None:
             self.cleaning()
         for segment in self.segments:
             segment.close()
-        self._forget_batch()
+        self.forget_batch()
         self.directory.needs_flush.pop(self, None)

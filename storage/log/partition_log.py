@@ -1,9 +1,9 @@
-"""The log of one partition: what a broker may append to it, and which of it exists, is committed, is stable.
+"""The log of one partition: appends, and which records exist, are committed and are stable.
 
     log start offset <= last stable offset <= high watermark <= log end offset;  recovery point <= log end offset
 
-Adds to LocalLog the rules for appends, producers and transactions, leader epochs, and the look-ups by time and epoch.
-Who leads the partition and waits for what is not known here (broker/replicas/partition.py).
+It adds to LocalLog the validation of appends, producers and transactions, leader epochs, and look-ups by timestamp and
+epoch. Leadership and waiting requests are handled by broker/replicas/partition.py.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from storage.segment.segments import Segments
 _NO_TIME = -1
 _CLIENT = AppendOrigin.CLIENT
 _NEW_TUPLE = tuple.__new__
-#: What another log has accepted is not judged again.
+#: A batch that another log has accepted is not validated again.
 _AS_IT_IS = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
 
 
 class PartitionLog(LocalLog):
-    """Made by `load_log`, or by a LogManager."""
+    """The log of one partition, created by `load_log` or a LogManager."""
 
     __slots__ = (
         "_epoch",
@@ -100,9 +100,9 @@ class PartitionLog(LocalLog):
         self.topic_id = topic_id
         self.producer_state = producer_state
         self.leader_epochs = leader_epochs
-        #: Offsets of the producer snapshots there are, ascending.
+        #: Offsets of the existing producer snapshots, ascending.
         self.snapshots = snapshots
-        #: With other replicas the high watermark is moved by `advance_high_watermark`; alone it follows the end.
+        #: With other replicas `advance_high_watermark` moves the high watermark; otherwise it is the log end offset.
         self.replicated = False
         self.high_watermark = self.last_stable_offset = log_end_offset
         self._epoch = -1
@@ -111,16 +111,16 @@ class PartitionLog(LocalLog):
 
     @property
     def config(self) -> LogConfig:
-        """The topic's values; may be replaced at any time. Indexes follow it from the next segment on."""
+        """The configuration of the topic. It may be replaced at any time; indexes use it from the next segment on."""
         return self._config
 
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
         opens = config.compacted or config.compression_type != "producer" or config.record_validation == "full"
-        #: A batch is checked by its header alone, and keeps its timestamps.
+        #: Whether a batch is validated by its header alone and keeps its timestamps.
         self._plain = not (opens or config.log_append_time)
-        #: An append leaves its records as they came, except for their place, and asks for no flush.
+        #: Whether an append leaves the records unchanged, except for their offsets, and needs no flush.
         self.appends_at_once = not config.log_append_time and config.flush_messages == LONG_MAX
 
     # -- append ------------------------------------------------------------------------------------------------------
@@ -134,11 +134,12 @@ class PartitionLog(LocalLog):
         opened: Opened | None = None,
         placed: PlacedBatch | None = None,
     ) -> AppendResult:
-        """Append the one batch in `records`, which gets the next offsets and `leader_epoch`; one write.
+        """Append the batch in `records` with the next offsets and `leader_epoch`, in one write.
 
-        A writable buffer is patched in place, and not kept. Raises the subclasses of AppendRefused and BatchToOpen,
-        after which nothing has changed, and LogOffline. `opened` is what became of the batch where it had to be
-        opened, `placed` the batch where it lies in its place: NotInPlace where that is another one by now.
+        A writable buffer is changed in place and not kept. `opened` is the result of a worker for a batch that had to
+        be inspected. `placed` is a batch that is written to the file already. Raises subclasses of AppendRefused,
+        BatchToOpen, and NotInPlace if `placed` is no longer at the log end; then nothing has changed. Raises
+        LogOffline.
         """
         if self.directory.failure is not None or self.closed:
             self.check_usable()
@@ -210,11 +211,13 @@ class PartitionLog(LocalLog):
         )
 
     def is_to_be_placed(self, size_bytes: int) -> bool:
-        """Whether a batch of that size is to be put into its place before it is appended."""
+        """Return whether a batch of that size should be written to the file before it is appended."""
         return size_bytes > AT_ONCE_BYTES and self._plain
 
     def place(self, records: memoryview, now_ms: int, origin: AppendOrigin = _CLIENT) -> PlacedBatch:
-        """Check a batch, and give it the place at the end, of a new segment where it takes one; raises as `append`."""
+        """Validate a batch and assign it the position at the log end, in a new segment if necessary. Raises as
+        `append`.
+        """
         self.check_usable()
         header = check_batch(records, self._config, origin, now_ms)
         if header.attributes & TIMESTAMP_TYPE_BIT:
@@ -227,9 +230,9 @@ class PartitionLog(LocalLog):
             return PlacedBatch(self.directory.fs, self._active, records[:size], header, self._config)
 
     def append_replicated(self, batch: memoryview, *, now_ms: int) -> None:
-        """Append a batch that brings its offsets and its leader epoch along, as it is in another log.
+        """Append a batch of another log with its offsets and leader epoch.
 
-        UnexpectedAppendOffset: it lies below the end of this log. CorruptRecords: wrong bytes.
+        Raises UnexpectedAppendOffset if it is below the end of this log, and CorruptRecords for damaged bytes.
         """
         self.check_usable()
         header = check_batch(batch, _AS_IT_IS, AppendOrigin.REPLICATION, now_ms)
@@ -267,10 +270,10 @@ class PartitionLog(LocalLog):
         try:
             note_batch(self.producer_state, aborted, view, header, last_offset)
             if not had_any and aborted.may_have_any:
-                self.mark_unsynced(self.path)  # the index is a new file, which nobody would miss
+                self.mark_unsynced(self.path)  # the index is a new file, and nothing detects its loss
         except OSError as error:
-            # The records are written. Nobody may read them as if nothing had been aborted, also where descriptors are
-            # all that is missing: recovery makes the transaction index anew.
+            # The records are written, but without the index entry consumers would read them as committed. So the
+            # directory fails even if only a descriptor was missing, and recovery rebuilds the transaction index.
             raise self.directory.fail(error, half_done=True) from error
 
     def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
@@ -284,8 +287,8 @@ class PartitionLog(LocalLog):
                     self.mark_unsynced(self.leader_epochs.path)
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
-        """This broker leads from `leader_epoch` on: what it appends begins at the end of the log."""
-        self._epoch = -1  # so that the first append comes by `_begin_epoch`
+        """Record that this broker leads from `leader_epoch` on, beginning at the log end."""
+        self._epoch = -1  # so that the first append calls `_begin_epoch`
         self._note_epoch(self.leader_epochs.announce, leader_epoch, self.log_end_offset)
 
     def _on_roll(self, base_offset: int) -> None:
@@ -293,7 +296,9 @@ class PartitionLog(LocalLog):
         self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Write the producer state at its end offset, unless that is written already, or nothing. OSError."""
+        """Write a snapshot of the producer state, unless it exists already or there is nothing to write. Raises
+        OSError.
+        """
         offset = self.producer_state.end_offset
         if self.snapshots:
             if offset <= self.snapshots[-1]:
@@ -312,7 +317,7 @@ class PartitionLog(LocalLog):
     # -- offsets -----------------------------------------------------------------------------------------------------
 
     def advance_high_watermark(self, offset: int) -> None:
-        """What is below `offset` is on all replicas that count. Never moves back."""
+        """Raise the high watermark to `offset`: all in-sync replicas have the records below it."""
         self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
         self._move_stable_offset()
 
@@ -324,9 +329,9 @@ class PartitionLog(LocalLog):
             self.last_stable_offset = max(stable, self.log_start_offset)
 
     def delete_records(self, before_offset: int) -> int:
-        """Raise the log start offset to `before_offset` (DeleteRecords); the log start offset that results.
+        """Raise the log start offset to `before_offset` (DeleteRecords) and return the log start offset.
 
-        Whole segments below it go with the next retention run. OffsetOutOfRange: above the high watermark.
+        Whole segments below it are removed by the next retention run. Raises OffsetOutOfRange above the high watermark.
         """
         if before_offset > self.high_watermark or before_offset < 0:
             raise OffsetOutOfRange(before_offset, self.log_start_offset, self.high_watermark)
@@ -336,7 +341,7 @@ class PartitionLog(LocalLog):
         return self.log_start_offset
 
     def raise_log_start(self, offset: int) -> None:
-        """Readers may not go below `offset` any more. OSError."""
+        """Raise the log start offset to `offset`, if it is higher. Raises OSError."""
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self._move_stable_offset()
@@ -344,34 +349,34 @@ class PartitionLog(LocalLog):
             self.mark_unsynced(self.leader_epochs.path)
 
     def complete(self) -> None:
-        """Write what a clean stop leaves: snapshot, indexes at their true size. OSError; a flush comes after it."""
+        """Write the snapshot and truncate indexes for a clean shutdown; a flush must follow. Raises OSError."""
         self.take_snapshot()
         self._complete_active()
 
     def close(self) -> None:
-        """A clean stop of this log alone, once it was flushed. OSError."""
+        """Close this log alone as a clean shutdown does, after a flush. Raises OSError."""
         self.complete()
         self.close_files()
 
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record from the log start offset on that is not earlier than `timestamp` (ms), None without.
+        """Find the first record from the log start offset on whose timestamp is at least `timestamp` (ms), or None.
 
-        However long it takes; on the way of requests `find_timestamp` is used.
+        It may take long; requests use `find_timestamp`.
         """
         return at_once(find_timestamp(lambda: self, timestamp, Allowance()), self.directory.fs)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp (KIP-734); None where no record has one. The same applies."""
+        """Find the first record with the largest timestamp (KIP-734); None if no record has one. It may take long."""
         return at_once(find_max_timestamp(lambda: self, Allowance()), self.directory.fs)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
-        """The largest epoch not above `leader_epoch`, and where it ended; (-1, -1) where not known (KIP-279)."""
+        """Return the largest epoch not above `leader_epoch` and its end offset; (-1, -1) if unknown (KIP-279)."""
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The transactions that overlap [start, end), by their ends: a reader of committed records skips their data."""
+        """Return the aborted transactions that overlap [start, end), by end offset, for read_committed consumers."""
         try:
             expiration_ms = self.producer_state.expiration_ms
             return aborted_transactions(self, self.snapshots, expiration_ms, start_offset, end_offset)

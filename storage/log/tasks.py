@@ -79,8 +79,8 @@ class FlushTask(DirectoryTask):
         self._with_active = with_active
         # The indexes of a closed segment are complete. Those of the active segment are rebuilt after a crash. Flushes
         # under way may still fail to write their files, so this flush covers those too.
-        self._paths: set[str] = log.unsynced.union(*(each._paths for each in log.flushes))
-        log.flushes.append(self)
+        self._paths: set[str] = log.unsynced.union(*log.flushes)
+        log.flushes.append(self._paths)
         self._files: list[OpenFile] = []
         for segment in log.segments.from_offset(log.recovery_point):
             if segment is active and not with_active:
@@ -103,7 +103,7 @@ class FlushTask(DirectoryTask):
                 fs.sync_path(path)
 
     def apply(self) -> None:
-        self.log.flushes.remove(self)
+        self.log.flushes.remove(self._paths)
         super().apply()
         if self.error is not None and self.directory.is_online:  # no fault of the disk: flush these files again later
             for path in self._paths:

@@ -1,7 +1,7 @@
-"""A segment as a start finds it, before anybody asks for its files.
+"""A segment as a start finds it, before one of its files is used.
 
-A log may have a hundred thousand segments, of which a few are ever read between two starts. So what stands for a file
-is made when it is needed, all four of a segment at once: 0.4 KB for a segment until then, and 2 KB from then on.
+A log may have a hundred thousand segments, of which a few are read between two starts. So the objects for the four
+files are created on first use: 0.4 KB per segment until then, and 2 KB afterwards.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from storage.segment.segment import Segment
 
 
 class UnusedSegment(Segment):
-    """Becomes an ordinary segment when one of its files is asked for first.
+    """Becomes an ordinary segment when one of its files is first used.
 
-    A class of its own, since one with `__getattr__` answers more slowly for every attribute, and appends ask for many.
+    It is a separate class, because `__getattr__` slows down every attribute access, and appends make many.
     """
 
     __slots__ = ()
 
     def _make_files(self) -> None:
-        """Not yet."""
+        """Create the files later."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """What is missing is one of the files; from here on they are attributes like others."""
+            """Create the files when one is missing; from then on they are ordinary attributes."""
             self.__class__ = Segment
             self._make_files()
             return getattr(self, name)
@@ -35,4 +35,4 @@ class UnusedSegment(Segment):
         return False
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because no file is open."""
