@@ -1,4 +1,4 @@
-"""`pybroker acls`: who may do what, listed, granted and taken back."""
+"""`pybroker acls`: list, add and remove access control entries."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ examples:
 
 _CLUSTER = "kafka-cluster"
 _NAMED = ("topic", "group", "transactional_id")
-#: What clients need: operations by resource.
+#: The operations that a kind of client needs, by resource.
 _ROLES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "producer": {"topic": ("write", "describe", "create"), "transactional_id": ("write", "describe")},
     "consumer": {"topic": ("read", "describe"), "group": ("read",)},
 }
-#: Resources that each has to be given.
+#: The resources that each kind of client must name.
 _NEEDED = {"producer": ("topic",), "consumer": ("topic", "group")}
 _PATTERNS = ("literal", "prefixed")
 _OPERATIONS = (
@@ -50,15 +50,15 @@ _OPERATIONS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker acls", "Access control entries of a cluster.", _EXAMPLES)
     listed = parser.add_action("list", _list, "entries, all or those that match")
-    added = parser.add_action("add", _add, "make entries, one for each operation")
+    added = parser.add_action("add", _add, "add entries, one for each operation")
     removed = parser.add_action("remove", _remove, "delete the entries that match")
     for action, patterns in (
         (listed, ("any", "match", *_PATTERNS)),
@@ -67,23 +67,25 @@ def command_line() -> ClientParser:
     ):
         _add_entry(action, patterns)
     for action in (added, removed):
-        action.add_argument("--producer", action="store_true", help="all that a producer to --topic needs")
-        action.add_argument("--consumer", action="store_true", help="all that a consumer of --topic in --group needs")
+        action.add_argument("--producer", action="store_true", help="everything that a producer to --topic needs")
+        action.add_argument(
+            "--consumer", action="store_true", help="everything that a consumer of --topic in --group needs"
+        )
     return parser
 
 
 def _add_entry(parser: ClientParser, patterns: Sequence[str]) -> None:
     for name in ("topic", "group", "transactional-id"):
-        about = "may be given again" if "match" in patterns else "* for all of them; may be given again"
+        about = "can be repeated" if "match" in patterns else "* for all; can be repeated"
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=about)
     parser.add_argument("--cluster", action="store_true", help="the cluster itself")
     parser.add_argument(
-        "--resource-pattern-type", choices=patterns, default=patterns[0], help=f"how names are meant ({patterns[0]})"
+        "--resource-pattern-type", choices=patterns, default=patterns[0], help=f"how to match names ({patterns[0]})"
     )
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--allow-principal", metavar="User:NAME")
     who.add_argument("--deny-principal", metavar="User:NAME")
-    parser.add_argument("--host", help="from which address; unless given, from all")
+    parser.add_argument("--host", help="the client's address (default: any)")
     parser.add_argument(
         "--operation", type=_operation, action="append", metavar="OPERATION", help=", ".join(_OPERATIONS)
     )
@@ -108,9 +110,9 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 
 
 def _check_allowed(session: Session) -> None:
-    """Raise CommandError where there is nothing to see because one may not, or there is no authorizer.
+    """Raise CommandError if the list is empty because the user is not authorized, or there is no authorizer.
 
-    confluent-kafka has no entries then, and no error.
+    confluent-kafka returns no entries then, and no error.
     """
     from kafka.protocol.admin import DescribeAclsRequest
 
@@ -127,7 +129,7 @@ def _check_allowed(session: Session) -> None:
                 permission_type=anything,
             )
             client.check(client.send(asked), _CLUSTER)
-    except UsageError:  # properties that this client has no names for: then it stays at that
+    except UsageError:  # this client does not know the properties: skip the check
         return
 
 
@@ -181,13 +183,13 @@ def _filters(options: argparse.Namespace) -> Iterator[AclBindingFilter]:
 
 
 def entries_of(options: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """Kind and name of what is protected, and an operation, for each entry that is asked for. Raises UsageError."""
+    """Return resource type, resource name and operation of each entry on the command line. Raises UsageError."""
     by_operation = [(kind, name, word) for kind, name in _places(options) for word in options.operation or ()]
     return _entries_of_roles(options) or by_operation
 
 
 def _entries_of_roles(options: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """Those that a producer or a consumer needs, where one is named. Raises UsageError."""
+    """Return the entries for --producer and --consumer. Raises UsageError."""
     roles = [role for role in _ROLES if getattr(options, role, False)]
     for role in roles:
         if options.operation:
@@ -201,8 +203,8 @@ def _entries_of_roles(options: argparse.Namespace) -> list[tuple[str, str, str]]
 
 
 def _places(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """What is named, by its kind. UsageError for an empty word: that of a shell's variable which is not set must not
-    stand for all there are.
+    """Return the names by resource type. Raises UsageError for an empty name: a shell variable that is not set must not
+    mean all resources.
     """
     found = [(kind, name) for kind in _NAMED for name in getattr(options, kind)]
     others = [(option, getattr(options, option)) for option in ("allow_principal", "deny_principal", "host")]

@@ -1,7 +1,7 @@
-"""`pybroker archive DIR --topics T,...`: records of topics into Parquet files, each once; verified, and compacted.
+"""`pybroker archive DIR --topics T,...`: write records of topics into Parquet files, each once; verify, compact.
 
-Exit codes: 0 all is done, and nothing wrong was found; 1 the log, the archive, the broker, Java or Spark are not to be
-had, or something is wrong with the archive; 2 a bad command line; 130 Ctrl-C.
+Exit codes: 0 everything is done, and no error was found; 1 the log, the archive, the broker, Java or Spark is
+unavailable, or the archive has errors; 2 a bad command line; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     options = _options(arguments)
     return run(_PROG, lambda tell: _run(options, tell))
 
@@ -131,39 +131,53 @@ def _input(options: argparse.Namespace, isolation: str) -> Input:
 
 
 def command_line() -> OneLineParser:
-    """What it can be asked for."""
+    """Return the parser of the command line."""
     parser = OneLineParser(prog=_PROG, description="Archive topics into Parquet files, each record once.")
+    parser.add_argument("archive", type=Path, metavar="DIR", help="the archive; --topics creates it if it is missing")
     parser.add_argument(
-        "archive", type=Path, metavar="DIR", help="the archive; with --topics made where it is not there"
+        "--topics", type=_topics, metavar="T,...", help="archive these topics, from where the last run ended"
     )
-    parser.add_argument("--topics", type=_topics, metavar="T,...", help="what is archived, from where it was left")
     add_client(parser, required=False)
-    parser.add_argument("--directory", type=Path, metavar="DATA", help="instead of a broker, its data directory")
-    parser.add_argument("--include-active", action="store_true", help="of a directory, not closed segments alone")
-    parser.add_argument("--lag", type=count, default=0, metavar="N", help="leave the last N offsets of each partition")
+    parser.add_argument(
+        "--directory", type=Path, metavar="DATA", help="read the broker's data directory, instead of asking it"
+    )
+    parser.add_argument(
+        "--include-active", action="store_true", help="with --directory: archive the active segment too"
+    )
+    parser.add_argument(
+        "--lag", type=count, default=0, metavar="N", help="do not archive the last N offsets of each partition"
+    )
     parser.add_argument(
         "--isolation-level",
         choices=("read_committed", "read_uncommitted"),
-        help="which records count: an archive keeps what it began with, usually read_committed",
+        help="the records to archive; later runs must use the same level (default: read_committed)",
     )
     parser.add_argument(
         "--on-data-loss",
         choices=("fail", "skip"),
         default="fail",
-        help="records that have gone before they were archived (%(default)s)",
+        help="what to do if records were deleted before they were archived (%(default)s)",
     )
     parser.add_argument(
-        "--step-offsets", type=positive, default=10_000_000, metavar="N", help="so many a commit, about (%(default)s)"
+        "--step-offsets",
+        type=positive,
+        default=10_000_000,
+        metavar="N",
+        help="about how many records a commit has (%(default)s)",
     )
     parser.add_argument(
         "--format",
         choices=("parquet", "delta"),
-        help="delta: a Delta table as well, from now on; else an archive stays what it is, at first parquet",
+        help="delta: also write a Delta table, from now on (default: as before, first parquet)",
     )
-    parser.add_argument("--compact", action="store_true", help="make large files of small ones")
-    parser.add_argument("--target-file-mib", type=positive, default=128, metavar="N", help="how large (%(default)s)")
+    parser.add_argument("--compact", action="store_true", help="merge small files into large ones")
     parser.add_argument(
-        "--verify", action="store_true", help="count and add up all rows, and those of the log, if named"
+        "--target-file-mib", type=positive, default=128, metavar="N", help="the size of large files (%(default)s)"
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="count all rows and compute their checksums, and those of the log, if given",
     )
     add_spark(parser)
     return parser

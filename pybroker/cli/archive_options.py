@@ -1,4 +1,4 @@
-"""What `pybroker archive` and `pybroker restore` have in common: options, and how errors are told."""
+"""Options and error messages of `pybroker archive` and `pybroker restore`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pybroker.source.errors import SourceError, UnusableOption
 
 
 def add_client(parser: OneLineParser, *, required: bool) -> None:
-    """A broker, and a client's properties."""
+    """Add options for a broker and the client's properties."""
     parser.add_argument("--bootstrap-server", required=required, metavar="HOST:PORT,...", help="a running broker")
     parser.add_argument(
         *("--property", "-X"),
@@ -26,19 +26,19 @@ def add_client(parser: OneLineParser, *, required: bool) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="of Kafka's clients, such as security.protocol=SSL",
+        help="a property of Kafka's clients, such as security.protocol=SSL",
     )
 
 
 def add_spark(parser: OneLineParser) -> None:
-    """Spark's size, and the form of what is printed."""
+    """Add options for the size of Spark, and for the output."""
     parser.add_argument("--master", default="local[*]", help="Spark's master (%(default)s)")
-    parser.add_argument("--memory", default="1g", help="of Spark's driver (%(default)s)")
+    parser.add_argument("--memory", default="1g", help="memory of Spark's driver (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def properties_of(parser: OneLineParser, options: argparse.Namespace, **more: str) -> dict[str, str]:
-    """A client's properties; what is wrong with them ends the program with 2."""
+    """Return the client's properties. A wrong one ends the program with exit code 2."""
     given = {**more, "bootstrap.servers": options.bootstrap_server, **dict(options.property)}
     try:
         return read_client_properties({f"{PREFIX}{name}": value for name, value in given.items()})
@@ -47,14 +47,14 @@ def properties_of(parser: OneLineParser, options: argparse.Namespace, **more: st
 
 
 def count(text: str) -> int:
-    """A number from 0 on, as an option has it."""
+    """Parse a number of at least 0."""
     if not text.isdecimal() or int(text) >= 1 << 63:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """A number from 1 on, as an option has it."""
+    """Parse a number of at least 1."""
     number = count(text)
     if not number:
         raise argparse.ArgumentTypeError("0 is too small: from 1 on")
@@ -62,7 +62,10 @@ def positive(text: str) -> int:
 
 
 def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
-    """What `act` returns, given a function that tells lines; 1, with a line, for what goes wrong, 130 for Ctrl-C."""
+    """Call `act` with a function that prints lines, and return its result; on an error print a line and return 1.
+
+    Ctrl-C returns 130.
+    """
 
     def tell(line: str) -> None:
         print(f"{prog}: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`pybroker client-metrics`: which clients are to push which of their metrics (KIP-714), and what they have pushed."""
+"""`pybroker client-metrics`: choose which metrics clients push (KIP-714), and show what they pushed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _EXAMPLES = """\
 examples:
   pybroker client-metrics list
   pybroker client-metrics alter shop --metrics org.apache.kafka.producer. --interval 30000 --match client_id=shop-.*
-  pybroker client-metrics alter all --metrics '*' --interval '' (an interval of its own no more)
+  pybroker client-metrics alter all --metrics '*' --interval '' (back to the default interval)
   pybroker client-metrics delete shop
-  pybroker client-metrics clients --from http://localhost:9404                (who pushes, and when they did last)
-  pybroker client-metrics clients --from http://localhost:9404 --id ID        (what that client has pushed)"""
+  pybroker client-metrics clients --from http://localhost:9404                (clients, and when they pushed last)
+  pybroker client-metrics clients --from http://localhost:9404 --id ID        (what this client pushed)"""
 
 KEYS = ("metrics", "interval.ms", "match")
 _DEFAULT_CONFIG = 5
@@ -37,40 +37,40 @@ _PATH = "/clients"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker client-metrics", "Metrics that clients push: subscriptions to them.", _EXAMPLES)
-    parser.add_action("list", _list, "subscriptions and what they ask for")
-    described = parser.add_action("describe", _describe, "settings of subscriptions, and whether they are defaults")
-    _add_name(described, "unless given: all")
-    altered = parser.add_action("alter", _alter, "make a subscription, or change it; '' is back to the default")
+    parser.add_action("list", _list, "list subscriptions and their metrics")
+    described = parser.add_action("describe", _describe, "show the configs of subscriptions, and which are defaults")
+    _add_name(described, "(default: all)")
+    altered = parser.add_action("alter", _alter, "create or change a subscription; '' restores a default")
     _add_name(altered)
-    altered.add_argument("--generate-name", action="store_true", help="a new one, under a name that nobody has")
-    altered.add_argument("--metrics", action="append", metavar="PREFIX,...", help="of names of metrics; * for all")
-    altered.add_argument("--interval", metavar="MS", help="between two reports of a client")
+    altered.add_argument("--generate-name", action="store_true", help="create one with a new name")
+    altered.add_argument("--metrics", action="append", metavar="PREFIX,...", help="prefixes of metric names; * for all")
+    altered.add_argument("--interval", metavar="MS", help="between two pushes of a client")
     altered.add_argument(
         "--match",
         action="append",
         metavar="KEY=PATTERN,...",
         help="only clients whose client_id, client_instance_id, client_software_name, client_software_version, "
-        "client_source_address and client_source_port are so",
+        "client_source_address and client_source_port match",
     )
-    deleted = parser.add_action("delete", _delete, "take a subscription away")
+    deleted = parser.add_action("delete", _delete, "delete a subscription")
     _add_name(deleted)
-    clients = parser.add_action("clients", _clients, "clients of a pybroker that push, and what came last")
+    clients = parser.add_action("clients", _clients, "show the clients that push to a pybroker, and their last push")
     clients.add_argument("--from", dest="url", required=True, metavar="URL", help="the broker's metrics.listeners")
-    clients.add_argument("--id", metavar="ID", help="the numbers of the client with that instance id")
+    clients.add_argument("--id", metavar="ID", help="show the metrics of the client with this instance id")
     return parser
 
 
 def _add_name(parser: ClientParser, description: str | None = None) -> None:
     name = parser.add_mutually_exclusive_group()
     name.add_argument("names", nargs="?", metavar="NAME", help=description)
-    name.add_argument("--name", metavar="NAME", help="the same in Kafka's words")
+    name.add_argument("--name", metavar="NAME", help="the same, by Kafka's names")
 
 
 def _name(options: argparse.Namespace) -> str | None:
@@ -157,7 +157,7 @@ def _clients(session: Session, options: argparse.Namespace) -> None:
 
 
 def clients_at(url: str, timeout_s: float, instance_id: str | None = None) -> list[dict[str, Any]]:
-    """Clients that the broker at `url` knows, or that one with its numbers. CommandError, UsageError."""
+    """Return the clients that the broker at `url` knows, or one client's metrics. Raises CommandError, UsageError."""
     query = "" if instance_id is None else f"?{urlencode({'id': instance_id})}"
     try:
         return list(read_answer(url, _PATH, timeout_s, option="--from", query=query)["clients"])
@@ -185,13 +185,13 @@ def _time(timestamp_ms: int) -> str:
 
 
 def _number(found: Mapping[str, Any]) -> dict[str, object]:
-    """Without the labels that all of a client have."""
+    """Return the labels without those that all metrics of a client have."""
     labels = {key: value for key, value in found["labels"].items() if not key.startswith("client_")}
     return {"metric": found["origin"], "labels": labels, "value": found["value"]}
 
 
 def subscriptions(client: Administration) -> list[str]:
-    """Their names. Raises CommandError."""
+    """Return the names of the subscriptions. Raises CommandError."""
     from kafka.protocol.admin import ListConfigResourcesRequest
 
     answer = client.send(ListConfigResourcesRequest(resource_types=[CLIENT_METRICS]))
@@ -200,7 +200,7 @@ def subscriptions(client: Administration) -> list[str]:
 
 
 def described(client: Administration, names: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Subscriptions with all their settings, defaults too. Raises CommandError."""
+    """Return subscriptions with all their configs, defaults too. Raises CommandError."""
     return [
         (name, {entry.name: entry.value for entry in entries})
         for name, entries in resources.entries(client, CLIENT_METRICS, names)
@@ -208,12 +208,12 @@ def described(client: Administration, names: Sequence[str]) -> list[tuple[str, d
 
 
 def alter(client: Administration, name: str, changes: Mapping[str, str | None]) -> None:
-    """Make a subscription, or change it; None is back to a default. Raises CommandError."""
+    """Create or change a subscription; None restores a default. Raises CommandError."""
     resources.alter(client, CLIENT_METRICS, name, changes)
 
 
 def delete(client: Administration, name: str) -> None:
-    """Take a subscription away: it is one as long as something is set in it. Raises CommandError."""
+    """Delete a subscription, by deleting all its configs. Raises CommandError."""
     _existing(client, name)
     alter(client, name, dict.fromkeys(KEYS))
 

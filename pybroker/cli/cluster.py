@@ -1,4 +1,4 @@
-"""`pybroker cluster`: its id and its brokers."""
+"""`pybroker cluster`: show the cluster's id and its brokers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker cluster", "A cluster and its brokers.")
-    parser.add_action("describe", _describe, "brokers, as clients are told of them")
-    parser.add_action("id", _id, "the cluster's id")
+    parser.add_action("describe", _describe, "show the brokers, as clients see them")
+    parser.add_action("id", _id, "print the cluster id")
     return parser
 
 

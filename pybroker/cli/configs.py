@@ -1,4 +1,4 @@
-"""`pybroker configs`: settings of topics and brokers, shown and altered while the broker runs."""
+"""`pybroker configs`: show and alter the configs of topics and brokers."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ examples:
 #: Keys have dots in them.
 _BETWEEN_SETTINGS = re.compile(r",(?=\s*[a-z]+(?:\.[a-z]+)+=)")
 _IN_BRACKETS = re.compile(r"\[(.*)\]", re.DOTALL)
-_KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # and no others: the client library has no names for them
+_KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # the client library has no names for other kinds
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
-    parser = ClientParser("pybroker configs", "Settings of topics and brokers.", _EXAMPLES)
-    described = parser.add_action("describe", _describe, "settings, and where each comes from")
+    """Return the parser of the command line. The site has a page of its help."""
+    parser = ClientParser("pybroker configs", "Configs of topics and brokers.", _EXAMPLES)
+    described = parser.add_action("describe", _describe, "show configs, and the source of each")
     _add_entity(described)
-    described.add_argument("--all", action="store_true", help="those that nobody has set, too")
-    altered = parser.add_action("alter", _alter, "change settings; none, or all of them are changed")
+    described.add_argument("--all", action="store_true", help="also configs that are not set")
+    altered = parser.add_action("alter", _alter, "change configs, all of them or none")
     _add_entity(altered)
     altered.add_argument(
         "--add-config",
@@ -53,22 +53,22 @@ def command_line() -> ClientParser:
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="may be given again; or several with commas between them, and lists in brackets, as with kafka-configs",
+        help="can be repeated; or several, separated by commas, with lists in brackets, as with kafka-configs",
     )
-    altered.add_argument("--add-config-file", type=Path, metavar="FILE", help="the same, as properties")
+    altered.add_argument("--add-config-file", type=Path, metavar="FILE", help="the same, from a file of properties")
     altered.add_argument(
         "--delete-config",
         type=keys,
         action="extend",
         default=[],
         metavar="KEY,...",
-        help="back to its default",
+        help="restore the default",
     )
     return parser
 
 
 def settings(text: str) -> list[tuple[str, str]]:
-    """KEY=VALUE, or several; a comma that no key stands behind is of a value. Raises ArgumentTypeError."""
+    """Parse KEY=VALUE, or several. A comma without a key after it belongs to the value. Raises ArgumentTypeError."""
     given = _BETWEEN_SETTINGS.split(text) if '"' not in text else [text]
     return [(key, _without_brackets(value)) for key, value in map(key_value, given)]
 
@@ -82,10 +82,12 @@ def _add_entity(parser: ClientParser) -> None:
     entity = parser.add_mutually_exclusive_group()
     entity.add_argument("--topic")
     entity.add_argument("--broker", metavar="ID")
-    entity.add_argument("--entity-type", choices=tuple(_KINDS), help="with --entity-name: the same in Kafka's words")
+    entity.add_argument(
+        "--entity-type", choices=tuple(_KINDS), help="with --entity-name: the same, as with kafka-configs"
+    )
     named = parser.add_mutually_exclusive_group()
     named.add_argument("--entity-name", metavar="NAME")
-    named.add_argument("--entity-default", action="store_true", help="all brokers: what is set of none of them alone")
+    named.add_argument("--entity-default", action="store_true", help="the default for all brokers")
 
 
 def _is_of_all_brokers(options: argparse.Namespace) -> bool:
@@ -109,7 +111,7 @@ def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
     if kind == "brokers" and not name.isdecimal():
         raise UsageError(f"{name!r} is no broker's id")
     if kind == "brokers" and int(name) not in {node.id for node in session.cluster.nodes}:
-        raise CommandError(f"there is no broker {name}")  # the client library would wait for it
+        raise CommandError(f"there is no broker {name}")  # the client library would wait for this broker
     return ConfigResource(ResourceType[_KINDS[kind]], name)
 
 
@@ -133,7 +135,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
 
 
 def _row(entry: Any, source: ConfigSource, *, is_read_only: bool) -> dict[str, object]:
-    """One line, of an entry of either library's."""
+    """Return one line for an entry of either library."""
     return {
         "key": entry.name,
         "value": None if entry.is_sensitive else entry.value,
@@ -159,7 +161,7 @@ def _alter(session: Session, options: argparse.Namespace) -> None:
 
 
 def changes_of(options: argparse.Namespace) -> dict[str, str | None]:
-    """Values by key; None is back to a default. Raises UsageError."""
+    """Return values by key; None restores a default. Raises UsageError."""
     of_file = read_properties(options.add_config_file) if options.add_config_file is not None else {}
     return {**of_file, **dict(options.add_config), **dict.fromkeys(options.delete_config)}
 

@@ -1,4 +1,4 @@
-"""`pybroker consume TOPIC...`: print records, from where and until when one likes."""
+"""`pybroker consume TOPIC...`: print a range of records, or follow a topic."""
 
 from __future__ import annotations
 
@@ -42,40 +42,40 @@ examples:
 
 _TURN_S = 0.2
 _BATCH = 1_000
-_AT_THE_END = -191  # KafkaError._PARTITION_EOF: markers of transactions may stand behind the last record
+_AT_THE_END = -191  # KafkaError._PARTITION_EOF: transaction markers may follow the last record
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
-    parser = ClientParser("pybroker consume", "Print records of topics as they come, until Ctrl-C.", _EXAMPLES)
+    """Return the parser of the command line. The site has a page of its help."""
+    parser = ClientParser("pybroker consume", "Print records of topics as they arrive, until Ctrl-C.", _EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="TOPIC")
-    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; may be given again")
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; can be repeated")
     parser.add_argument(
         "--include",
         type=_include,
         metavar="REGEX",
-        help="instead: all topics whose whole names match, those too that come later; not Kafka's own",
+        help="all topics whose full names match, also those created later, without internal topics",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--from-beginning", action="store_true", help="unless given: what comes from now on")
+    where.add_argument("--from-beginning", action="store_true", help="(default: only new records)")
     where.add_argument(
         "--from", type=_moment, dest="since", metavar="TIME", help="2026-01-01T00:00, -5m, @1767225600000"
     )
     where.add_argument(
-        "--offset", type=_offset, metavar="N", help="of each partition; -N: the last N; earliest, latest"
+        "--offset", type=_offset, metavar="N", help="first offset of each partition; -N: the last N; earliest, latest"
     )
     parser.add_argument(
-        "--partition", type=_partition, action="append", metavar="N", help="of one topic; may be given again"
+        "--partition", type=_partition, action="append", metavar="N", help="of one topic; can be repeated"
     )
-    parser.add_argument("--group", help="join it, go on where it has come to, and commit")
-    parser.add_argument("--max-messages", type=positive, metavar="N", help="end after so many")
-    parser.add_argument("--until-end", action="store_true", help="end where the partitions end now")
-    parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="end when nothing comes for so long")
+    parser.add_argument("--group", help="join the group, start at its offsets, and commit")
+    parser.add_argument("--max-messages", type=positive, metavar="N", help="stop after this many records")
+    parser.add_argument("--until-end", action="store_true", help="stop at the current end of the partitions")
+    parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="stop if no record arrives for this long")
     parser.add_argument("--timeout-ms", type=_ms, dest="idle", metavar="MS", help="the same in milliseconds")
     parser.add_argument("--isolation-level", choices=("read_committed", "read_uncommitted"), default="read_uncommitted")
     shown = parser.add_mutually_exclusive_group()
@@ -85,7 +85,7 @@ def command_line() -> ClientParser:
         type=key_value,
         action="append",
         metavar="KEY=VALUE",
-        help="print as kafka-console-consumer does, by its print.key=true, key.separator and so on",
+        help="print as kafka-console-consumer does, with its properties print.key=true, key.separator and so on",
     )
     parser.add_argument(
         "--filter",
@@ -93,18 +93,18 @@ def command_line() -> ClientParser:
         action="append",
         default=[],
         metavar="PART=REGEX",
-        help="only records whose key, value or header.NAME has a match; all of them, where it is given again",
+        help="only records whose key, value or header.NAME matches; if repeated, all must match",
     )
     parser.add_argument(
-        "--schema-registry", metavar="URL", help="show values of Avro and JSON that have a schema's id in front as JSON"
+        "--schema-registry", metavar="URL", help="print values that begin with a schema id (Avro, JSON) as JSON"
     )
     parser.add_argument("--schema-of", choices=("value", "key", "both"), default="value", help="(value)")
     parser.add_argument(
         "--encoding",
         choices=tuple(ENCODINGS),
         default="text",
-        help="of keys, values and headers; text: as they are, but control characters as \\x1b on a terminal; escaped: "
-        "these everywhere, \\n and \\t, too; raw: as they are, there, too",
+        help="how to print keys, values and headers. text: unchanged, but control characters as \\x1b on a terminal; "
+        "escaped: control characters as \\x1b, \\n, \\t everywhere; raw: always unchanged",
     )
     parser.add_client_options()
     parser.set_defaults(run=_consume)
@@ -132,16 +132,16 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
         reading.begin()
         Printer(session, consumer, options, reading, console_format).run()
     except KeyboardInterrupt:
-        pass  # that is how it ends
+        pass  # Ctrl-C is the normal end
     finally:
         signal.signal(signal.SIGTERM, former)
         consumer.close()
-    if console_format is not None:  # in the words that scripts look for
+    if console_format is not None:  # scripts wait for this line
         print(f"Processed a total of {console_format.count} messages", file=sys.stderr)
 
 
 def _check(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Raise UsageError for what makes no sense together."""
+    """Raise UsageError for options that exclude each other."""
     if "" in names or bool(names) is (options.include is not None):
         raise UsageError("which topics? TOPIC... or --include REGEX")
     if options.partition and len(names) != 1:
@@ -155,7 +155,7 @@ def _check(options: argparse.Namespace, names: Sequence[str]) -> None:
 
 
 class Printer:
-    """Prints what comes, until as much was read as is wanted."""
+    """Prints records until one of the limits is reached."""
 
     def __init__(
         self,
@@ -181,7 +181,9 @@ class Printer:
     def run(self) -> None:
         heard = time.monotonic()
         while not self._is_done():
-            reads_on = self._options.filter and self._options.group is None  # a group commits what it has read
+            reads_on = (
+                self._options.filter and self._options.group is None
+            )  # a group commits the records that were read
             most = _BATCH if reads_on else min(self._left or _BATCH, _BATCH)
             messages = self._consumer.consume(most, _TURN_S)
             read = sum(self._take(message) for message in messages)
@@ -192,7 +194,7 @@ class Printer:
                     self._reading.commit()
             elif self._options.idle is not None and time.monotonic() - heard > self._options.idle:
                 return
-            elif not messages and has_no_reader(STANDARD_OUTPUT):  # and it may be long until something is written to it
+            elif not messages and has_no_reader(STANDARD_OUTPUT):  # the next record may be a long time off
                 raise BrokenPipeError
             self._session.admin.poll(0)
             self._session.check()
@@ -202,7 +204,7 @@ class Printer:
         return self._left == 0 or (self._options.until_end and not self._reading.ends)
 
     def _take(self, message: Message) -> bool:
-        """Print a record, unless a filter leaves it out; whether it counts as read."""
+        """Print a record, unless a filter drops it. Return whether it counts for the limits."""
         error = message.error()
         if error is not None and error.code() in self._reading.goes_on_without:
             return False
@@ -217,11 +219,11 @@ class Printer:
             ends, place = self._reading.ends, (topic, partition)
             if error is not None or offset >= ends.get(place, 0):
                 ends.pop(place, None)
-                return False  # written since
+                return False  # written after the start
             if offset + 1 == ends[place]:
                 del ends[place]
         if self._left == 0:
-            return False  # of the same batch, with a filter
+            return False  # of the same batch, if there is a filter
         parsed = self._decode(message)
         if passes(message, self._options.filter):
             if self._left is not None:
@@ -240,7 +242,7 @@ class Printer:
         return formatted(message, self._options.format, self._options.encoding)
 
     def _decode(self, message: Message) -> list[str]:
-        """Put JSON in the place of key and value where they have a schema; which of the two were replaced."""
+        """Replace key and value by JSON where they have a schema. Return which were replaced."""
         if self._registry is None:
             return []
         parsed = []

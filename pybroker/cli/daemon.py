@@ -1,7 +1,7 @@
-"""`pybroker serve ... --daemon`: the broker in the background, and `pybroker stop`, which ends it.
+"""`pybroker serve ... --daemon` starts a broker in the background; `pybroker stop` stops it.
 
-The file of the process id is locked by the broker itself, for as long as it lives: so one that was left behind by a
-crash is told from one of a running broker, and `stop` never signals somebody else.
+The broker holds a lock on its pid file for as long as it runs. So a pid file that a crash left behind differs from that
+of a running broker, and `stop` never signals another process.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ _OWNER_ALONE = 0o600
 
 
 def command_line() -> OneLineParser:
-    """The command line of `pybroker stop`, whose help is also a page of the site."""
-    parser = OneLineParser(prog="pybroker stop", description="End a broker that was started with --daemon.")
+    """Return the parser of `pybroker stop`. The site has a page of its help."""
+    parser = OneLineParser(prog="pybroker stop", description="Stop a broker that was started with --daemon.")
     _add_pid_file(parser)
-    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="SECONDS", help="to wait for its end (120)")
-    parser.add_argument("--json", action="store_true", help="an object a line")
+    parser.add_argument(
+        "--timeout", type=seconds, default=120.0, metavar="SECONDS", help="how long to wait for the end (120)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     return parser
 
 
@@ -43,7 +45,7 @@ def _add_pid_file(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `pybroker stop`; return its exit code: 0 when the broker has ended, 1 where there is none or it does not."""
+    """Run `pybroker stop`. Return 0 if the broker has stopped, 1 if there is none or it does not stop."""
     options = command_line().parse_args(arguments)
     try:
         with options.pid_file.open() as file:
@@ -68,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def start(arguments: Sequence[str]) -> int:
-    """Start a broker in the background; return when it serves, or has ended. The exit code: 0, or the broker's."""
+    """Start a broker in the background, and wait until it serves or ends. Return the exit code: 0, or the broker's."""
     parser = OneLineParser(prog="pybroker serve", add_help=False, allow_abbrev=False)
     parser.add_argument("--daemon", action="store_true")
     parser.add_argument("--log-file", type=Path, default=LOG_FILE)
@@ -85,7 +87,7 @@ def start(arguments: Sequence[str]) -> int:
     try:
         file = _open(options.pid_file)
         while (is_ours := _lock(file)) and not _is_at(options.pid_file, file):
-            file.close()  # a `stop` has removed it between the two
+            file.close()  # `stop` removed it after it was opened
             file = _open(options.pid_file)
     except OSError as error:
         return _refuse("serve", f"{options.pid_file}: {error.strerror}")
@@ -109,7 +111,7 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-            pass_fds=(file.fileno(),),  # with it the lock
+            pass_fds=(file.fileno(),),  # the broker inherits the lock
         )
     finally:
         os.close(log)
@@ -118,7 +120,7 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
         file.write(str(broker.pid))
         file.flush()
         line = broker.stdout.readline()
-    except KeyboardInterrupt:  # it does not hear of it, in a session of its own
+    except KeyboardInterrupt:  # the broker has its own session and does not get Ctrl-C
         broker.terminate()
         broker.wait()
         _remove(options.pid_file, file)
@@ -135,12 +137,12 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
     else:
         print(f"process {broker.pid} serves {json.loads(line)['bootstrap_servers']}, and logs to {options.log_file}")
     sys.stdout.flush()
-    broker.returncode = 0  # it is to live on: no complaint that nobody has waited for it
+    broker.returncode = 0  # the broker outlives this process: no ResourceWarning for a child that was not waited for
     return 0
 
 
 def _lock(file: IO[str]) -> bool:
-    """Whether nobody else has it, so that it is this process's now."""
+    """Lock the file for this process; return False if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -149,7 +151,7 @@ def _lock(file: IO[str]) -> bool:
 
 
 def _is_locked(file: IO[str]) -> bool:
-    """Whether a broker has it. Who looks takes a shared lock: two who look are no broker to each other."""
+    """Return whether a broker holds the lock. The check takes a shared lock, so checks do not see each other."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -158,7 +160,7 @@ def _is_locked(file: IO[str]) -> bool:
 
 
 def _holds(pid: int, file: IO[str]) -> bool:
-    """Whether that process has the file open, where the system tells it."""
+    """Return whether the process has the file open; True on systems without /proc."""
     folder = Path(f"/proc/{pid}/fd")
     if pid <= 0:
         return False
@@ -167,7 +169,7 @@ def _holds(pid: int, file: IO[str]) -> bool:
     wanted = os.fstat(file.fileno())
     try:
         for each in folder.iterdir():
-            with suppress(FileNotFoundError):  # closed since
+            with suppress(FileNotFoundError):  # closed meanwhile
                 if os.path.samestat(wanted, each.stat()):
                     return True
     except FileNotFoundError:
@@ -176,12 +178,12 @@ def _holds(pid: int, file: IO[str]) -> bool:
 
 
 def _open(path: Path) -> IO[str]:
-    """Not cut to nothing: that is for who has its lock."""
+    """Open without truncating: only the owner of the lock may do that."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ALONE), "r+")
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:
-    """Whether the path still is that file's."""
+    """Return whether the path still names this file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -189,7 +191,7 @@ def _is_at(path: Path, file: IO[str]) -> bool:
 
 
 def _remove(path: Path, file: IO[str]) -> None:
-    """Remove the file, if it still is the one that is locked."""
+    """Remove the path, if it still names the locked file."""
     if _is_at(path, file):
         path.unlink()
 

@@ -1,6 +1,4 @@
-"""How a command's process ends: whoever reads its output may have seen enough, as `| head` has; what it prints may find
-no room; somebody may press Ctrl-C. None of these is a traceback.
-"""
+"""How a command's process ends: a closed output (`| head`), a full disk and Ctrl-C are no tracebacks."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 STANDARD_OUTPUT = 1
-#: As a shell tells of a process that SIGINT has ended.
+#: A shell's exit code for a process that SIGINT ended.
 INTERRUPTED = 130
 
 
 def end(command: Callable[[], int]) -> NoReturn:
-    """Run a command and end with its exit code; silently and with 0 if its output was closed meanwhile.
+    """Run a command and exit with its code; with 0 and no message if its output was closed meanwhile.
 
-    An output, or a file, that refuses is one line, and 1.
+    An OSError, of the output or a file, is one line and exit code 1.
     """
     _take_all_text()
     try:
@@ -37,12 +35,12 @@ def end(command: Callable[[], int]) -> NoReturn:
 
 
 def drop_output() -> None:
-    """What is not written yet goes nowhere: the interpreter flushes once more at its end."""
+    """Discard unwritten output: the interpreter flushes once more at its end, and would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def has_no_reader(descriptor: int) -> bool:
-    """Whether it is a pipe that nobody reads any more, which is known without writing to it."""
+    """Return whether the descriptor is a pipe whose reader is gone, without writing to it."""
     watch = select.poll()
     watch.register(descriptor, 0)
     return any(event & select.POLLERR for _, event in watch.poll(0))
@@ -51,7 +49,7 @@ def has_no_reader(descriptor: int) -> bool:
 def _run(command: Callable[[], int]) -> object:
     try:
         return command()
-    except SystemExit as ended:  # of a parser, which has printed its help
+    except SystemExit as ended:  # raised by a parser, which has printed its help
         return ended.code
     except KeyboardInterrupt:
         print("pybroker: interrupted", file=sys.stderr)
@@ -59,6 +57,6 @@ def _run(command: Callable[[], int]) -> object:
 
 
 def _take_all_text() -> None:
-    """Names of files and of groups may be what standard output has no characters for; then they are escaped."""
+    """Escape characters that standard output cannot encode: names of files and groups may have any."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

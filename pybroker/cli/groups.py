@@ -1,4 +1,4 @@
-"""`pybroker groups`: list, describe, move and delete consumer groups; and how far queries of Spark are behind."""
+"""`pybroker groups`: list, describe, reset and delete consumer groups; show the lag of Spark queries too."""
 
 from __future__ import annotations
 
@@ -25,41 +25,47 @@ _EXAMPLES = """\
 examples:
   pybroker groups list
   pybroker groups describe shop                                     (members, offsets and lag)
-  pybroker groups list --queries http://localhost:9404              (and the queries of Spark that the broker follows)
+  pybroker groups list --queries http://localhost:9404              (and the Spark queries that the broker follows)
   pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
   pybroker groups reset-offsets shop --topic orders --to earliest --execute"""
 
-#: What librdkafka tells apart: groups of other protocols, and their states, are "unknown" to it.
+#: The protocols and states that librdkafka knows; all others are "unknown" to it.
 _STATES = ("stable", "empty", "preparing_rebalancing", "completing_rebalancing", "dead", "unknown")
 _PROTOCOLS = ("classic", "consumer", "spark", "unknown")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker groups", "Consumer groups of a cluster.", _EXAMPLES)
-    listed = parser.add_action("list", _list, "names, states and protocols of groups")
-    listed.add_argument("--state", nargs="?", const=[], type=_states, help="only groups in these, with commas between")
-    listed.add_argument("--type", nargs="?", const=[], type=_types, help="only groups of these protocols")
+    listed = parser.add_action("list", _list, "list names, states and protocols of groups")
+    listed.add_argument(
+        "--state", nargs="?", const=[], type=_states, help="only groups in these states, separated by commas"
+    )
+    listed.add_argument("--type", nargs="?", const=[], type=_types, help="only groups with these protocols")
     _add_queries(listed)
-    described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
+    described = parser.add_action("describe", _describe, "show offsets and lag of groups, by partition")
     _add_names(described)
-    described.add_argument("--all-groups", action="store_true", help="all that there are")
+    described.add_argument("--all-groups", action="store_true", help="all groups")
     _add_queries(described)
     shown = described.add_mutually_exclusive_group()
-    shown.add_argument("--offsets", action="store_true", help="so unless given")
-    shown.add_argument("--members", action="store_true", help="who is in them, instead")
-    shown.add_argument("--state", action="store_true", help="assignor and coordinator, instead")
-    described.add_argument("--verbose", action="store_true", help="with partitions of members: they are shown anyway")
-    moved = parser.add_action("reset-offsets", _reset, "let a group go on elsewhere; it must have no members")
+    shown.add_argument("--offsets", action="store_true", help="the default")
+    shown.add_argument("--members", action="store_true", help="show the members instead")
+    shown.add_argument("--state", action="store_true", help="show assignor and coordinator instead")
+    described.add_argument(
+        "--verbose", action="store_true", help="accepted for kafka-consumer-groups: partitions are always shown"
+    )
+    moved = parser.add_action("reset-offsets", _reset, "reset the offsets of a group without members")
     _add_names(moved)
     of_topics = moved.add_mutually_exclusive_group()
-    of_topics.add_argument("--topic", action="append", help="of this one; may be given again")
-    of_topics.add_argument("--all-topics", action="store_true", help="of all that it has offsets of: so unless given")
+    of_topics.add_argument("--topic", action="append", help="of this topic; can be repeated")
+    of_topics.add_argument(
+        "--all-topics", action="store_true", help="of all topics with offsets of the group (the default)"
+    )
     where = moved.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--to", metavar="WHERE", help="earliest, latest, an offset, +N or -N, or a time: @MS, -5m, ISO 8601"
@@ -73,13 +79,13 @@ def command_line() -> ClientParser:
     where.add_argument("--to-datetime", type=_since, dest="to", metavar="ISO", help="the same as --to TIME, in UTC")
     where.add_argument("--by-duration", type=_ago, dest="to", metavar="PnDTnHnMnS", help="the same as --to -TIME")
     how = moved.add_mutually_exclusive_group()
-    how.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
-    how.add_argument("--dry-run", action="store_true", help="only show it: so unless given")
-    deleted = parser.add_action("delete", _delete, "forget groups and their offsets")
+    how.add_argument("--execute", action="store_true", help="reset the offsets (default: only show the result)")
+    how.add_argument("--dry-run", action="store_true", help="only show the result (the default)")
+    deleted = parser.add_action("delete", _delete, "delete groups and their offsets")
     _add_names(deleted)
-    forgotten = parser.add_action("delete-offsets", _delete_offsets, "forget offsets of topics, and no others")
+    forgotten = parser.add_action("delete-offsets", _delete_offsets, "delete a group's offsets of some topics")
     _add_names(forgotten)
-    forgotten.add_argument("--topic", action="append", required=True, help="of this one; may be given again")
+    forgotten.add_argument("--topic", action="append", required=True, help="of this topic; can be repeated")
     return parser
 
 
@@ -99,7 +105,7 @@ def _chosen(text: str, noun: str, known: Sequence[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A state as Kafka writes it (PreparingRebalance) and as librdkafka does (preparing_rebalancing) are one."""
+    """Return a state's common form: Kafka writes PreparingRebalance, librdkafka preparing_rebalancing."""
     return name.strip().lower().replace("_", "").replace("rebalancing", "rebalance")
 
 
@@ -123,12 +129,12 @@ def _ago(text: str) -> str:
 
 def _add_names(parser: ClientParser) -> None:
     parser.add_argument("names", nargs="*", metavar="GROUP")
-    parser.add_argument("--group", action="append", default=[], metavar="GROUP", help="the same; may be given again")
+    parser.add_argument("--group", action="append", default=[], metavar="GROUP", help="the same; can be repeated")
 
 
 def _add_queries(parser: ClientParser) -> None:
     parser.add_argument(
-        "--queries", metavar="URL", help="the broker's metrics.listeners: queries of Spark that it follows, too"
+        "--queries", metavar="URL", help="the broker's metrics.listeners: also show the Spark queries that it follows"
     )
 
 
@@ -247,7 +253,9 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, o
         for place in member.assignment.topic_partitions
     }
     places = sorted({*committed, *owners})
-    ends = session.ends(session.partitions().intersection(places))  # a topic may be gone, and its members not know yet
+    ends = session.ends(
+        session.partitions().intersection(places)
+    )  # members may not have noticed yet that a topic was deleted
     return [
         {
             "topic": place[0],
@@ -299,7 +307,7 @@ def _reset(session: Session, options: argparse.Namespace) -> None:
 
 
 def _targets(session: Session, places: list[Place], committed: dict[Place, int], where: str) -> dict[Place, int]:
-    """Where each partition is to go on: always an offset that there is, or the next one."""
+    """Return the new offset of each partition: always one in the log, or its end."""
     starts = session.starts(places)
     ends = session.ends(places)
     if where == "earliest":
@@ -352,14 +360,14 @@ def _delete_offsets(session: Session, options: argparse.Namespace) -> None:
 def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:
     futures = session.admin.describe_consumer_groups(list(names), request_timeout=session.timeout_s)
     found = list(session.wait_for_all(futures).values())
-    for group in found:  # Kafka answers for any name
+    for group in found:  # Kafka describes a group of any name
         if group.state.name == "DEAD":
             raise CommandError(f"{group.group_id}: there is no such group")
     return found
 
 
 def committed_offsets(session: Session, group: str) -> dict[Place, int]:
-    """The group's offsets by partition."""
+    """Return the group's offsets by partition."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     request = [ConsumerGroupTopicPartitions(group)]

@@ -1,9 +1,8 @@
-"""Python's isolated mode (`python -I`) without a second start of the interpreter, where that makes no difference.
+"""Python's isolated mode (`python -I`) without a second start of the interpreter, where both are equal.
 
-The process of the command `pybroker` runs nobody else's code: only how it was started could make it find a foreign
-`storage` or `protocol`. If there is just the folder of the script, or the current one, that is taken off the path. With
-anything more (PYTHONPATH, a user's site packages, options, variables that change the interpreter) nobody knows what has
-been loaded already, and only another start helps.
+The process of `pybroker` has only run our own code. Usually only the folder of the script, or the current folder, is on
+its path, and can be removed. PYTHONPATH, the user's site-packages, interpreter options and variables may have loaded
+foreign code already: then only a second start isolates the process.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import sys
 
 from pybroker.engine_process import PACKAGES
 
-#: Flags of sys.flags with which a process is no other than without.
+#: Flags of sys.flags that isolated mode would not keep.
 _OPTIONS = (
     "debug", "inspect", "interactive", "optimize", "no_site", "verbose", "bytes_warning", "quiet", "dev_mode",
     "warn_default_encoding",
 )  # fmt: skip
 
-#: Variables that Python's images and programs around it set, and that change nothing here.
-_HARMLESS = frozenset(
+#: Variables that container images and programs set, and that do not matter here.
+_ALLOWED_VARIABLES = frozenset(
     {
         "PYTHONDONTWRITEBYTECODE",
         "PYTHONNOUSERSITE",
@@ -37,11 +36,11 @@ _HARMLESS = frozenset(
 
 
 def isolate() -> bool:
-    """Make this process what `python -I` would have made it, for modules that are not loaded yet; whether it is."""
+    """Make this process like one of `python -I`, for modules that are not loaded yet. Return False if it cannot."""
     if not _can_be_isolated():
         return False
     if not sys.flags.safe_path:
-        del sys.path[0]  # the folder of the script, or with -m the current one
+        del sys.path[0]  # the folder of the script; with -m, the current folder
     sys.dont_write_bytecode = False
     return True
 
@@ -52,7 +51,7 @@ def _can_be_isolated() -> bool:
         any(getattr(sys.flags, name, 0) for name in _OPTIONS)
         or sys._xoptions
         or sys.warnoptions
-        or any(name.startswith("PYTHON") and name not in _HARMLESS for name in os.environ)
+        or any(name.startswith("PYTHON") and name not in _ALLOWED_VARIABLES for name in os.environ)
         or getattr(site, "ENABLE_USER_SITE", True)
         or not PACKAGES.isdisjoint(sys.modules)
         or not sys.path

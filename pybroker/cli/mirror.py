@@ -1,4 +1,4 @@
-"""`pybroker mirror`: topics and groups of one cluster into another, offsets included, until clients move over."""
+"""`pybroker mirror`: copy topics and groups of a cluster into another, with offsets, until clients move over."""
 
 from __future__ import annotations
 
@@ -22,40 +22,53 @@ _EXAMPLES = """\
 examples:
   pybroker mirror --source kafka:9092 --bootstrap-server localhost:9092
   pybroker mirror --source kafka:9092 --topic orders --topic audit --groups 'shop.*'
-  pybroker mirror --source kafka:9092 --until-end      (the switch-over: nobody writes to the source any more)"""
+  pybroker mirror --source kafka:9092 --until-end      (for the switch-over: clients no longer write to the source)"""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser(
-        "pybroker mirror", "Copy topics of a cluster, offsets included, and follow until the switch-over.", _EXAMPLES
+        "pybroker mirror", "Copy topics of a cluster, with their offsets, and follow until the switch-over.", _EXAMPLES
     )
-    parser.add_argument("--source", required=True, metavar="HOST:PORT,...", help="the cluster that is copied")
-    parser.add_argument("--source-config", type=Path, metavar="FILE", help="properties of its client")
+    parser.add_argument("--source", required=True, metavar="HOST:PORT,...", help="the cluster to copy")
+    parser.add_argument("--source-config", type=Path, metavar="FILE", help="client properties for the source")
     parser.add_argument(
-        "--source-property", type=key_value, action="append", default=[], metavar="KEY=VALUE", help="one of them"
+        "--source-property",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one client property for the source",
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="this one; may be given again")
-    chosen.add_argument("--topics", type=_regex, metavar="REGEX", help="those with such names; unless given: all")
+    chosen.add_argument(
+        "--topic", action="append", default=[], metavar="TOPIC", help="copy this topic; can be repeated"
+    )
+    chosen.add_argument("--topics", type=_regex, metavar="REGEX", help="copy topics whose names match (default: all)")
     groups = parser.add_mutually_exclusive_group()
-    groups.add_argument("--groups", type=_regex, metavar="REGEX", help="offsets of such groups; unless given: all")
-    groups.add_argument("--no-groups", action="store_true", help="offsets of no group")
+    groups.add_argument(
+        "--groups", type=_regex, metavar="REGEX", help="copy offsets of groups whose names match (default: all)"
+    )
+    groups.add_argument("--no-groups", action="store_true", help="copy no offsets of groups")
     parser.add_argument(
         "--gaps",
         choices=("markers", "records"),
         default="markers",
-        help="what stands where the source has no record: an empty transaction's marker, which no consumer sees (the "
-        "default), or a record without a value: quicker where a compacted topic has many",
+        help="what to write at offsets that have no record in the source: an empty transaction's marker, which "
+        "consumers do not see (the default), or a record without a value, which is faster in compacted topics",
     )
-    parser.add_argument("--until-end", action="store_true", help="end where the source ends, instead of following")
+    parser.add_argument("--until-end", action="store_true", help="stop at the current end of the source")
     parser.add_argument(
-        "--interval", type=seconds, default=10.0, metavar="SECONDS", help="between two looks at groups and topics (10)"
+        "--interval",
+        type=seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="between checks for new topics and offsets (10)",
     )
     parser.add_client_options()
     parser.set_defaults(run=_mirror)

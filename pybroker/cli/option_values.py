@@ -1,4 +1,4 @@
-"""What a word on a command line stands for, where several commands ask for the same: the `type` of an option."""
+"""Parse values of options that several commands have: functions for argparse's `type`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def keys(text: str) -> list[str]:
 
 
 def seconds(text: str) -> float:
-    """A time to wait."""
+    """Parse a time to wait, in seconds."""
     try:
         value = float(text)
     except ValueError:
@@ -32,14 +32,14 @@ def seconds(text: str) -> float:
 
 
 def positive(text: str) -> int:
-    """A count of at least one."""
+    """Parse a count of at least one."""
     if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)
 
 
 def natural(text: str) -> int:
-    """A whole number that is not negative."""
+    """Parse a whole number of at least zero."""
     if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
     return int(text)

@@ -1,4 +1,4 @@
-"""Command lines whose words may stand in any order, and whose mistakes are told in one line."""
+"""Parsers that accept options in any position, and report an error in one line."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class AnyOrderParser(argparse.ArgumentParser):
-    """Takes options before the action, between names and after them: argparse has them behind the action, and takes
-    names from one place alone. So it is still with `--`, behind which names may begin with a `-`.
+    """Accepts options before the action, between names and after them. argparse accepts them only after the action, and
+    names only in one place; so does this parser with `--`, after which names may begin with a `-`.
     """
 
     _is_in_a_round = False
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """As argparse's, but that an output which refuses is an OSError, and not passed over."""
+        """Print as argparse does, but raise OSError if the output fails, which argparse ignores."""
         (sys.stdout if file is None else file).write(self.format_help())
 
-    def parse_known_args(  # type: ignore[override]  # what argparse's overloads come to
+    def parse_known_args(  # type: ignore[override]  # argparse has overloads
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """As argparse's."""
@@ -35,7 +35,7 @@ class AnyOrderParser(argparse.ArgumentParser):
         has_several = any(each.nargs in ("*", "+") for each in self._get_positional_actions())
         if self._is_in_a_round or not has_several or "--" in words:
             return super().parse_known_args(words, namespace)
-        self._is_in_a_round = True  # each of two, of options and of names, comes by here
+        self._is_in_a_round = True  # both passes, of options and of names, call this
         try:
             return self.parse_known_intermixed_args(words, namespace)
         finally:
@@ -43,21 +43,21 @@ class AnyOrderParser(argparse.ArgumentParser):
 
 
 class OneLineParser(AnyOrderParser):
-    """Ends with exit code 2 for a mistake, without the whole usage."""
+    """Exits with code 2 and one line for a bad command line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {told(self, message)} (--help shows the options)\n")
 
 
 def told(parser: argparse.ArgumentParser, message: str) -> str:
-    """What argparse has against a command line; of a missing action, which there are."""
+    """Return argparse's error message; for a missing action, the list of actions."""
     if message.endswith(" required: ACTION"):
         return f"what is to be done? {', '.join(actions_of(parser))}"
     return harmless(message)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """The actions of a command that has any, by their words."""
+    """Return the actions of a command by name; empty if it has none."""
     for each in parser._actions:
         if isinstance(each, argparse._SubParsersAction):
             return each.choices
@@ -65,7 +65,7 @@ def actions_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argumen
 
 
 def action_place(words: Sequence[str], actions: Mapping[str, argparse.ArgumentParser]) -> int | None:
-    """Where an action's word stands, if it is the first that is no option and no value of one."""
+    """Return the position of the action, if it is the first word that is neither an option nor a value."""
     with_value = {
         name
         for parser in actions.values()
@@ -79,6 +79,6 @@ def action_place(words: Sequence[str], actions: Mapping[str, argparse.ArgumentPa
 
 
 def _action_first(words: Sequence[str], actions: Mapping[str, argparse.ArgumentParser]) -> list[str]:
-    """The action's word in front of options that stand before it."""
+    """Move the action before the options that precede it."""
     at = action_place(words, actions)
     return list(words) if at is None else [words[at], *words[:at], *words[at + 1 :]]

@@ -1,4 +1,4 @@
-"""`pybroker perf`: how quick a cluster is, in the words of Apache Kafka's performance tools."""
+"""`pybroker perf`: measure a cluster, with the output of Apache Kafka's performance tools."""
 
 from __future__ import annotations
 
@@ -30,30 +30,36 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
-    parser = ClientParser("pybroker perf", "How quick a cluster is.", _EXAMPLES)
-    produced = parser.add_action("produce", _produce, "throughput and latency of a producer")
+    """Return the parser of the command line. The site has a page of its help."""
+    parser = ClientParser("pybroker perf", "Measure the throughput and latency of a cluster.", _EXAMPLES)
+    produced = parser.add_action("produce", _produce, "measure throughput and latency of a producer")
     _add_load(produced)
     content = produced.add_mutually_exclusive_group()
-    content.add_argument("--record-size", type=positive, metavar="BYTES", help="of values of random letters (100)")
-    content.add_argument("--payload-file", type=Path, metavar="FILE", help="its lines are the values")
-    produced.add_argument("--throughput", type=_throughput, default=-1.0, metavar="N", help="a second; -1: no limit")
+    content.add_argument("--record-size", type=positive, metavar="BYTES", help="size of values of random letters (100)")
+    content.add_argument("--payload-file", type=Path, metavar="FILE", help="use the lines of this file as values")
+    produced.add_argument(
+        "--throughput", type=_throughput, default=-1.0, metavar="N", help="records per second; -1: no limit"
+    )
     produced.add_argument(
         "--producer-props", type=key_value, nargs="+", default=[], metavar="KEY=VALUE", help="the same as -X"
     )
-    consumed = parser.add_action("consume", _consume, "throughput of a consumer")
+    consumed = parser.add_action("consume", _consume, "measure the throughput of a consumer")
     _add_load(consumed, "--messages")
-    consumed.add_argument("--group", help="unless given: a new one")
-    consumed.add_argument("--from-latest", action="store_true", help="unless given: from the beginning")
-    consumed.add_argument("--idle", type=seconds, default=10.0, metavar="SECONDS", help="give up after so long (10)")
-    both = parser.add_action("end-to-end", _end_to_end, "from the producer to the consumer, one record at a time")
+    consumed.add_argument("--group", help="(default: a new one)")
+    consumed.add_argument("--from-latest", action="store_true", help="(default: from the beginning)")
+    consumed.add_argument(
+        "--idle", type=seconds, default=10.0, metavar="SECONDS", help="give up after this long without a record (10)"
+    )
+    both = parser.add_action(
+        "end-to-end", _end_to_end, "measure the latency from producer to consumer, one record at a time"
+    )
     _add_load(both)
-    both.add_argument("--record-size", type=positive, default=100, metavar="BYTES", help="of a value (100)")
+    both.add_argument("--record-size", type=positive, default=100, metavar="BYTES", help="size of a value (100)")
     both.add_argument("--producer-acks", choices=("0", "1", "all"), default="all", help="(all)")
     return parser
 

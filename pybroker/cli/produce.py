@@ -1,7 +1,7 @@
-"""`pybroker produce TOPIC [FILE...]`: the lines of files or of standard input into a topic, once or for ever.
+"""`pybroker produce TOPIC [FILE...]`: send lines of files or standard input to a topic, once or while files grow.
 
-Exit codes: 0 all is acknowledged, or told to stop while following; 1 a file, the position file, the client library or
-the broker are not to be had; 2 a bad command line; 130 Ctrl-C while sending once.
+Exit codes: 0 all lines are acknowledged, or --follow was stopped; 1 a file, the position file, the client library or
+the broker is unavailable; 2 a bad command line; 130 Ctrl-C without --follow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STANDARD_INPUT = Path("-")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     options = _options(arguments)
     if find_spec("confluent_kafka") is None:
         return _refuse("it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
@@ -63,7 +63,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _cluster(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Address and properties, of the command line, --command-config and --profile in this order. Raises UsageError."""
+    """Return address and properties: the command line wins over --command-config, that over --profile.
+
+    Raises UsageError.
+    """
     found = connection_of(options)
     options.bootstrap_server = found.server
     return found.server, dict(found.properties)
@@ -86,7 +89,7 @@ def _follow(options: argparse.Namespace, target: Target) -> None:
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.request)
-    logs = [Path(os.path.abspath(file)) for file in options.files]  # a link stays one: it may point elsewhere later
+    logs = [Path(os.path.abspath(file)) for file in options.files]  # keep a link: it may point elsewhere later
     path = options.position or default_position(options.topic, options.bootstrap_server, os.environ)
     with PositionFile(path, options.topic) as positions:
         begin(logs, positions, options.max_line_bytes, from_beginning=options.from_beginning)
@@ -112,39 +115,45 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
 
 
 def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
-    """Return the position file of a topic where none is named."""
+    """Return the default position file of a topic."""
     state = Path(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
     return state / "pybroker" / f"{topic}@{re.sub(r'[^A-Za-z0-9.-]', '_', bootstrap)}.json"
 
 
 def command_line() -> OneLineParser:
-    """The command line, whose help is also a page of the site."""
-    parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
-    parser.add_argument("--topic", type=_topic, help="unless given, the first word is the topic, and files follow")
+    """Return the parser of the command line. The site has a page of its help."""
+    parser = OneLineParser(prog="pybroker produce", description="Send the lines of files to a topic.")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="(default, and for -: standard input)")
+    parser.add_argument("--topic", type=_topic, help="the topic (default: the first word)")
     parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
-    parser.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
+    parser.add_argument("--profile", metavar="NAME", help="take address and properties from profiles.toml")
     parser.add_argument(
-        "--command-config", type=Path, metavar="FILE", help="properties of the client, such as security.protocol"
+        "--command-config", type=Path, metavar="FILE", help="a file of client properties, such as security.protocol"
     )
-    parser.add_argument("--follow", action="store_true", help="go on as the files grow and are rotated, until SIGTERM")
-    parser.add_argument("--from-beginning", action="store_true", help="of files that have no position yet")
-    parser.add_argument("--position", type=Path, metavar="FILE", help="where --follow keeps how far it has come")
+    parser.add_argument("--follow", action="store_true", help="follow the files as they grow and rotate, until SIGTERM")
+    parser.add_argument("--from-beginning", action="store_true", help="where to start in files without a position")
+    parser.add_argument("--position", type=Path, metavar="FILE", help="where --follow stores its positions")
     keys = parser.add_mutually_exclusive_group()
-    keys.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
-    keys.add_argument("--key-separator", type=_separator, metavar="TEXT", help="the key stands before it, not a value")
+    keys.add_argument(
+        "--key-regex", type=_regex, metavar="REGEX", help="use the first group, or the whole match, as the key"
+    )
+    keys.add_argument(
+        "--key-separator", type=_separator, metavar="TEXT", help="the key is the part of the line before this text"
+    )
     keys.add_argument(
         "--reader-property",
         type=key_value,
         action="append",
         metavar="KEY=VALUE",
-        help="read lines as kafka-console-producer does, by its parse.key=true, parse.headers=true and so on",
+        help="read lines as kafka-console-producer does, with its properties parse.key=true and so on",
     )
     parser.add_argument(
-        "--null-marker", type=os.fsencode, metavar="TEXT", help="a key, or a value, that is this is null"
+        "--null-marker", type=os.fsencode, metavar="TEXT", help="a key or a value equal to this text is null"
     )
-    parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
-    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="without --follow: for a line (30)")
+    parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="truncate longer lines")
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="without --follow: how long a line may take (30)"
+    )
     parser.add_argument(
         "-X",
         "--property",
@@ -152,9 +161,9 @@ def command_line() -> OneLineParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="one of librdkafka's own",
+        help="a property of librdkafka",
     )
-    parser.add_argument("--json", action="store_true", help="without --follow: how many lines, as an object")
+    parser.add_argument("--json", action="store_true", help="without --follow: print the number of lines as an object")
     return parser
 
 
@@ -179,7 +188,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _first_word(parser: OneLineParser, files: list[Path]) -> str:
-    """Take the topic from the words that would be files. One that is a file was meant so: the topic is missing."""
+    """Take the topic from the first word. If that is an existing file, the topic is missing."""
     if not files or files[0] == _STANDARD_INPUT:
         parser.error("which topic?")
     word = files.pop(0)

@@ -1,4 +1,4 @@
-"""`pybroker quotas`: how much users, clients and addresses may take, shown and altered while the broker runs."""
+"""`pybroker quotas`: show and alter the quotas of users, clients and addresses."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ examples:
   pybroker quotas set --user shop producer_byte_rate=1048576 consumer_byte_rate=2097152
   pybroker quotas set --user shop --client-defaults request_percentage=25
   pybroker quotas delete --user shop consumer_byte_rate
-  pybroker quotas delete --user shop                     (all that it has)"""
+  pybroker quotas delete --user shop                     (all its quotas)"""
 
-#: Parts of what a quota is of: what options call them, and the protocol.
+#: The parts of an entity: their names in options, and in the protocol.
 _PARTS = {"user": "user", "client": "client-id", "ip": "ip"}
 _DEFAULT = "<default>"
 _EXACT, _OF_DEFAULT = 0, 1
 
 Entity = Mapping[str, str | None]
-"""Names by the protocol's kinds; None is the default of a kind."""
+"""An entity: names by the protocol's entity types. None is the default of a type."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker quotas", "Quotas of users, clients and addresses.", _EXAMPLES)
-    listed = parser.add_action("list", _list, "quotas, all or those that have to do with somebody")
+    listed = parser.add_action("list", _list, "list quotas, all or those of an entity")
     _add_entity(listed)
-    changed = parser.add_action("set", _set, "set quotas of one entity, or change them")
+    changed = parser.add_action("set", _set, "set or change quotas of an entity")
     _add_entity(changed)
     changed.add_argument("changes", nargs="*", type=_quota, metavar="KEY=VALUE")
     changed.add_argument(
         "--add-config", type=_several, action="extend", default=[], metavar="KEY=VALUE,...", help="the same"
     )
-    deleted = parser.add_action("delete", _delete, "take quotas of one entity away")
+    deleted = parser.add_action("delete", _delete, "delete quotas of an entity")
     _add_entity(deleted)
-    deleted.add_argument("keys", nargs="*", metavar="KEY", help="unless given: all that it has")
+    deleted.add_argument("keys", nargs="*", metavar="KEY", help="(default: all quotas of the entity)")
     deleted.add_argument(
         "--delete-config",
         type=keys,
@@ -65,7 +65,7 @@ def command_line() -> ClientParser:
 
 
 def _add_entity(parser: ClientParser) -> None:
-    """The words of kafka-configs."""
+    """Describe an entity in the words of kafka-configs."""
     for option, kind in (("user", "users"), ("client", "client ids"), ("ip", "addresses")):
         part = parser.add_mutually_exclusive_group()
         part.add_argument(f"--{option}", metavar="NAME")
@@ -117,7 +117,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 
 
 def _entity(options: argparse.Namespace) -> Entity:
-    """What the options name; empty where they name nobody."""
+    """Return the entity that the options name; empty if they name none."""
     given: dict[str, str | None] = {}
     for option, kind in _PARTS.items():
         name = getattr(options, option)
@@ -136,7 +136,7 @@ def _one_entity(options: argparse.Namespace) -> Entity:
 
 
 def described(client: Administration, entity: Entity, *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-    """Entities and their quotas: of that entity alone, if `strict`, else of all that have such parts among others."""
+    """Return entities with their quotas: `strict`, of this entity alone, else of all that contain its parts."""
     from kafka.protocol.admin import DescribeClientQuotasRequest
 
     wanted = [
@@ -170,7 +170,7 @@ def _alter(session: Session, options: argparse.Namespace, entity: Entity, change
 
 
 def alter(client: Administration, entity: Entity, changes: Mapping[str, float | None]) -> None:
-    """Set quotas of one entity; None takes one away. Raises CommandError."""
+    """Set quotas of an entity; None deletes one. Raises CommandError."""
     from kafka.protocol.admin import AlterClientQuotasRequest
 
     entry_of = AlterClientQuotasRequest.EntryData
@@ -187,7 +187,7 @@ def alter(client: Administration, entity: Entity, changes: Mapping[str, float | 
 
 
 def entity_names(entity: Entity) -> dict[str, str | None]:
-    """Cells of a row: None where a part does not matter."""
+    """Return the cells of a row; None for a part that the entity does not have."""
     return {option: entity[kind] or _DEFAULT if kind in entity else None for option, kind in _PARTS.items()}
 
 
@@ -196,5 +196,5 @@ def _told(entity: Entity) -> str:
 
 
 def plain_number(value: float | None) -> float | int | None:
-    """As people write it: most are whole."""
+    """Format a number without decimals if it is whole."""
     return int(value) if value is not None and value.is_integer() else value

@@ -1,7 +1,7 @@
-"""`pybroker restore DIR TOPIC --bootstrap-server HOST:PORT`: an archived topic into a topic, each record once.
+"""`pybroker restore DIR TOPIC --bootstrap-server HOST:PORT`: write an archived topic into a topic, each record once.
 
-Exit codes: 0 all of it is there; 1 the archive, the topic, the broker, Java or Spark are not to be had, or the topic is
-not one to restore into; 2 a bad command line; 130 Ctrl-C.
+Exit codes: 0 all records are written; 1 the archive, the topic, the broker, Java or Spark is unavailable, or the topic
+cannot be restored into; 2 a bad command line; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROG = "pybroker restore"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     options = _options(arguments)
     return run(_PROG, lambda tell: _run(options, tell))
 
@@ -47,15 +47,17 @@ def _run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
 
 
 def command_line() -> OneLineParser:
-    """What it can be asked for."""
+    """Return the parser of the command line."""
     parser = OneLineParser(prog=_PROG, description="Restore an archived topic into a topic, each record once.")
-    parser.add_argument("archive", type=Path, metavar="DIR", help="the archive, of pybroker archive")
+    parser.add_argument("archive", type=Path, metavar="DIR", help="the archive, made by pybroker archive")
     parser.add_argument("topic", metavar="TOPIC", help="the archived topic")
     add_client(parser, required=True)
-    parser.add_argument("--into", metavar="TOPIC", help="the topic that it goes to, if it has another name")
-    parser.add_argument("--append", action="store_true", help="go behind records that are there")
-    parser.add_argument("--exact-offsets", action="store_true", help="refuse, unless every record keeps its offset")
-    parser.add_argument("--state", type=Path, metavar="FILE", help="how far it is (a file in the archive)")
+    parser.add_argument("--into", metavar="TOPIC", help="the topic to write to (default: the same name)")
+    parser.add_argument("--append", action="store_true", help="append after existing records")
+    parser.add_argument("--exact-offsets", action="store_true", help="fail unless every record keeps its offset")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="where to store the progress (a file in the archive)"
+    )
     add_spark(parser)
     return parser
 

@@ -1,7 +1,7 @@
-"""Standard streams that whoever started the process has closed.
+"""Open standard streams that the parent process has closed.
 
-The next file that is opened has the number of one of them: a segment of a log, perhaps, and what anybody prints is in
-it then. So they lead to nothing, in this process and in those that it becomes.
+Otherwise the next file that is opened, such as a log segment, gets the descriptor of a standard stream, and everything
+that is printed is written into it. The streams go to the null device, also in processes that replace this one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def open_closed() -> None:
-    """Open those on the null device that are closed."""
+    """Open the closed ones on the null device."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free: this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # open() takes the lowest free number: this one
             setattr(sys, name, os.fdopen(number, "w" if number else "r"))

@@ -1,10 +1,10 @@
-"""What others have named may not steer the terminal that shows it."""
+"""Names that clients choose cannot send escape sequences to a terminal."""
 
 from __future__ import annotations
 
 
 def harmless(text: str) -> str:
-    r"""Without what would steer a terminal: names are whatever a client has chosen. Instead there is \xNN or \uNNNN."""
+    r"""Replace control characters, which a terminal would execute, by \xNN or \uNNNN."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,4 +1,4 @@
-"""`pybroker top`: throughput of topics and lag of groups, drawn anew every few seconds."""
+"""`pybroker top`: show throughput of topics and lag of groups, refreshed every few seconds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ examples:
 _HOME = "\x1b[H\x1b[J"
 _OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HEAD_LINES = 2
-#: Columns that are left out first where a terminal is narrow.
+#: Columns that a narrow terminal drops first.
 _LESS_WANTED = ("partitions", "topics", "state", "most", "records")
 
 
 class Sample(NamedTuple):
-    """What a cluster is asked in a turn."""
+    """One sample of a cluster."""
 
     at_s: float
     starts: Mapping[Place, int]
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
 
 class View(NamedTuple):
-    """What is shown: rows for --json, and tables of the same."""
+    """The output: rows for --json, and the same as tables."""
 
     records_per_s: float | None
     topics: list[dict[str, object]]
@@ -50,20 +50,22 @@ class View(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker top", "Throughput, topics and lag of a cluster as they change.", _EXAMPLES)
-    parser.add_argument("--interval", type=seconds, default=2.0, metavar="SECONDS", help="between two looks (2)")
+    parser.add_argument("--interval", type=seconds, default=2.0, metavar="SECONDS", help="between two samples (2)")
     parser.add_argument(
-        "--once", action="store_true", help="two looks, and what is between them; the same as --count 1"
+        "--once", action="store_true", help="print the rates between two samples, and stop; the same as --count 1"
     )
-    parser.add_argument("--count", type=positive, metavar="N", help="end after so many; else at Ctrl-C")
+    parser.add_argument(
+        "--count", type=positive, metavar="N", help="stop after this many refreshes (default: at Ctrl-C)"
+    )
     parser.add_argument("--sort", choices=("rate", "name", "records", "lag"), default="rate", help="(rate)")
-    parser.add_argument("--internal", action="store_true", help="topics of Kafka itself, too")
+    parser.add_argument("--internal", action="store_true", help="also internal topics")
     parser.add_argument("--no-groups", action="store_true", help="topics alone")
     parser.add_client_options()
     parser.set_defaults(run=_top)
@@ -79,7 +81,7 @@ def _top(session: Session, options: argparse.Namespace) -> None:
             sys.stdout.write(_OTHER_SCREEN)
         _turns(session, options, count, on_terminal=on_terminal)
     except KeyboardInterrupt:
-        pass  # that is how it ends
+        pass  # Ctrl-C is the normal end
     finally:
         signal.signal(signal.SIGTERM, former)
         if on_terminal and count is None:
@@ -120,7 +122,7 @@ def _look(session: Session, options: argparse.Namespace) -> Sample:
 
 
 def compare(before: Sample, now: Sample, order: str) -> View:
-    """Rates between two looks, and how things stand at the second."""
+    """Return rates between two samples, and the state of the second."""
     seconds_between = max(now.at_s - before.at_s, 1e-9)
     topics: dict[str, dict[str, object]] = {}
     written: dict[str, int] = {}
@@ -183,7 +185,7 @@ def _show(session: Session, options: argparse.Namespace, view: View, *, on_termi
 
 
 def fitted(lines: Sequence[str], topics: int, width: int, height: int) -> list[str]:
-    """As much as a terminal has room for: of topics no more than half of it, if there are groups."""
+    """Return the lines that fit the terminal: topics take at most half of it if there are groups."""
     behind = len(lines) - _HEAD_LINES - 1 - topics
     room = max(1, height - _HEAD_LINES - 1 - min(behind, max(1, (height - _HEAD_LINES) // 2)))
     begin = _HEAD_LINES + 1

@@ -29,7 +29,7 @@ examples:
 
 _FOR_URLS = str.maketrans("+/", "-_")
 
-#: Options that show partitions which something is wrong with, what that is, and in words.
+#: Options that show unhealthy partitions, with their test and a description.
 _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
     "--under-replicated-partitions": (lambda each: len(each.isr) < len(each.replicas), "those that lack replicas"),
     "--unavailable-partitions": (lambda each: each.leader is None, "those without a leader"),
@@ -37,40 +37,40 @@ _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker topics", "Topics of a cluster.", _EXAMPLES)
-    names = parser.add_action("list", _list, "names of topics")
-    names.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
-    described = parser.add_action("describe", _describe, "partitions of topics, and settings of their own")
+    names = parser.add_action("list", _list, "list the names of topics")
+    names.add_argument("--exclude-internal", action="store_true", help="without internal topics")
+    described = parser.add_action("describe", _describe, "show partitions of topics, and their configs")
     _add_names(described)
-    described.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
+    described.add_argument("--exclude-internal", action="store_true", help="without internal topics")
     chosen = described.add_mutually_exclusive_group()
     for option, (_, which) in _TROUBLED.items():
         chosen.add_argument(option, action="store_const", dest="troubled", const=option, help=f"only {which}")
-    chosen.add_argument("--topics-with-overrides", action="store_true", help="only those with settings of their own")
+    chosen.add_argument("--topics-with-overrides", action="store_true", help="only topics with their own configs")
     created = parser.add_action("create", _create, "make topics")
     _add_names(created)
-    created.add_argument("--partitions", type=positive, help="unless given: num.partitions of the broker")
-    created.add_argument("--replication-factor", type=positive, help="unless given: the broker's default")
+    created.add_argument("--partitions", type=positive, help="(default: num.partitions of the broker)")
+    created.add_argument("--replication-factor", type=positive, help="(default: the broker's)")
     created.add_argument("--config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
-    created.add_argument("--if-not-exists", action="store_true", help="those that are there are left as they are")
-    altered = parser.add_action("alter", _alter, "give topics more partitions")
+    created.add_argument("--if-not-exists", action="store_true", help="do not fail for topics that exist")
+    altered = parser.add_action("alter", _alter, "add partitions to topics")
     _add_names(altered)
-    altered.add_argument("--partitions", type=positive, required=True, help="how many there are then")
-    deleted = parser.add_action("delete", _delete, "delete topics with all that is in them")
+    altered.add_argument("--partitions", type=positive, required=True, help="the new number of partitions")
+    deleted = parser.add_action("delete", _delete, "delete topics and their records")
     _add_names(deleted)
-    deleted.add_argument("--if-exists", action="store_true", help="those that are not there are no mistake")
+    deleted.add_argument("--if-exists", action="store_true", help="do not fail for topics that do not exist")
     return parser
 
 
 def _add_names(parser: ClientParser) -> None:
     parser.add_argument("names", nargs="*", metavar="TOPIC")
-    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; may be given again")
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; can be repeated")
 
 
 def _names(options: argparse.Namespace) -> list[str]:
@@ -135,17 +135,17 @@ def _by_name(topic: TopicDescription) -> str:
 
 
 def id_text(id_: Uuid) -> str:
-    """A topic's id as Kafka and its tools write it: Base64 for URLs. librdkafka has the other characters of Base64."""
+    """Return a topic id as Kafka writes it, in Base64 for URLs; librdkafka uses standard Base64."""
     return str(id_).translate(_FOR_URLS)
 
 
 def in_trouble(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:
-    """Those partitions that an option of describe shows; all where there is none."""
+    """Return the partitions that the options of describe select; without such an option, all."""
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
 
 
 def _settings_of(session: Session, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
-    """Settings of topics that are not the broker's; None for who may see a topic and not those, or where it is gone."""
+    """Return the topics' own configs; None if the user may not see them, or the topic was deleted."""
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import ConfigResource, ResourceType
 
@@ -189,7 +189,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 
 
 def _do(session: Session, options: argparse.Namespace, done: str, futures: Mapping[str, Future[None]]) -> None:
-    """Wait for each topic's answer and say what was done; the first problem is told at the end."""
+    """Wait for the result of each topic and print it; raise the first error at the end."""
     from confluent_kafka import KafkaError
 
     forgiven = set()
@@ -214,7 +214,7 @@ def _do(session: Session, options: argparse.Namespace, done: str, futures: Mappi
 
 
 def describe(session: Session, names: Sequence[str], *, if_there: bool = False) -> list[TopicDescription]:
-    """What the cluster says of topics. Raises CommandError for one that is not there, unless that is no mistake."""
+    """Describe topics. Raises CommandError for one that does not exist, unless the options allow it."""
     from confluent_kafka import KafkaError, TopicCollection
 
     futures = session.admin.describe_topics(TopicCollection(list(names)), request_timeout=session.timeout_s)
@@ -231,13 +231,13 @@ def describe(session: Session, names: Sequence[str], *, if_there: bool = False) 
 
 
 def describe_all(session: Session) -> list[TopicDescription]:
-    """What the cluster says of all topics, except those that are deleted meanwhile."""
+    """Describe all topics, except those that are deleted meanwhile."""
     names = list(session.admin.list_topics(timeout=session.timeout_s).topics)
     return describe(session, names, if_there=True) if names else []
 
 
 def own_settings(session: Session, name: str) -> dict[str, str]:
-    """Settings of a topic that are not the broker's."""
+    """Return the topic's own configs."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     resource = ConfigResource(ResourceType.TOPIC, name)

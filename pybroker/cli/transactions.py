@@ -1,4 +1,4 @@
-"""`pybroker transactions`: what transactions there are, and the end of those that nobody ends any more."""
+"""`pybroker transactions`: list and describe transactions, find hanging ones and abort them."""
 
 from __future__ import annotations
 
@@ -26,39 +26,43 @@ examples:
 
 _STATES = ("empty", "ongoing", "prepare_commit", "prepare_abort", "complete_commit", "complete_abort", "dead")
 _MAX_TIMEOUT_MINUTES = 15  # Kafka's transaction.max.timeout.ms
-_GRACE_MS = 5 * 60_000  # kafka-transactions': the coordinator looks for expired ones from time to time
+_GRACE_MS = 5 * 60_000  # as kafka-transactions: the coordinator checks for expired transactions periodically
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker transactions", "Transactions of a cluster.", _EXAMPLES)
-    listed = parser.add_action("list", _list, "transactional ids, and the states that they are in")
-    listed.add_argument("--state", choices=_STATES, action="append", help="only these; may be given again")
+    listed = parser.add_action("list", _list, "list transactional ids and their states")
+    listed.add_argument("--state", choices=_STATES, action="append", help="only these states; can be repeated")
     listed.add_argument("--producer-id", type=natural, action="append", metavar="ID", help="only of these producers")
-    described = parser.add_action("describe", _describe, "producers, times and partitions of transactions")
+    described = parser.add_action("describe", _describe, "show producers, times and partitions of transactions")
     described.add_argument("names", nargs="*", metavar="ID")
     described.add_argument("--transactional-id", action="append", default=[], metavar="ID", help="the same")
     found = parser.add_action(
-        "find-hanging", _find_hanging, "open transactions of partitions that no coordinator knows, and so nobody ends"
+        "find-hanging",
+        _find_hanging,
+        "find open transactions of partitions that no coordinator knows, and that never end",
     )
-    found.add_argument("--topic", action="append", help="only in these; may be given again")
+    found.add_argument("--topic", action="append", help="only in these topics; can be repeated")
     found.add_argument("--partition", type=natural, metavar="N")
     found.add_argument(
         "--max-transaction-timeout",
         type=positive,
         default=_MAX_TIMEOUT_MINUTES,
         metavar="MINUTES",
-        help=f"the cluster's longest: younger ones are left out ({_MAX_TIMEOUT_MINUTES})",
+        help=f"the cluster's longest timeout: newer transactions are ignored ({_MAX_TIMEOUT_MINUTES})",
     )
     aborted = parser.add_action("abort", _abort, "abort a hanging transaction in a partition")
     aborted.add_argument("--topic", required=True)
     aborted.add_argument("--partition", type=natural, required=True, metavar="N")
-    aborted.add_argument("--start-offset", type=natural, required=True, metavar="N", help="where it begins")
+    aborted.add_argument(
+        "--start-offset", type=natural, required=True, metavar="N", help="the first offset of the transaction"
+    )
     return parser
 
 
@@ -80,7 +84,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 def listings(
     client: Administration, producer_ids: Sequence[int] | None = None, states: Sequence[str] | None = None
 ) -> list[tuple[int, Any]]:
-    """Transactions of all coordinators, each with its coordinator's id."""
+    """Return the transactions of all coordinators, each with its coordinator's id."""
     from kafka.admin import TransactionState
 
     wanted = [TransactionState[state.upper()].value for state in states or ()]
@@ -155,7 +159,7 @@ def _places(session: Session, topics: Sequence[str] | None, partition: int | Non
 
 
 def _open_transactions(client: Administration, places: Sequence[Place]) -> dict[Place, list[Any]]:
-    """Producers that have a transaction open in a partition, by partition."""
+    """Return the producers with an open transaction, by partition."""
     from kafka import TopicPartition
 
     about = ", ".join(f"{topic}-{partition}" for topic, partition in places) if len(places) == 1 else ""
@@ -171,7 +175,7 @@ def _open_transactions(client: Administration, places: Sequence[Place]) -> dict[
 def _partitions_by_producer(
     client: Administration, producers: Mapping[Place, Sequence[Any]]
 ) -> dict[int, frozenset[Place]]:
-    """What is in the transactions of these producers, as their coordinators have it; of some they may know nothing."""
+    """Return the transactions of these producers that the coordinators know."""
     ids = sorted({each.producer_id for of_place in producers.values() for each in of_place})
     if not ids:
         return {}
@@ -195,7 +199,7 @@ def _abort(session: Session, options: argparse.Namespace) -> None:
         if not found:
             raise CommandError(f"{name}: no open transaction begins at offset {options.start_offset}")
         (producer,) = found
-        # the epoch of the coordinator's partition, so that one which is elsewhere by now is not overtaken
+        # the epoch of the coordinator's partition: a coordinator that has moved meanwhile wins
         epoch = max(producer.coordinator_epoch, 0)
         wanted = (TopicPartition(*place), producer.producer_id, producer.producer_epoch, epoch)
         client.ask("abort_transaction", AbortTransactionSpec(*wanted), about=name)

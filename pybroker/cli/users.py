@@ -1,4 +1,4 @@
-"""`pybroker users`: users with passwords (SCRAM), made and deleted while the broker runs."""
+"""`pybroker users`: list, create and delete users with passwords (SCRAM)."""
 
 from __future__ import annotations
 
@@ -32,27 +32,32 @@ _ITERATIONS = 4096  # Kafka's own
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     return run(command_line(), arguments)
 
 
 def command_line() -> ClientParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. The site has a page of its help."""
     parser = ClientParser("pybroker users", "Users with passwords (SCRAM).", _EXAMPLES)
-    parser.add_action("list", _list, "users and their mechanisms")
-    created = parser.add_action("create", _create, "make a user, or change its password")
+    parser.add_action("list", _list, "list users and their mechanisms")
+    created = parser.add_action("create", _create, "create a user, or change the password")
     created.add_argument("name", metavar="USER")
-    created.add_argument("--password-file", type=Path, metavar="FILE", help="its first line; - is standard input")
-    created.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="unless given: SCRAM-SHA-512")
+    created.add_argument(
+        "--password-file",
+        type=Path,
+        metavar="FILE",
+        help="a file with the password in its first line; - is standard input",
+    )
+    created.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="(default: SCRAM-SHA-512)")
     created.add_argument("--iterations", type=positive, default=_ITERATIONS, help=f"({_ITERATIONS})")
-    deleted = parser.add_action("delete", _delete, "take a user's passwords away")
+    deleted = parser.add_action("delete", _delete, "delete a user's passwords")
     deleted.add_argument("name", metavar="USER")
-    deleted.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="unless given: all that it has")
+    deleted.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="(default: all of the user)")
     return parser
 
 
 def _check_allowed(session: Session) -> None:
-    """Raise CommandError unless users may be seen: librdkafka ends the process where it is told so."""
+    """Raise CommandError if the user may not list users: librdkafka would end the process at that response."""
     from confluent_kafka.admin import AclOperation
 
     if not session.may(AclOperation.DESCRIBE):
@@ -111,7 +116,7 @@ def _alter(session: Session, wanted: Sequence[UserScramCredentialAlteration]) ->
 
 
 def _password(options: argparse.Namespace) -> bytes:
-    """Never an argument: those can be seen by all users of the machine."""
+    """Read the password. It is never an argument, as all users of the machine can see these."""
     if options.password_file is None:
         if not sys.stdin.isatty():
             raise UsageError("no terminal to ask for the password: give --password-file")

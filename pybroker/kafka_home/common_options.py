@@ -1,4 +1,4 @@
-"""What all of Apache Kafka's console tools have: which broker, and by which properties."""
+"""Options that all of Apache Kafka's console tools have: the broker, and the client's properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybroker.cli.parser import OneLineParser
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One run of a command of pybroker's; `stdin` where it asks for a secret."""
+    """One run of a pybroker command. `stdin` is its input, if it reads a secret."""
 
     name: str
     arguments: list[str]
@@ -19,11 +19,11 @@ class Command:
 
 
 class CannotTranslate(Exception):
-    """What a tool is asked for that pybroker has no command for."""
+    """No pybroker command does what the command line asks for."""
 
 
 def tool_parser(tool: str) -> ArgumentParser:
-    """A parser of what all tools take."""
+    """Return a parser with the options of all tools."""
     parser = OneLineParser(prog=tool, allow_abbrev=False)
     parser.add_argument("--bootstrap-server", "--bootstrap-servers", "--broker-list", dest="bootstrap")
     parser.add_argument("--zookeeper")
@@ -33,7 +33,7 @@ def tool_parser(tool: str) -> ArgumentParser:
 
 
 def connection_words(options: object) -> list[str]:
-    """What all tools take, as options of pybroker's commands."""
+    """Return the options of all tools as options of pybroker's commands."""
     if getattr(options, "zookeeper", None):
         print("there is no ZooKeeper: the broker on localhost:9092 is asked", file=sys.stderr)
     words = []
@@ -45,7 +45,7 @@ def connection_words(options: object) -> list[str]:
 
 
 def _addresses(bootstrap: str, options: object) -> str:
-    """Without the listeners' names; where these stand there, and nothing says how to log in, those of PLAINTEXT."""
+    """Return the addresses without listener names. With names but no login properties, take those named PLAINTEXT."""
     each = bootstrap.split(",")
     plain = [address for address in each if address.startswith("PLAINTEXT://")]
     chosen = plain if plain and not getattr(options, "config", None) else each

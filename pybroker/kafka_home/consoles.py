@@ -1,4 +1,4 @@
-"""Command lines of kafka-console-consumer and kafka-console-producer, as those of `pybroker consume` and `produce`."""
+"""Translate kafka-console-consumer and kafka-console-producer into `pybroker consume` and `pybroker produce`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pybroker.kafka_home.common_options import (
 _FORMATTERS = ("kafka.tools.DefaultMessageFormatter", "org.apache.kafka.tools.consumer.DefaultMessageFormatter")
 _READERS = ("kafka.tools.ConsoleProducer$LineMessageReader", "org.apache.kafka.tools.LineMessageReader")
 
-#: Options of the producer, and what they set.
+#: Options of the producer, and the properties that they set.
 _PRODUCER_OPTIONS = {
     "--request-required-acks": "acks",
     "--message-send-max-retries": "retries",
@@ -36,7 +36,7 @@ _PRODUCER_OPTIONS = {
 
 
 def console_consumer(arguments: Sequence[str]) -> list[Command]:
-    """`pybroker consume`, which prints as Kafka's tool does. Raises CannotTranslate."""
+    """Return a `pybroker consume` that prints as Kafka's tool does. Raises CannotTranslate."""
     parser = _parser("kafka-console-consumer", "consumer")
     parser.add_argument("--property", "--formatter-property", type=key_value, action="append", default=[])
     parser.add_argument("--formatter", choices=_FORMATTERS)
@@ -60,7 +60,7 @@ def console_consumer(arguments: Sequence[str]) -> list[Command]:
 
 
 def _consumer_words(options: Namespace) -> list[str]:
-    """What the client's properties say that `pybroker consume` has options for, and the others."""
+    """Split the client's properties into options of `pybroker consume`, and the other properties."""
     own = dict(options.client)
     known = {**_file(options.config), **own}
     group = options.group or known.get("group.id")
@@ -78,7 +78,7 @@ def _consumer_words(options: Namespace) -> list[str]:
 
 
 def console_producer(arguments: Sequence[str]) -> list[Command]:
-    """`pybroker produce`. Raises CannotTranslate."""
+    """Return a `pybroker produce`. Raises CannotTranslate."""
     parser = _parser("kafka-console-producer", "producer")
     parser.add_argument("--property", "--reader-property", type=key_value, action="append", default=[])
     parser.add_argument("--reader-config", type=Path)
@@ -93,7 +93,7 @@ def console_producer(arguments: Sequence[str]) -> list[Command]:
     own |= dict(options.client)
     known = {**_file(options.config), **own}
     if known.get("acks", "all") not in ("all", "-1") or known.get("retries") == "0":
-        own.setdefault("enable.idempotence", "false")  # as Java's producer takes it
+        own.setdefault("enable.idempotence", "false")  # as Java's producer accepts it
     reads = {**_file(options.reader_config), **dict(options.property)}
     words = [*rest, *_property_words(own)]
     for key, value in (reads or {"parse.key": "false"}).items():  # without any it still takes \r from a line's end

@@ -1,7 +1,7 @@
-"""`pybroker kafka-home DIR`: make a directory with bin/kafka-*.sh and config/, as an Apache Kafka of one's own has it.
+"""`pybroker kafka-home DIR`: create a directory with bin/kafka-*.sh and config/, as an Apache Kafka installation has.
 
-The scripts run this very installation of pybroker. What stands there already under the same names is replaced, but for
-files in config/, which may be somebody's.
+The scripts run this installation of pybroker. Existing files of the same names are replaced, except in config/, where
+a user may have edited them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.kafka_home.tools import TOOLS
 
 _README = """\
-This directory looks like an installation of Apache Kafka to programs that start one by its scripts, and is made by
-`pybroker kafka-home`. The scripts in bin/ run pybroker.
+`pybroker kafka-home` made this directory. It has the layout of an Apache Kafka installation, for programs that start
+a broker with Kafka's scripts. The scripts in bin/ run pybroker.
 """
 
 _SERVER = """\
@@ -45,24 +45,24 @@ _FILES = {
 
 
 def command_line() -> OneLineParser:
-    """What it can be asked for."""
+    """Return the parser of the command line."""
     parser = OneLineParser(
         prog="pybroker kafka-home", description="Make a directory that looks like an installation of Apache Kafka."
     )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where: made where it is not there")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the directory; created if it is missing")
     parser.add_argument(
-        "--commands", type=Path, metavar="DIR", help="put kafka-topics and so on there, too, without .sh"
+        "--commands", type=Path, metavar="DIR", help="also create kafka-topics and so on there, without .sh"
     )
     return parser
 
 
 def script(tool: str) -> str:
-    """The shell script that runs a tool."""
+    """Return the shell script that runs a tool."""
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -m pybroker.kafka_home.tools {tool} "$@"\n'
 
 
 def make_home(directory: Path, commands: Path | None = None) -> None:
-    """Write scripts and files. Raises OSError."""
+    """Write the scripts and files. Raises OSError."""
     for name, text in {"README.md": _README, **_FILES}.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _write_script(path: Path, tool: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command, and return its exit code."""
     options = command_line().parse_args(arguments)
     try:
         make_home(options.directory, options.commands)

@@ -1,6 +1,6 @@
-"""`zookeeper-server-start FILE` where there is no ZooKeeper: its port is opened, and whoever comes is sent away.
+"""`zookeeper-server-start FILE`: open ZooKeeper's port, and close each connection.
 
-Programs that start one beside their broker wait until its port answers; the broker itself does without.
+Programs that start ZooKeeper beside their broker wait until its port accepts connections. The broker needs none.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 
 _PORT = 2181
-#: What those send who wait, and what they wait for; nobody else is answered.
+#: ZooKeeper's health check, and its response. Nothing else gets a response.
 _ANSWERS = {b"ruok": b"imok", b"srvr": b"Zookeeper version: none, the broker needs none\nMode: standalone\n"}
 _PATIENCE_S = 1.0
 
 
 def client_port(text: str) -> int:
-    """The port in a zookeeper.properties."""
+    """Return the port in a zookeeper.properties."""
     found = re.findall(r"^\s*clientPort\s*=\s*(\d+)\s*$", text, re.MULTILINE)
     return int(found[-1]) if found else _PORT
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Take connections until the process is ended, and close each soon; the exit code if that is not to be."""
+    """Accept connections, and close each soon, until the process ends. Return the exit code if the port is in use."""
     paths = [each for each in arguments if not each.startswith("-")]
     try:
         port = client_port(Path(paths[0]).read_text()) if paths else _PORT
@@ -40,7 +40,7 @@ def serve(arguments: Sequence[str]) -> int:
         while True:
             try:
                 connection = listener.accept()[0]
-            except OSError:  # gone already, or no descriptors
+            except OSError:  # the client has closed the connection, or no descriptors are left
                 time.sleep(0.1)
                 continue
             _send_away(connection)

@@ -1,4 +1,4 @@
-"""Command lines of kafka-producer-perf-test and kafka-consumer-perf-test, as those of `pybroker perf`."""
+"""Translate kafka-producer-perf-test and kafka-consumer-perf-test into `pybroker perf`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.kafka_home.common_options import Command, connection_words, tool_p
 
 
 def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
-    """`pybroker perf produce`."""
+    """Return a `pybroker perf produce`."""
     parser = tool_parser("kafka-producer-perf-test")
     parser.add_argument(
         "--producer-props", "--command-property", type=key_value, nargs="+", action="extend", default=[]
@@ -18,13 +18,13 @@ def producer_perf_test(arguments: Sequence[str]) -> list[Command]:
     options, rest = parser.parse_known_args(arguments)
     words = []
     for key, value in _properties(options, options.producer_props):
-        # The command has a linger.ms of its own, which is stronger than -X
+        # the command sets linger.ms itself, over -X
         words += ["--producer-props" if key == "linger.ms" else "-X", f"{key}={value}"]
     return [Command("perf", ["produce", *rest, *words, *connection_words(options)])]
 
 
 def consumer_perf_test(arguments: Sequence[str]) -> list[Command]:
-    """`pybroker perf consume`. How the tool fetches is librdkafka's to find."""
+    """Return a `pybroker perf consume`. The tool's options for fetching are dropped: librdkafka chooses these."""
     parser = tool_parser("kafka-consumer-perf-test")
     parser.add_argument("--command-property", type=key_value, action="append", default=[])
     parser.add_argument("--timeout", type=int)
@@ -38,6 +38,6 @@ def consumer_perf_test(arguments: Sequence[str]) -> list[Command]:
 
 
 def _properties(options: Namespace, given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Without the broker's address, which was among them before there was an option for it."""
+    """Return the properties without the broker's address, which older versions of the tool take as a property."""
     options.bootstrap = options.bootstrap or dict(given).get("bootstrap.servers")
     return [(key, value) for key, value in given if key != "bootstrap.servers"]

@@ -1,7 +1,7 @@
-"""Apache Kafka's scripts, run by pybroker: `python -I -m pybroker.kafka_home.tools TOOL ARGUMENT...`.
+"""Run Apache Kafka's scripts with pybroker: `python -I -m pybroker.kafka_home.tools TOOL ARGUMENT...`.
 
-The broker, and tools on its files, are processes of their own, which this one becomes; tools that talk to a broker run
-here. Exit codes are those of what is run; 1 for what is not here.
+The broker and the tools on its files run in a new process in this one's place; tools that talk to a broker run here.
+Exit codes are those of the command; 1 for a tool or an option that pybroker does not have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STORAGE = {
     "random-uuid": "tools.random_uuid",
 }
 
-#: Main classes that programs name by kafka-run-class.
+#: Main classes for kafka-run-class, and their scripts.
 _CLASSES = {
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.AclCommand": "kafka-acls",
@@ -49,27 +49,27 @@ TOOLS = (
     "kafka-storage",
     "zookeeper-server-start",
 )
-"""All scripts that there are, without .sh."""
+"""The names of all scripts, without .sh."""
 
 
 def server_command(arguments: Sequence[str]) -> list[str]:
-    """The module and arguments of a broker that is started as Apache Kafka's."""
+    """Return the module and arguments of a broker, for the arguments of kafka-server-start."""
     return ["broker.main", *(each for each in arguments if each not in ("-daemon", "-loggc"))]
 
 
 def storage_command(arguments: Sequence[str]) -> list[str]:
-    """The module and arguments of kafka-storage. Raises CannotTranslate."""
+    """Return the module and arguments for those of kafka-storage. Raises CannotTranslate."""
     action = next((each for each in arguments if each in _STORAGE), None)
     if action is None:
         raise CannotTranslate(f"there are {', '.join(_STORAGE)}")
     rest = list(arguments)
     rest.remove(action)
-    # A node that is to join others; here it has no others, and is its own controller
+    # -N: this node will join other controllers. Here every node is its own controller
     return [_STORAGE[action], *(each for each in rest if each not in ("-N", "--no-initial-controllers"))]
 
 
 def run(tool: str, arguments: Sequence[str]) -> int:
-    """Run a tool in this process, or become it; the exit code."""
+    """Run a tool in this process, and return its exit code; or replace this process by the tool."""
     try:
         return _run(tool.removesuffix(".sh"), arguments)
     except CannotTranslate as error:
@@ -108,7 +108,7 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
 
 
 def _start(arguments: Sequence[str]) -> NoReturn:
-    """Become the broker. Its log goes to standard output, where Kafka's goes; with -daemon into a file of $LOG_DIR."""
+    """Become the broker. As Kafka does, it logs to standard output, and with -daemon to a file in $LOG_DIR."""
     if "-daemon" in arguments:
         directory = os.environ.get("LOG_DIR", "/tmp")
         try:
@@ -122,14 +122,14 @@ def _start(arguments: Sequence[str]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
     else:
-        # Who reads standard error is not told of its end: programs that wait for lines of both would wait in circles
+        # keep standard error open: programs that wait for lines of both streams would deadlock at its end
         os.set_inheritable(os.dup(2), True)
     os.dup2(1, 2)
     become(server_command(arguments))
 
 
 def become(words: Sequence[str]) -> NoReturn:
-    """Run a module in this process's place."""
+    """Replace this process by one that runs a module of the engine."""
     sys.stdout.flush()
     os.execv(sys.executable, engine_process.command(words[0], words[1:]))
 

@@ -1,7 +1,7 @@
-"""Command lines of Apache Kafka's console tools, as command lines of pybroker's.
+"""Translate command lines of Apache Kafka's console tools into command lines of pybroker.
 
-Most of pybroker's commands understand Kafka's options already; here is what differs. `--zookeeper` names no broker: it
-is taken out, so that the broker on localhost:9092 is meant.
+Most of pybroker's commands accept Kafka's options; this module translates the others. `--zookeeper` is dropped, so the
+command talks to the broker on localhost:9092.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {option: kind for kind, option in _QUOTA_KINDS.items()} | {"--topic": "
 
 
 def _as_it_is(name: str) -> Callable[[Sequence[str]], list[Command]]:
-    """A command that understands Kafka's options."""
+    """Return a command that accepts Kafka's options."""
 
     def translated(arguments: Sequence[str]) -> list[Command]:
         options, rest = tool_parser(f"kafka-{name}").parse_known_args(arguments)
@@ -70,7 +70,7 @@ def _configs(arguments: Sequence[str]) -> list[Command]:
 
 
 def _spelled_out(arguments: Sequence[str]) -> list[str]:
-    """`--user NAME` as --entity-type users --entity-name NAME, and its like."""
+    """Return `--user NAME` and the like as `--entity-type users --entity-name NAME`."""
     words: list[str] = []
     for word in arguments:
         kind, defaults = _KINDS.get(word), _KINDS.get(word.removesuffix("-defaults"))
@@ -84,7 +84,7 @@ def _spelled_out(arguments: Sequence[str]) -> list[str]:
 
 
 def _passwords(user: str | None, added: Sequence[str], deleted: Sequence[str], connection: list[str]) -> list[Command]:
-    """Commands for those settings that are passwords."""
+    """Return the commands for configs that are passwords."""
     found = []
     for match in filter(None, map(_SCRAM.fullmatch, added)):
         credential = _CREDENTIAL.fullmatch(match[2])
@@ -103,7 +103,7 @@ def _passwords(user: str | None, added: Sequence[str], deleted: Sequence[str], c
 def _quotas(
     entity: dict[str, str | None], added: Sequence[str], deleted: Sequence[str], connection: list[str]
 ) -> list[Command]:
-    """Commands for those settings that are no passwords."""
+    """Return the commands for configs that are not passwords."""
     who: list[str] = []
     for kind, name in entity.items():
         option = _QUOTA_KINDS[kind]
@@ -119,7 +119,7 @@ def _quotas(
 
 
 def settings(text: str) -> list[str]:
-    """The settings of `--add-config a=1,b=[2,3]`: commas between brackets are of a value."""
+    """Split `--add-config a=1,b=[2,3]` into configs: a comma between brackets belongs to the value."""
     return [each.strip() for each in re.findall(r"(?:\[[^\]]*\]|[^,\[])+", text) if each.strip()]
 
 
@@ -157,4 +157,4 @@ TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-producer-perf-test": producer_perf_test,
     "kafka-topics": _as_it_is("topics"),
 }
-"""What each of Kafka's tools comes to; all raise CannotTranslate."""
+"""The translation of each tool; all raise CannotTranslate."""

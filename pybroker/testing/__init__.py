@@ -1,7 +1,7 @@
-"""A broker for the tests of one's own code: `with Broker() as broker: connect(broker.bootstrap_servers)`.
+"""Start a broker in the tests of your own code: `with Broker() as broker: connect(broker.bootstrap_servers)`.
 
-It is a process of its own, on any free port of loopback, with its data in a temporary directory. Nothing of it is
-imported here, so a project may have modules of whatever names. docs/reference/testing.md
+The broker is a separate process on a free loopback port, with its data in a temporary directory. This package imports
+nothing of the engine, so the modules of your project may have any names. See docs/reference/testing.md.
 """
 
 from pybroker.testing.broker import Broker

@@ -1,4 +1,4 @@
-"""A broker as a process of its own, for as long as a test wants it."""
+"""A broker in its own process, started and stopped by a test."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _ENDED_CLEANLY = ".kafka_cleanshutdown"
 
 
 class Broker(Controlled):
-    """A broker in a directory of its own; `with` starts and stops it, or `start` and `stop` do.
+    """A broker with its own directory. `with` starts and stops it, or call `start` and `stop`.
 
     Args:
-        config: keys of server.properties, such as `{"num.partitions": 3}`, over defaults that suit tests.
-        directory: where its data and its log go, and stay; unless given, a temporary one that `stop` removes.
-        start_timeout_s: after so long, a start has failed.
+        config: keys of server.properties, such as `{"num.partitions": 3}`. They override defaults that suit tests.
+        directory: for its data and its log, which `stop` keeps. By default, a temporary directory that `stop` removes.
+        start_timeout_s: how long a start may take, in seconds.
 
-    It does not outlive the process that started it, even one that is killed. While it runs it does what `Controlled`
-    has: faults, time, background work.
+    The broker ends with the process that started it, even if that process is killed. While the broker runs, the
+    methods of `Controlled` inject faults, move its clock and run its background work.
     """
 
     def __init__(
@@ -53,54 +53,54 @@ class Broker(Controlled):
         self._listeners: dict[str, str] = {}
         self._channel: Channel | None = None
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients take: `127.0.0.1:40123`; with several listeners the first one's. The same after `restart`."""
+        """Return the address for clients, `127.0.0.1:40123`: of the first listener. `restart` keeps it."""
         return next(iter(self.listeners.values()))
 
     @property
     def listeners(self) -> Mapping[str, str]:
-        """The address of each listener, by name. Raises BrokerError before it was started."""
+        """Return the address of each listener, by name. Raises BrokerError before the first start."""
         if not self._listeners:
             raise BrokerError("the broker has not been started")
         return self._listeners
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process, and it has not ended by itself."""
+        """Return whether the broker's process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process id of the broker. Raises BrokerError unless there is one."""
+        """Return the broker's process id. Raises BrokerError if it does not run."""
         if self._process is None:
             raise BrokerError(_NOT_RUNNING)
         return self._process.pid
 
     @property
     def directory(self) -> Path:
-        """Where its data directory and its log are. Raises BrokerError before the start and after `stop`."""
+        """Return the directory of its data and its log. Raises BrokerError before the start and after `stop`."""
         if self._directory is None:
             raise BrokerError("the broker has no directory: it has not been started, or was stopped")
         return self._directory
 
     @property
     def data_directory(self) -> Path:
-        """Its `log.dirs`."""
+        """Return its `log.dirs`."""
         return self.directory / "data"
 
     @property
     def log(self) -> str:
-        """What it has logged, in all its starts."""
+        """Return its log, of all starts."""
         file = self.directory / "broker.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
-    # ---- its life
+    # ---- start and stop
 
     def start(self) -> Broker:
-        """Start it and return when clients can connect. Raises BrokerError with the reason when it ends instead."""
+        """Start the broker, and return once clients can connect. Raises BrokerError with the reason if it fails."""
         if self.is_running:
             raise BrokerError("the broker is running")
         if self._directory is None:
@@ -117,7 +117,7 @@ class Broker(Controlled):
         patience.start()
         try:
             line = self._process.stdout.readline()
-        except BaseException:  # an interrupt: nobody will stop it
+        except BaseException:  # such as KeyboardInterrupt: the caller has no broker to stop
             self.kill()
             self._remove()
             raise
@@ -132,51 +132,51 @@ class Broker(Controlled):
         if self._is_controlled:
             assert self._process.stdin is not None
             self._channel = Channel(self._process.stdin.fileno(), self._process.stdout.fileno())
-        if self._moved_on_ms:  # before it was restarted, or forked
+        if self._moved_on_ms:  # in an earlier start, or in the broker it was forked from
             self._ask("move_time_on", milliseconds=self._moved_on_ms, deadlines=False)
         return self
 
     def stop(self) -> None:
-        """End it cleanly, and remove its directory if that was a temporary one."""
+        """Shut the broker down cleanly, and remove its directory if it is a temporary one."""
         self._end()
         self._remove()
 
     def pause(self) -> None:
-        """End it cleanly and keep its data, for `start` or `fork`."""
+        """Shut the broker down cleanly, and keep its data for `start` or `fork`."""
         self._end()
 
     def restart(self) -> None:
-        """End it cleanly and start it again, with its data and on its ports."""
+        """Shut the broker down cleanly, and start it again with the same data and ports."""
         self._end()
         self.start()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), as a crash would; `start` brings it back with its data, on its ports."""
+        """Kill the broker (SIGKILL), as a crash would. `start` starts it again with the same data and ports."""
         if self._process is not None:
             self._process.kill()
             self._reap()
 
     def fork(self, config: Mapping[str, object] = _NOTHING) -> Broker:
-        """A broker of its own, not started yet, with the data that this one has; this one must be paused.
+        """Return a new broker, not started yet, with a copy of this one's data. This one must be paused.
 
-        Closed segments are shared as hard links, so that it takes milliseconds whatever there is in the topics.
+        Closed segments become hard links: a fork takes milliseconds, whatever the size of the topics.
 
         Args:
-            config: keys that differ from this one's.
+            config: keys that differ from this broker's.
 
-        Raises BrokerError while this one runs, or where it has not ended cleanly.
+        Raises BrokerError while this broker runs, or if it did not shut down cleanly.
         """
         if not (self.data_directory / _ENDED_CLEANLY).exists():
             raise BrokerError("the broker is running, or has not ended cleanly: start() and pause() it first")
         other = Broker({**self._config, **config}, start_timeout_s=self._start_timeout_s)
-        # beside this one's: hard links do not go from one file system to another
+        # in the same file system: hard links do not cross file systems
         other._directory = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}-fork-", dir=self.directory.parent))
         other._moved_on_ms = self._moved_on_ms
         fork_directory(self.data_directory, other.data_directory)
         return other
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = _NOTHING) -> None:
-        """Make a topic, over the first listener, which has to be a PLAINTEXT one. Raises BrokerError."""
+        """Create a topic, over the first listener, which must be PLAINTEXT. Raises BrokerError."""
         if not self.is_running:
             raise BrokerError(_NOT_RUNNING)
         host, _, port = self.bootstrap_servers.rpartition(":")
@@ -193,7 +193,7 @@ class Broker(Controlled):
     ) -> None:
         self.stop()
 
-    # ---- inside
+    # ---- internals
 
     def _command(self) -> list[str]:
         overrides = {**self._config, "log.dirs": str(self.data_directory)}
@@ -201,12 +201,12 @@ class Broker(Controlled):
             overrides["listeners"] = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
         options = [word for key, value in overrides.items() for word in ("--override", f"{key}={value}")]
         flags = ["--ephemeral", "--print-json", "--control" if self._is_controlled else "--until-stdin-ends"]
-        # isolated: what it imports is never the project's under test, whatever PYTHONPATH and the current folder say
+        # an isolated process: it imports nothing of the project under test, whatever PYTHONPATH and the folder are
         return engine_process.command("broker.main", [*flags, *options])
 
     @property
     def _is_controlled(self) -> bool:
-        """Whether it takes commands: not with several workers, and one whose time was moved on cannot have those."""
+        """Return whether it takes commands: it has one worker. A broker with a moved clock can only have one."""
         return self._moved_on_ms > 0 or str(self._config.get("num.workers", 1)) == "1"
 
     def _ask(self, command: str, **arguments: object) -> Any:

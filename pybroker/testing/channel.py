@@ -1,4 +1,4 @@
-"""The pipes to a broker's process: commands and answers, as lines of JSON; broker/control/channel.py reads them."""
+"""The pipes to a broker's process: commands and responses, as lines of JSON. broker/control/channel.py serves them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _AT_ONCE = 65_536
 
 
 class Channel:
-    """Asks one thing after the other, from whichever threads.
+    """Sends one command at a time, from any thread.
 
     Args:
-        commands, answers: descriptors, which remain their owner's.
-        timeout_s: no answer takes so long.
+        commands, answers: file descriptors; the caller closes them.
+        timeout_s: how long to wait for a response, in seconds.
     """
 
     def __init__(self, commands: int, answers: int, timeout_s: float = 60) -> None:
         self._commands = commands
         self._answers = answers
-        self._readable = select.poll()  # select() knows no descriptor above 1,023, which a test's process may well have
+        self._readable = select.poll()  # select() fails for descriptors above 1,023, which a test process may have
         self._readable.register(answers, select.POLLIN)
         self._timeout_s = timeout_s
         self._received = b""
@@ -34,7 +34,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def ask(self, command: str, **arguments: object) -> Any:
-        """The result of a command, when it is carried out. Raises BrokerError with what the broker has against it."""
+        """Run a command and return its result. Raises BrokerError with the reason if the broker refuses it."""
         with self._lock:
             self._number += 1
             asked = {"id": self._number, "command": command, "arguments": arguments}
@@ -44,7 +44,7 @@ class Channel:
                 raise BrokerError(_GONE) from None
             until = time.monotonic() + self._timeout_s
             while (answer := json.loads(self._line(command, until)))["id"] != self._number:
-                pass  # it took longer than somebody has waited
+                pass  # the response to a command that timed out
         if "error" in answer:
             raise BrokerError(answer["error"])
         return answer["result"]

@@ -1,4 +1,4 @@
-"""What a test can do to a running broker but stop it: spoil answers, move its clock, hurry its background work."""
+"""What a test can do to a running broker: inject faults, move its clock, run its background work now."""
 
 from __future__ import annotations
 
@@ -8,43 +8,42 @@ from typing import Any
 
 
 class Controlled(ABC):
-    """Faults, time and background work of a broker. All raise BrokerError where it is not running, or refuses.
+    """Faults, clock and background work of a broker. All methods raise BrokerError if it does not run, or refuses.
 
-    APIs are called what the protocol calls them, such as `Produce`, `Fetch`, `JoinGroup` or `InitProducerId`; errors,
-    too, such as `NOT_LEADER_OR_FOLLOWER`. Faults for one API come in the order in which they are ordered, for requests
-    of all clients alike, and a restart forgets them.
+    APIs and errors have the protocol's names, such as `Produce`, `JoinGroup`, `NOT_LEADER_OR_FOLLOWER`. Faults of one
+    API apply to requests of all clients, in the order in which they were added. A restart removes them.
     """
 
     _moved_on_ms = 0
 
     @abstractmethod
     def _ask(self, command: str, **arguments: object) -> Any:
-        """Have the process carry out a command of broker/control/commands.py."""
+        """Run a command of broker/control/commands.py in the broker's process."""
 
     # ---- faults
 
     def delay(self, api: str, seconds: float, count: int = 1) -> None:
-        """Serve the next `count` requests of an API so much later; their connections wait as long."""
+        """Delay the next `count` requests of an API. Their connections wait as long."""
         self._ask("delay", api=api, delay_ms=round(seconds * 1000), count=count)
 
     def fail_next(self, api: str, error: str, count: int = 1) -> None:
-        """Answer the next `count` requests of an API with an error, and do nothing of what they ask for."""
+        """Fail the next `count` requests of an API with an error, without executing them."""
         self._ask("fail_next", api=api, error=error, count=count)
 
     def disconnect_next(self, api: str, count: int = 1, *, carried_out: bool = False) -> None:
-        """Close the connection at each of the next `count` requests of an API, instead of an answer.
+        """Close the connection instead of responding, for the next `count` requests of an API.
 
         Args:
-            carried_out: do first what they ask for, so that only the answer is lost.
+            carried_out: execute the requests first, so that only the response is lost.
         """
         self._ask("disconnect_next", api=api, count=count, carried_out=carried_out)
 
     def clear_faults(self) -> None:
-        """Forget the faults that have not come yet."""
+        """Remove all faults that have not happened yet."""
         self._ask("clear_faults")
 
     def fence(self, transactional_id: str) -> None:
-        """Fence the producer that has a transactional id, as another one does that begins with it."""
+        """Fence the producer of a transactional id, as a new producer with this id would."""
         self._ask("fence", transactional_id=transactional_id)
 
     # ---- time
@@ -58,14 +57,14 @@ class Controlled(ABC):
         seconds: float = 0,
         deadlines: bool = True,
     ) -> datetime:
-        """Let so much time have passed for the broker, and return its new time. It keeps that through restarts.
+        """Move the broker's clock forward, and return its new time. Restarts keep the difference.
 
-        What is due by then comes at once: sessions of consumers that were not heard of end, transactions time out,
-        requests that wait are answered.
+        Everything that is due by then happens at once: sessions of silent consumers expire, transactions time out,
+        waiting requests complete.
 
         Args:
-            deadlines: False moves the time of day alone, by which records and offsets expire: sessions, timeouts and
-                timers go on as if no time had passed.
+            deadlines: False moves only the time of day, by which records and offsets expire. Sessions, timeouts and
+                timers do not change.
         """
         by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         milliseconds = by // timedelta(milliseconds=1)
@@ -76,13 +75,13 @@ class Controlled(ABC):
     # ---- background work, now
 
     def run_retention(self) -> None:
-        """Delete what retention.ms and retention.bytes do not keep, of all topics. Returns when it is gone."""
+        """Apply retention.ms and retention.bytes to all topics now. Returns once the segments are deleted."""
         self._ask("run_retention")
 
     def roll(self, topic: str, partition: int | None = None) -> None:
-        """Close the segment that is written to, of one partition or of all, and begin the next."""
+        """Roll the active segment of one partition, or of all."""
         self._ask("roll", topic=topic, partition=partition)
 
     def clean(self, topic: str) -> None:
-        """Compact a topic now, all that it has but what min.compaction.lag.ms keeps. Returns when it is done."""
+        """Compact a topic now, except what min.compaction.lag.ms protects. Returns once it is compacted."""
         self._ask("clean", topic=topic)

@@ -1,5 +1,5 @@
-"""What goes wrong with a broker for tests."""
+"""The exception of this package."""
 
 
 class BrokerError(Exception):
-    """A broker that does not start, or that does not do what it is asked for."""
+    """A broker does not start, or refuses a command."""

@@ -1,4 +1,4 @@
-"""Copies of a data directory in milliseconds: what does not change any more is shared."""
+"""Copy a data directory in milliseconds: closed segments become hard links."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SEGMENT = ".log"
 
 
 def fork_directory(source: Path, target: Path) -> None:
-    """Make `target` a copy of `source`, the data directory of a broker that has ended cleanly.
+    """Make `target` a copy of `source`, the data directory of a broker that shut down cleanly.
 
-    Segments that are closed are hard links: nothing is appended to them any more, what cleans puts new files in their
-    place, and what recovers begins behind them. All else is copied.
+    Closed segments become hard links, as nothing changes these files: the cleaner replaces them by new ones, and
+    recovery begins after them. All other files are copied.
     """
     for folder, _, names in os.walk(source):
         here = target / Path(folder).relative_to(source)

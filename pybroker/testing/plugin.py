@@ -1,4 +1,4 @@
-"""The pytest plugin: it is there as soon as pybroker is installed. `-p no:pybroker` turns it off."""
+"""The pytest plugin. It is active wherever pybroker is installed; `-p no:pybroker` disables it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _numbers = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
-        "markers", "kafka_topic(partitions=1, config={}): what the topic of the fixture kafka_topic has"
+        "markers", "kafka_topic(partitions=1, config={}): partitions and configs of the kafka_topic fixture's topic"
     )
 
 
 @pytest.fixture(scope="session")
 def kafka_broker_config() -> Mapping[str, object]:
-    """Keys of server.properties for `kafka_broker`; a fixture of the same name in a conftest.py puts its own here."""
+    """Return keys of server.properties for `kafka_broker`. Override this fixture in a conftest.py."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_broker_config: Mapping[str, object]) -> Iterator[Broker]:
-    """A running broker that all tests share: `kafka_broker.bootstrap_servers`."""
+    """Return a running broker that all tests of the session share: `kafka_broker.bootstrap_servers`."""
     with Broker(kafka_broker_config) as broker:
         yield broker
 
 
 @pytest.fixture
 def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
-    """The name of a topic that only this test has, empty; `@pytest.mark.kafka_topic(partitions=3)` says more."""
+    """Return the name of a new topic for this test. `@pytest.mark.kafka_topic(partitions=3)` configures it."""
     marker = request.node.get_closest_marker("kafka_topic")
     words = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-").lower()[:100]
     name = f"{words}-{os.getpid()}-{next(_numbers)}"

@@ -1,6 +1,6 @@
-"""CreateTopics, the one request that a fixture needs before any client library of the user's choice is there.
+"""CreateTopics, the one request that the fixtures send. They must not depend on a client library.
 
-Version 2, which every broker since 0.11 answers: plain fields of fixed width, without tags.
+It is version 2, which has fields of fixed width and no tags.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ANY_REPLICATION = 1
 
 
 def create_topic(address: tuple[str, int], name: str, partitions: int, config: Mapping[str, str]) -> str | None:
-    """Make a topic; return what the broker has against it, or None. Raises OSError where nobody answers."""
+    """Create a topic. Return the broker's error, or None. Raises OSError if the broker does not respond."""
     settings = b"".join(_string(key) + _string(value) for key, value in config.items())
     request = b"".join(
         (
@@ -37,7 +37,7 @@ def create_topic(address: tuple[str, int], name: str, partitions: int, config: M
 
 
 def _problem(answer: bytes, name: str) -> str | None:
-    """What the answer's only topic says: correlation id, throttle time, a count, name, error code, message."""
+    """Parse a response with one topic: correlation id, throttle time, count, name, error code, message."""
     start = 4 + 4 + 4 + len(_string(name))
     code, length = struct.unpack_from(">hh", answer, start)
     if code == 0:
