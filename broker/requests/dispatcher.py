@@ -260,15 +260,13 @@ class Dispatcher:
                     body, _ = skip_tagged_fields(frame, body, tags, len(frame))
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
-        charge = began = None
+        charge = began = progress = answer = None
         if served_by.is_observed:
             if self._quotas is not None and served_by.is_charged:
                 charge = self._quotas.charge(connection, bytes(frame[10:position]), served_by.api, len(frame))
             if served_by.take_sample(self._quotas) and self._sampler is not None:
                 began = self._sampler.clock()
-        progress = None
         if not again and served_by.shortcut is not None and charge is None:
-            answer = None
             try:
                 answer = served_by.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
@@ -288,7 +286,8 @@ class Dispatcher:
         request = served_by.decode(frame, body)[0]
         try:
             ctx = RequestContext(connection, served_by.api, served_by.version, correlation_id, client_id, charge)
-            ctx.progress = progress
+            if progress is not None:
+                ctx.progress = progress
             reply = served_by.handler(ctx, request)
             if began is not None:
                 self._measure(served_by, connection, began, reply)
