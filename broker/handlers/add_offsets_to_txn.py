@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn v0-v4: the partition of a group's offsets joins a transaction (KIP-98).
+"""AddOffsetsToTxn v0-v4: add the partition of a group's offsets to a transaction (KIP-98).
 
 Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 TRANSACTION_ABORTABLE (KIP-890).
 """
@@ -34,7 +34,7 @@ def add_offsets_to_txn(
             return ADD_OFFSETS_TO_TXN.response(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         place = TopicPartition(CONSUMER_OFFSETS, index)
         producer = Producer(request.producer_id, request.producer_epoch)
-        # Clients of the newer protocol have TxnOffsetCommit do it.
+        # Clients of the newer protocol use TxnOffsetCommit instead.
         code = transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
         code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
         return transactions.after_commit((request.transactional_id,), response(code), response)

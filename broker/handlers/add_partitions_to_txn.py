@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn v0-v5: partitions join a transaction, or are looked for in it.
+"""AddPartitionsToTxn v0-v5: add partitions to a transaction, or verify that they take part in it.
 
-Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 many transactions at a time, and
-verify only: between brokers (KIP-890); v5 TRANSACTION_ABORTABLE (KIP-890). All partitions of a transaction join or none
-does: where one does not exist, or is the broker's own, the others are OPERATION_NOT_ATTEMPTED.
+Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 several transactions, and verify
+only, between brokers (KIP-890); v5 TRANSACTION_ABORTABLE (KIP-890). Either all partitions of a transaction join or
+none. If one does not exist, or belongs to an internal topic, the others are OPERATION_NOT_ATTEMPTED.
 """
 
 from __future__ import annotations

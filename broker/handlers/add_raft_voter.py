@@ -1,7 +1,7 @@
-"""AddRaftVoter v0-v1: another voter for the quorum that keeps the metadata (KIP-853).
+"""AddRaftVoter v0-v1: add a voter to the quorum that keeps the metadata (KIP-853).
 
-Versions: v1 may be answered before the change is committed (KIP-1186). Not served: other voters, as there is no
-replication yet; the answer is that of a Kafka which cannot reach the new one.
+Versions: v1 may answer before the change is committed (KIP-1186). Not served: other voters, as there is no replication
+yet. The error is that of a Kafka which cannot reach the new voter.
 """
 
 from __future__ import annotations

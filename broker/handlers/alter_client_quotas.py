@@ -1,7 +1,7 @@
-"""AlterClientQuotas v0-v1: set and take away quotas of users, clients and addresses (KIP-546, KIP-612).
+"""AlterClientQuotas v0-v1: set and remove quotas of users, clients and addresses (KIP-546, KIP-612).
 
-Versions: v1 flexible. What an address is called by a host's name is looked up first, off the loop, if nothing else is
-wrong with its entity; a request may name so many of them.
+Versions: v1 flexible. An address may be given by a host name. Such names are looked up off the loop, after everything
+else in the request was checked. A request may contain a limited number of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """AlterConfigs v0-v2: replace the configurations of topics, brokers, groups and client metrics subscriptions (KIP-133).
 
-What a request does not name goes back to its default, which is why there is IncrementalAlterConfigs. Levels of loggers
-are not changed in this way (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
+Keys that a request does not name are reset to their defaults; IncrementalAlterConfigs avoids that. Levels of loggers
+cannot be changed by this API (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
 """
 
 from __future__ import annotations

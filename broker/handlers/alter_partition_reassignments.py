@@ -1,8 +1,8 @@
-"""AlterPartitionReassignments v0-v1: other replicas for partitions (KIP-455).
+"""AlterPartitionReassignments v0-v1: change the replicas of partitions (KIP-455).
 
-Versions: v1 may forbid a change of the replication factor (KIP-860), which one broker could not make anyway. Not
-served: replicas on other brokers, as there is no replication yet. The same replicas again are fine, as tools ask for
-that.
+Versions: v1 may forbid a change of the replication factor (KIP-860), which a single broker cannot make anyway. Not
+served: replicas on other brokers, as there is no replication yet. The same replicas are accepted, since tools send
+them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs v0-v2: move partitions between log directories (KIP-113).
 
-Versions: v2 flexible. Kafka 4 has dropped v0. The answer comes when moves have begun; how far they are, DescribeLogDirs
-tells. Of a partition that is not there yet it is remembered where it is to be made, and UNKNOWN_TOPIC_OR_PARTITION
-answered.
+Versions: v2 flexible. Kafka 4 has dropped v0. The answer is sent once the moves have begun; DescribeLogDirs reports
+their progress. For a partition that does not exist yet, the directory is remembered for its creation, and the answer is
+UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from __future__ import annotations

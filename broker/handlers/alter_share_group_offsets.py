@@ -1,6 +1,6 @@
-"""AlterShareGroupOffsets v0: have an empty share group start elsewhere (KIP-932).
+"""AlterShareGroupOffsets v0: set the start offsets of an empty share group (KIP-932).
 
-A group that is not there is made.
+A group that does not exist is created.
 """
 
 from __future__ import annotations

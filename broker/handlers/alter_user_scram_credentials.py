@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials v0: set and take away users' credentials for SCRAM (KIP-554).
+"""AlterUserScramCredentials v0: set and remove SCRAM credentials of users (KIP-554).
 
-A client sends salted passwords; what is stored of them proves a password and does not stand for it.
+Clients send salted passwords. The broker stores what verifies a password and cannot be used as one.
 """
 
 from __future__ import annotations

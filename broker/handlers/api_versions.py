@@ -1,7 +1,7 @@
-"""ApiVersions v0-v4: which APIs, versions and features this broker has.
+"""ApiVersions v0-v4: list the APIs, versions and features of this broker.
 
-Versions: v3 brings the client's name and version (KIP-511) and features (KIP-584); v4 features whose lowest level is
-0 (KIP-1022). A version from the future is answered by dispatch, with UNSUPPORTED_VERSION in version 0.
+Versions: v3 the client's name and version (KIP-511), features (KIP-584); v4 features whose lowest level is 0
+(KIP-1022). The dispatcher answers later versions itself: UNSUPPORTED_VERSION in version 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe v0-v1: consumer groups with their members (KIP-848).
+"""ConsumerGroupDescribe v0-v1: describe consumer groups with their members (KIP-848).
 
-Versions: v1 tells which members still speak the classic protocol (KIP-1099).
+Versions: v1 shows which members use the classic protocol (KIP-1099).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat v0-v1: join, stay in and leave a consumer group (KIP-848).
 
-Versions: v1 regular expressions, and member ids that clients make themselves (KIP-1082).
+Versions: v1 regular expressions, and member ids that clients generate (KIP-1082).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreateAcls v0-v3: add access control entries, each by itself (KIP-140).
+"""CreateAcls v0-v3: add access control entries, each independently of the others (KIP-140).
 
 Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 """

@@ -1,6 +1,7 @@
-"""CreateDelegationToken v0-v3: a token by which others are, for a while, who asks for it (KIP-48).
+"""CreateDelegationToken v0-v3: issue a delegation token, with which others act as its owner until it expires (KIP-48).
 
-Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor by who has come by a token.
+Versions: v2 flexible; v3 for another owner (KIP-373). Refused over PLAINTEXT, and to clients that are authenticated by
+a token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreatePartitions v0-v3: more partitions for topics that are there (KIP-195), or only say whether they could be added.
+"""CreatePartitions v0-v3: add partitions to existing topics (KIP-195), or only validate the request.
 
 Versions: v2 flexible; v3 quota errors (KIP-599).
 """

@@ -1,9 +1,9 @@
-"""CreateTopics v0-v7: make topics, or only say whether they could be made.
+"""CreateTopics v0-v7: create topics, or only validate the request.
 
-Versions: v1 error messages, and only to check; v2 throttle time; v4 defaults for -1 partitions and replicas (KIP-464);
-v5 flexible, tells the new topic's numbers and configuration (KIP-525); v6 quota errors (KIP-599); v7 topic ids
-(KIP-516). Kafka 4 has dropped v0 and v1. Answered once the topics are on the disk and ready to be written to; that
-takes less than any timeout_ms, but for one that leaves no time at all.
+Versions: v1 error messages, validate only; v2 throttle time; v4 defaults for -1 partitions and replicas (KIP-464); v5
+flexible, returns the new topic's numbers and configuration (KIP-525); v6 quota errors (KIP-599); v7 topic ids
+(KIP-516). Kafka 4 has dropped v0 and v1. The answer is sent once the topics are on disk and can be written to. That is
+quicker than any timeout_ms above 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeleteAcls v0-v3: remove the access control entries that fit filters, and say which they were (KIP-140).
+"""DeleteAcls v0-v3: remove the access control entries that match filters, and return them (KIP-140).
 
 Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 """

@@ -1,6 +1,6 @@
-"""DeleteGroups v0-v2: remove groups that have no members, with their offsets (KIP-229).
+"""DeleteGroups v0-v2: remove groups without members, with their offsets (KIP-229).
 
-The states of a share group go first, from the share coordinator (KIP-932).
+For a share group, the share coordinator deletes its states first (KIP-932).
 """
 
 from __future__ import annotations

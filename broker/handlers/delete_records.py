@@ -1,6 +1,6 @@
-"""DeleteRecords v0-v2: give up all records of a partition below an offset (KIP-107).
+"""DeleteRecords v0-v2: delete all records of a partition below an offset (KIP-107).
 
-Offset -1 stands for the high watermark. Not for internal topics, nor for topics whose cleanup.policy lacks delete.
+Offset -1 stands for the high watermark. Refused for internal topics and for topics whose cleanup.policy lacks delete.
 Versions: v1 is v0; v2 flexible.
 """
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets v0: have an empty share group forget topics (KIP-932)."""
+"""DeleteShareGroupOffsets v0: remove topics from an empty share group (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState v0: forget the state of share-partitions (KIP-932)."""
+"""DeleteShareGroupState v0: delete the state of share-partitions (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""DeleteTopics v0-v6: remove topics and all their records.
+"""DeleteTopics v0-v6: delete topics with all their records.
 
-Versions: v1 throttle time; v3 TOPIC_DELETION_DISABLED (KIP-322), before it INVALID_REQUEST; v4 flexible; v5 error
-messages (KIP-599); v6 topics by id as well as by name (KIP-516). Kafka 4 has dropped v0. Answered once it is on the
-disk that they are gone; the files themselves go file.delete.delay.ms later.
+Versions: v1 throttle time; v3 TOPIC_DELETION_DISABLED (KIP-322), before INVALID_REQUEST; v4 flexible; v5 error messages
+(KIP-599); v6 topics by id as well as by name (KIP-516). Kafka 4 has dropped v0. The answer is sent once the deletion is
+on disk; the files are removed file.delete.delay.ms later.
 """
 
 from __future__ import annotations

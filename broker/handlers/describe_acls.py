@@ -1,4 +1,4 @@
-"""DescribeAcls v0-v3: the access control entries that fit a filter (KIP-140).
+"""DescribeAcls v0-v3: list the access control entries that match a filter (KIP-140).
 
 Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 """

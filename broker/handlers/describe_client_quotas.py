@@ -1,4 +1,4 @@
-"""DescribeClientQuotas v0-v1: the quotas of users, clients and addresses that fit a filter (KIP-546).
+"""DescribeClientQuotas v0-v1: list the quotas of users, clients and addresses that match a filter (KIP-546).
 
 Versions: v1 flexible.
 """

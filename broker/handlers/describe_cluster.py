@@ -1,7 +1,7 @@
-"""DescribeCluster v0-v2: the brokers and the cluster's id (KIP-700).
+"""DescribeCluster v0-v2: list the brokers and the cluster's id (KIP-700).
 
-Versions: v1 may ask for controllers instead of brokers (KIP-919); v2 tells fenced brokers too, if asked (KIP-1073).
-Not served: controllers. This is a broker's listener, and the answer says so, as Kafka's does.
+Versions: v1 may ask for controllers instead of brokers (KIP-919); v2 includes fenced brokers on request (KIP-1073). Not
+served: controllers. As in Kafka, the error is that of a listener for brokers.
 """
 
 from __future__ import annotations

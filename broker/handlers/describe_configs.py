@@ -1,8 +1,8 @@
-"""DescribeConfigs v0-v4: configurations of topics, brokers, loggers, groups and client metrics subscriptions.
+"""DescribeConfigs v0-v4: list configurations of topics, brokers, loggers, groups and client metrics subscriptions.
 
-Versions: v0, which Kafka 4 has dropped, only says which values are defaults; v1 sources and synonyms (KIP-226); v3
-types and documentation (KIP-569); v4 flexible. A broker answers for itself and, under the empty name, for the dynamic
-defaults of all. Secrets, and values whose key nobody knows, are null.
+Versions: v0, which Kafka 4 has dropped, only marks defaults; v1 sources and synonyms (KIP-226); v3 types and
+documentation (KIP-569); v4 flexible. A broker describes itself and, under the empty name, the dynamic defaults of all
+brokers. Secrets, and the values of unknown keys, are null.
 """
 
 from __future__ import annotations

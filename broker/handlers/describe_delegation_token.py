@@ -1,6 +1,6 @@
-"""DescribeDelegationToken v0-v3: the tokens of some owners, or of all, as far as they are one's own (KIP-48).
+"""DescribeDelegationToken v0-v3: list the tokens of some owners, or of all, that the client may see (KIP-48).
 
-Versions: v2 flexible; v3 who asked for them (KIP-373).
+Versions: v2 flexible; v3 the requester of each token (KIP-373).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeGroups v0-v6: classic groups with their members.
+"""DescribeGroups v0-v6: describe classic groups with their members.
 
-Versions: v3 authorized operations (KIP-430); v4 group instance ids (KIP-345); v6 GROUP_ID_NOT_FOUND for groups that
-are not there (KIP-1043), which were "Dead" before.
+Versions: v3 authorized operations (KIP-430); v4 group instance ids (KIP-345); v6 GROUP_ID_NOT_FOUND for groups that do
+not exist (KIP-1043), which were "Dead" before.
 """
 
 from __future__ import annotations

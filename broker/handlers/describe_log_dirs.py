@@ -1,8 +1,8 @@
-"""DescribeLogDirs v0-v5: the log directories, how full they are, and the sizes of the partitions in them (KIP-113).
+"""DescribeLogDirs v0-v5: list the log directories, their free space, and the sizes of their partitions (KIP-113).
 
-Versions: v2 flexible; v3 error of the whole; v4 bytes of the volume (KIP-827); v5 whether new partitions keep away
-(KIP-1066). Kafka 4 has dropped v0. A partition that is moving is in two directories, in one as future, with how far it
-is behind. An offline directory answers KAFKA_STORAGE_ERROR. The metadata log is not listed, as in Kafka.
+Versions: v2 flexible; v3 error of the whole; v4 bytes of the volume (KIP-827); v5 whether the directory is cordoned
+(KIP-1066). Kafka 4 has dropped v0. A partition that is being moved appears in both directories: in the new one as
+future, with its lag. An offline directory has KAFKA_STORAGE_ERROR. The metadata log is not listed, as in Kafka.
 """
 
 from __future__ import annotations

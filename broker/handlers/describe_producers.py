@@ -1,4 +1,4 @@
-"""DescribeProducers v0: the idempotent and transactional producers that a partition remembers (KIP-664)."""
+"""DescribeProducers v0: list the idempotent and transactional producers that a partition remembers (KIP-664)."""
 
 from __future__ import annotations
 

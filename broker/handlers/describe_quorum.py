@@ -1,7 +1,7 @@
-"""DescribeQuorum v0-v2: who keeps the metadata, who leads, and how far each has got (KIP-595).
+"""DescribeQuorum v0-v2: describe the voters that keep the metadata, their leader and their progress (KIP-595).
 
-Versions: v1 times of the last fetch (KIP-836); v2 ids of directories, where voters listen, error messages (KIP-853).
-There is one voter, this node. Nobody listens at the address that is told of it: no controller listener is opened.
+Versions: v1 times of the last fetch (KIP-836); v2 directory ids, the listeners of voters, error messages (KIP-853).
+This node is the only voter. No listener is open at the address in the answer: there is no controller listener.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeShareGroupOffsets v0-v1: where share groups start in their partitions (KIP-932).
+"""DescribeShareGroupOffsets v0-v1: list the start offsets of share groups in their partitions (KIP-932).
 
-Versions: v1 lag (KIP-1226): records behind the start offset that nobody is done with. What a group has no state of has
-start offset -1, whether there is such a partition or not.
+Versions: v1 lag (KIP-1226): the records after the start offset that are not acknowledged for good. A partition of which
+the group has no state has start offset -1, whether or not the partition exists.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Needs(NamedTuple):
-    """What describing a group needs."""
+    """The services that describe a group."""
 
     image: MetadataImage
     is_served: bool

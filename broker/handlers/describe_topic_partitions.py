@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions v0: topics with their partitions, in pages (KIP-966).
+"""DescribeTopicPartitions v0: describe topics with their partitions, in pages (KIP-966).
 
-Topics come in the order of their names; a page ends after max.request.partition.size.limit partitions, or as many as
-the client wants if that is fewer, and at least one. The cursor of a page says where the next begins. Authorized
-operations are always told.
+Topics are sorted by name. A page ends after max.request.partition.size.limit partitions, or after the number that the
+client asks for if that is lower, but has at least one. The cursor of a page is the begin of the next one. Authorized
+operations are always included.
 """
 
 from __future__ import annotations

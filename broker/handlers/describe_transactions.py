@@ -1,4 +1,4 @@
-"""DescribeTransactions v0: how far the transactions of some transactional ids are (KIP-664)."""
+"""DescribeTransactions v0: describe the state of the transactions of transactional ids (KIP-664)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials v0: which credentials for SCRAM users have, but not what they are (KIP-554)."""
+"""DescribeUserScramCredentials v0: list the mechanisms and iterations of users' SCRAM credentials (KIP-554)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ElectLeaders v0-v2: let the preferred replica lead again, or any that is left (KIP-183).
+"""ElectLeaders v0-v2: elect the preferred replica as leader, or any remaining one (KIP-183).
 
-Versions: v1 unclean elections and an error code for the whole (KIP-460); v2 flexible.
-A null list of topics means all; partitions that need no election are then left out, though their topics are named.
+Versions: v1 unclean elections and an error code for the whole (KIP-460); v2 flexible. A null list of topics means all.
+Partitions that need no election are then left out; their topics are not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""EndTxn v0-v5: a producer commits or aborts its transaction (KIP-98).
+"""EndTxn v0-v5: commit or abort the transaction of a producer (KIP-98).
 
-Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 ends
-with the next epoch, which the answer has (KIP-890). The answer comes as soon as the decision is written; the partitions
-are told after it.
+Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 bumps
+the producer epoch and returns it (KIP-890). The answer is sent once the decision is in the coordinator's log. The
+markers are written to the partitions after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken v0-v2: a token ends at another time, or at once (KIP-48).
+"""ExpireDelegationToken v0-v2: change when a token expires, or expire it at once (KIP-48).
 
 Versions: v2 flexible.
 """

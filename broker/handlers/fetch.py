@@ -1,14 +1,13 @@
-"""Fetch v0-v18: records from an offset on, waiting a while for some to come.
+"""Fetch v0-v18: return records from an offset on, after a wait if there are too few.
 
-Versions: v0-v3, which Kafka 4 has dropped, get messages (broker/replicas/down_conversion.py); v1 throttle time; v2
-magic
-1; v3 a limit for the whole, and a first batch that is always whole (KIP-74); v4 isolation level (KIP-98); v5 log start
-offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack (KIP-392);
-v12 flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903);
-v16 where the leader is (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not here: fetches
-by followers (no other broker is a replica), reads from tiered storage, preferred replicas.
+Versions: v0-v3, which Kafka 4 has dropped, return messages (broker/replicas/down_conversion.py); v1 throttle time; v2
+magic 1; v3 a limit for the whole, and a first batch that is always complete (KIP-74); v4 isolation level (KIP-98); v5
+log start offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack
+(KIP-392); v12 flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state
+(KIP-903); v16 address of the leader (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not
+served: fetches by followers (no other broker is a replica), reads from tiered storage, preferred replicas.
 
-What it reads and how it waits: broker/replicas/fetch_attempt.py.
+broker/replicas/fetch_attempt.py reads the records and waits for them.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def fetch(
 
 
 def _refused(request: Struct, version: int) -> FetchAnswer:
-    """The answer to an isolation level that is none: as Kafka's, for want of a better error."""
+    """Return the answer to an unknown isolation level: as in Kafka, which has no better error."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     topics = [
         FetchedTopic(topic.topic, topic.topic_id, [absent_data(each.partition, code) for each in topic.partitions])

@@ -1,8 +1,8 @@
-"""FindCoordinator v0-v6: which broker coordinates a group, a transactional id, or the state of a share partition.
+"""FindCoordinator v0-v6: find the coordinator of a group, a transactional id, or the state of a share-partition.
 
-Versions: v1 kinds of keys (KIP-98); v4 many keys (KIP-699); v6 share keys (KIP-932). The coordinator of a key is who
-leads its partition of the kind's own topic. Where that topic is missing it is made, and the answer waits for it; Kafka
-answers COORDINATOR_NOT_AVAILABLE at once, and its client comes again.
+Versions: v1 kinds of keys (KIP-98); v4 several keys (KIP-699); v6 share keys (KIP-932). The coordinator of a key is the
+leader of its partition in the kind's own topic. If that topic is missing, it is created, and the answer waits for it.
+Kafka answers COORDINATOR_NOT_AVAILABLE at once instead, and the client retries.
 """
 
 from __future__ import annotations

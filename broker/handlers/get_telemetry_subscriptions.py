@@ -1,6 +1,6 @@
-"""GetTelemetrySubscriptions v0: which metrics a client is to push, and how often (KIP-714).
+"""GetTelemetrySubscriptions v0: return the metrics that a client has to push, and how often (KIP-714).
 
-ApiVersions tells it where there is an endpoint for metrics; whoever asks all the same is answered.
+ApiVersions lists it if there is an endpoint for metrics. Requests are answered in any case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runtime.ids import random_id
 if TYPE_CHECKING:
     from broker.observability.telemetry.subscriptions import ClientMetrics
 
-# zstd, lz4, gzip, snappy: in the order in which they are preferred
+# zstd, lz4, gzip, snappy: in the order of preference
 _COMPRESSION_TYPES = (4, 3, 1, 2)
 
 

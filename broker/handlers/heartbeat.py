@@ -1,7 +1,7 @@
-"""Heartbeat v0-v4: a member of a classic group says that it lives.
+"""Heartbeat v0-v4: keep a member of a classic group alive.
 
-Versions: v3 group instance ids (KIP-345). While its group is being loaded a member is told that all is well: nobody
-knows better yet, and it comes again.
+Versions: v3 group instance ids (KIP-345). While the group is being loaded, the answer is NONE: the member cannot be
+checked yet, and sends its next heartbeat soon.
 """
 
 from __future__ import annotations

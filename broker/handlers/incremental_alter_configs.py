@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs v0-v1: set, delete, append to and subtract from single values (KIP-339).
 
-Of topics, brokers (one, or the default of all), groups (KIP-1043), client metrics subscriptions (KIP-714), and levels
-of loggers (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
+Applies to topics, brokers (one, or the default of all), groups (KIP-1043), client metrics subscriptions (KIP-714), and
+levels of loggers (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""InitProducerId v0-v6: a producer id, without which no idempotent producer writes (KIP-98).
+"""InitProducerId v0-v6: return a producer id, which every idempotent producer needs (KIP-98).
 
-Versions: v2 flexible; v3 brings a known id and epoch (KIP-360), which without a transactional id is not looked at;
-v4 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE (KIP-890). v6, with two-phase
-commit (KIP-939), is served where versions that are not final are asked for; prepared transactions are not kept in Kafka
-4.3 either.
+Versions: v2 flexible; v3 a known id and epoch (KIP-360), which count only with a transactional id; v4 PRODUCER_FENCED
+(KIP-588), before INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE (KIP-890). v6, with two-phase commit (KIP-939), is
+served only if unstable versions are enabled. Prepared transactions are not kept, as in Kafka 4.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState v0: begin the state of share-partitions anew (KIP-932)."""
+"""InitializeShareGroupState v0: create or reset the state of share-partitions (KIP-932)."""
 
 from __future__ import annotations
 

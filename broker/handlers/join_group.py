@@ -1,8 +1,8 @@
-"""JoinGroup v0-v9: become a member of a classic group, or take part in its next generation.
+"""JoinGroup v0-v9: join a classic group, or its next generation.
 
 Versions: v1 rebalance timeout (KIP-62); v4 members get their id first (KIP-394); v5 group instance ids (KIP-345); v7
-protocol type and null protocol names; v8 reasons (KIP-800); v9 skipped assignments (KIP-814). Parked until the
-generation begins.
+protocol type and null protocol names; v8 reasons (KIP-800); v9 skipped assignments (KIP-814). The answer waits until
+the generation begins.
 """
 
 from __future__ import annotations

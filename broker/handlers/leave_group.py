@@ -1,6 +1,6 @@
-"""LeaveGroup v0-v5: members leave a classic group, or are sent away.
+"""LeaveGroup v0-v5: remove members from a classic group.
 
-Versions: v3 many members at once, static ones by instance id (KIP-345); v5 reasons (KIP-800).
+Versions: v3 several members at once, static ones by instance id (KIP-345); v5 reasons (KIP-800).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ListConfigResources v0-v1: which resources have a configuration.
+"""ListConfigResources v0-v1: list the resources that have a configuration.
 
-Versions: v0 client metrics subscriptions only (KIP-714, then named ListClientMetricsResources); v1 groups, topics,
-brokers and loggers, too, chosen by type (KIP-1142). Groups and subscriptions are listed if they have values.
+Versions: v0 client metrics subscriptions only (KIP-714, then named ListClientMetricsResources); v1 also groups, topics,
+brokers and loggers, by type (KIP-1142). Groups and subscriptions are listed if they have values.
 """
 
 from __future__ import annotations

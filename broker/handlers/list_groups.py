@@ -1,7 +1,7 @@
-"""ListGroups v0-v5: the groups of this broker.
+"""ListGroups v0-v5: list the groups of this broker.
 
-Versions: v4 states, and a filter by them (KIP-518); v5 types, and a filter by them (KIP-848). Filters know no case;
-names that nobody has let nothing pass.
+Versions: v4 states, and a filter by them (KIP-518); v5 types, and a filter by them (KIP-848). Filters ignore case. An
+unknown name in a filter matches nothing.
 """
 
 from __future__ import annotations

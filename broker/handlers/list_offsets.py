@@ -1,14 +1,14 @@
-"""ListOffsets v0-v11: the offset for a timestamp, and the first and last ones.
+"""ListOffsets v0-v11: find the offset for a timestamp, or the first or last one.
 
-Versions: v0, which Kafka 4 has dropped, gives several offsets, the newest first: where segments begin that were last
-written to before a time. v1 gives one offset, which is a record's.
+Versions: v0, which Kafka 4 has dropped, returns several offsets, the newest first: those at which the segments begin
+that were last written to before a time. v1 returns one offset, that of a record.
 
-Special timestamps, each from the version on in which it came: -1 latest and -2 earliest (v0), -3 the record with the
-largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
-KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). There is no tiered storage: -4 is -2, and -5 and -6 have
-no answer, which is offset -1 without an error.
+Special timestamps, each from the version on in which it was added: -1 latest and -2 earliest (v0), -3 the record with
+the largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
+KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). Not served: tiered storage. So -4 is -2, and the answer to
+-5 and -6 is offset -1 without an error.
 
-A request may ask for very many partitions, and a time may lie in a large batch: then the answer comes later
+A request may name very many partitions, and a time may be in a large batch. Then the answer is sent later
 (broker/replicas/time_look_ups.py).
 """
 
@@ -96,7 +96,7 @@ def _answers(
                 continue  # answered where it was named first
             answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
             if not sound:
-                answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+                answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which has no better error
             elif times > 1 and ctx.api_version:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):

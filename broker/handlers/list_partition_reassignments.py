@@ -1,5 +1,6 @@
-"""ListPartitionReassignments v0: the reassignments under way (KIP-455), of some partitions or, with null topics, of
-all."""
+"""ListPartitionReassignments v0: list the ongoing reassignments (KIP-455) of some partitions or, with null topics, of
+all.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ListTransactions v0-v2: the transactional ids of this broker (KIP-664).
+"""ListTransactions v0-v2: list the transactional ids of this broker (KIP-664).
 
-Versions: v1 a filter by duration (KIP-994); v2 one by a regular expression that the whole id has to match (KIP-1152).
-Names of states are told apart by case; unknown ones let nothing pass, and are told.
+Versions: v1 a filter by duration (KIP-994); v2 a filter by a regular expression that has to match the whole id
+(KIP-1152). Names of states are case-sensitive. Unknown names match nothing and are returned.
 """
 
 from __future__ import annotations

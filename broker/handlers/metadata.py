@@ -1,10 +1,10 @@
-"""Metadata v0-v13: brokers, topics and who leads their partitions.
+"""Metadata v0-v13: list brokers, topics and the leaders of their partitions.
 
-Versions: v0 names no topic to mean all of them, later ones null; v4 may forbid the creation of topics that are not
-there (KIP-204), which all earlier ones allow; v5 offline replicas; v7 leader epochs (KIP-320); v8 authorized
-operations (KIP-430; of the cluster until v10); v10 topic ids; v12 topics asked for by id (KIP-516), and then names
-are not looked at; v13 an error code for the whole answer. A topic that is created on the way is answered as unknown,
-as Kafka does, and is there a moment later, when the client comes again.
+Versions: an empty list of topics means all of them in v0, later null does; v4 may forbid the creation of missing topics
+(KIP-204), which earlier versions allow; v5 offline replicas; v7 leader epochs (KIP-320); v8 authorized operations
+(KIP-430; of the cluster until v10); v10 topic ids; v12 topics by id (KIP-516), whose names are ignored; v13 an error
+code for the whole answer. A topic that is created by the request is reported as unknown, as in Kafka. It exists a
+moment later, when the client retries.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 TOPIC_IDS_VERSION = 12
 
-#: How long a topic that is created on the way stays unknown. Clients take longer to come again, 100 ms and more. Some
-#: count on seeing it come: a member of a group (kafka-go's) asks for the topic to have partitions assigned, and then
-#: again to watch for new ones, and has to be told twice that there are none. Kafka's controller takes about as long.
+#: How long a topic that a request creates stays unknown. Clients retry after 100 ms or more. Some need the delay: a
+#: group member of kafka-go asks for the topic to get partitions assigned, and again to watch for new partitions, and
+#: must find none both times. Kafka's controller takes about as long.
 CREATION_MS = 50
 
 _new_partition = MetadataResponsePartition.new
@@ -122,7 +122,7 @@ def _topics(ctx: RequestContext, metadata: MetadataCache, request: Struct) -> It
 
 
 def _create(image: MetadataImage, topics: AutomaticTopics, names: list[str], admit: Admit) -> None:
-    """Create the topics that nobody has created meanwhile."""
+    """Create the topics that still do not exist."""
     topics.create([name for name in names if image.topic(name) is None], admit)
 
 

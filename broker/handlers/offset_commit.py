@@ -1,11 +1,11 @@
-"""OffsetCommit v0-v10: keep how far a group has read.
+"""OffsetCommit v0-v10: store the offsets of a group.
 
-Versions: v0 knows no members, and kept offsets in ZooKeeper: here they are with the others; v1 members, and a time for
-each offset; v2-v4 a retention time of the client's own; v6 leader epochs (KIP-320); v7 group instance ids (KIP-345); v9
-member epochs (KIP-848) and GROUP_ID_NOT_FOUND; v10 topic ids (KIP-848). Kafka 4 has dropped v0 and v1.
+Versions: v0 without members, once kept in ZooKeeper, here with the others; v1 members, and a time for each offset;
+v2-v4 a retention time of the client; v6 leader epochs (KIP-320); v7 group instance ids (KIP-345); v9 member epochs
+(KIP-848) and GROUP_ID_NOT_FOUND; v10 topic ids (KIP-848). Kafka 4 has dropped v0 and v1.
 
-Offsets of topics and partitions that are not there are refused one by one, before the group is asked; where none is
-left the group is not asked at all.
+Offsets of missing topics and partitions are refused one by one, before the group is checked. If no offset is left, the
+group is not checked at all.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def offset_commit(ctx: RequestContext, request: Struct, *, groups: GroupCoordina
 
 
 def refuse_unknown(image: MetadataImage, request: Struct, by_id: bool) -> list[Struct]:
-    """Take out of the request what does not exist; gives the answers for that. Leaves each topic with name and id."""
+    """Remove missing topics and partitions from the request and return their answers. Completes name and id."""
     refused = []
     known = []
     for topic in request.topics:
@@ -87,12 +87,12 @@ def refuse_unknown(image: MetadataImage, request: Struct, by_id: bool) -> list[S
 
 
 def new_topic(topic: Struct, partitions: list[Struct]) -> Struct:
-    """The topic with other partitions."""
+    """Return the topic with other partitions."""
     return OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def failed(topics: Sequence[Struct], code: ErrorCode) -> list[Struct]:
-    """The answer for topics of which every partition has the same error."""
+    """Return the answer for topics whose partitions all have the same error."""
     return [
         OffsetCommitResponseTopic(
             name=topic.name,
@@ -107,7 +107,7 @@ def failed(topics: Sequence[Struct], code: ErrorCode) -> list[Struct]:
 
 
 def merged(refused: list[Struct], answered: list[Struct]) -> list[Struct]:
-    """Both lists as one, what was refused first; a topic that is in both is there once."""
+    """Return both lists as one, the refused topics first. A topic of both lists appears once."""
     if not refused:
         return answered
     by_name = {topic.name: topic for topic in refused}

@@ -1,7 +1,7 @@
-"""OffsetDelete v0: forget offsets of a group (KIP-496).
+"""OffsetDelete v0: delete offsets of a group (KIP-496).
 
-Refused for topics that a member of the group reads, and for topics and partitions that do not exist. An error of the
-whole group leaves the topics out of the answer.
+Refused for topics that a member of the group reads, and for topics and partitions that do not exist. If the whole group
+has an error, the answer has no topics.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def offset_delete(ctx: RequestContext, request: Struct, *, groups: GroupCoordina
 
 
 def split_unknown(image: MetadataImage, topics: list[Struct]) -> tuple[list[Struct], dict[str, Struct]]:
-    """(topics with the partitions that exist, answers by topic for the others)."""
+    """Return (topics with the partitions that exist, answers by topic for the others)."""
     known: list[Struct] = []
     answers: dict[str, Struct] = {}
     for topic in topics:

@@ -1,10 +1,9 @@
-"""OffsetFetch v0-v10: how far groups have read.
+"""OffsetFetch v0-v10: return the offsets of groups.
 
-Versions: v0 looked into ZooKeeper, and called partitions without an offset unknown, as it still does here; v2 all of a
-group's offsets (null topics) and an error of the whole group, which v1 repeats for each partition; v5 leader epochs
-(KIP-320); v7 stable offsets (KIP-447); v8 many groups (KIP-709); v9 member epochs (KIP-848), which mean nothing to
-classic groups; v10 topic ids (KIP-848). Kafka 4 has dropped v0. A group that does not exist has no offsets; that is no
-error.
+Versions: v0, once for ZooKeeper, reports partitions without an offset as unknown; v2 all offsets of a group (null
+topics) and an error of the whole group, which v1 repeats for each partition; v5 leader epochs (KIP-320); v7 stable
+offsets (KIP-447); v8 several groups (KIP-709); v9 member epochs (KIP-848), which classic groups ignore; v10 topic ids
+(KIP-848). Kafka 4 has dropped v0. A group that does not exist has no offsets, which is no error.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def offset_fetch(ctx: RequestContext, request: Struct, *, groups: GroupCoordinat
     wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
     if ctx.api_version >= FIRST_VERSION_WITH_COORDINATORS:
         return old_form(fetch_group(ctx.api_version, groups, metadata.image, wanted, stable))
-    # Its clients have asked for no coordinator, which makes the topic of the groups for those of later versions.
+    # Clients of v0 send no FindCoordinator, which creates the topic of the groups for those of later versions.
     return groups.with_topic(
         lambda: call_unknown(old_form(fetch_group(ctx.api_version, groups, metadata.image, wanted, stable)))
     )
@@ -83,7 +82,7 @@ def fetch_group(version: int, groups: GroupCoordinator, image: MetadataImage, wa
 
 
 def with_ids(image: MetadataImage, topics: list[Struct]) -> list[Struct]:
-    """Topics with their ids; those that are no more have none, and are left out."""
+    """Set the ids of topics; leaves out deleted ones, which have none."""
     known = []
     for topic in topics:
         found = image.topic(topic.name)
@@ -94,7 +93,7 @@ def with_ids(image: MetadataImage, topics: list[Struct]) -> list[Struct]:
 
 
 def group_error(wanted: Struct, code: ErrorCode, api_version: int) -> Struct:
-    """The answer for a group that cannot be asked; v1 knows errors of partitions only."""
+    """Return the answer for a group with an error. v0 and v1 only have errors of partitions."""
     if api_version >= FIRST_VERSION_WITH_GROUP_ERRORS:
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=code)
     return OffsetFetchResponseGroup(
@@ -103,7 +102,7 @@ def group_error(wanted: Struct, code: ErrorCode, api_version: int) -> Struct:
 
 
 def call_unknown(answer: Struct) -> Struct:
-    """Say of partitions without an offset what ZooKeeper's had, which clients of v0 wait for."""
+    """Report partitions without an offset as unknown, which clients of v0 expect."""
     for topic in answer.topics:
         for partition in topic.partitions:
             if partition.committed_offset == NO_OFFSET and not partition.error_code:

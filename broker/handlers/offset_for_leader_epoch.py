@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch v0-v4: where an epoch's records end, so that clients see where their log parted from ours.
+"""OffsetForLeaderEpoch v0-v4: return the end offset of a leader epoch, so that clients can detect divergence.
 
 Versions: v1 leader epoch (KIP-101); v2 current leader epoch; v3 replica id (KIP-320); v4 flexible. Kafka 4 has dropped
 v0 and v1.

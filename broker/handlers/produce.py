@@ -1,16 +1,16 @@
 """Produce v0-v13: append record batches to the logs of partitions.
 
-Versions: v0-v2, which Kafka 4 has dropped though it advertises them, carry messages, which become batches
+Versions: v0-v2, which Kafka 4 has dropped though it advertises them, carry messages, which are converted to batches
 (storage/append/message_sets.py); v1 throttle time; v2 append time; v3 transactional id, record batches (KIP-98); v5 log
-start offset (KIP-207); v7 zstd (KIP-110); v8 record errors (KIP-467); v9 flexible; v10 the new leader where this is not
-it (KIP-951); v12 adds partitions to transactions implicitly (KIP-890); v13 topic ids (KIP-516).
-The first batch of a transaction in a partition is offered to the log only if the partition takes part; from v12 on it
-joins by that (broker/coordinators/transaction/verification.py).
+start offset (KIP-207); v7 zstd (KIP-110); v8 record errors (KIP-467); v9 flexible; v10 address of the new leader
+(KIP-951); v12 adds partitions to transactions implicitly (KIP-890); v13 topic ids (KIP-516). The first batch of a
+transaction in a partition is appended only if the partition takes part in it. From v12 on, the partition joins by the
+write (broker/coordinators/transaction/verification.py).
 
-One straight walk a partition, with no work a record: find it, look at its header, append. acks 0 is not answered; an
-error then closes the connection, so that the producer sees that something went wrong. acks 1 and all are the same with
-one replica. With flush.messages the answer waits until the records are on the disk; where a batch has to be opened,
-until its turn has come (broker/replicas/append_scheduler.py).
+For each partition: find it, check the header of its batch, append. No work is done for a single record. A request with
+acks=0 has no answer: an error closes the connection, so that the producer notices it. acks=1 and acks=all mean the same
+with one replica. With flush.messages, the answer waits until the records are on disk. If a batch has to be opened, it
+waits until the batch has had its turn (broker/replicas/append_scheduler.py).
 """
 
 from __future__ import annotations
@@ -76,20 +76,20 @@ _new_response = PRODUCE.response.new
 _new_topic = TopicProduceResponse.new
 _new_partition = PartitionProduceResponse.new
 
-#: length and magic: what is looked at before the log looks at all; and the low byte of the attributes.
+#: Length and magic, which are checked before the log gets the batch; and the low byte of the attributes.
 _shape = Layout(">8xi4xb").unpack_from
 _ATTRIBUTES = 22
 _PEEKED_BYTES = _ATTRIBUTES + 1
-#: A batch that says that it is whole and has no room for a producer id: Kafka looks for it, and fails without a better
+#: A complete batch that is shorter has no room for a producer id. Kafka reads the id all the same and has no better
 #: error.
 _BYTES_TO_PRODUCER_ID = 51
-#: Of attributes that matter before: of the codecs zstd alone has this bit.
+#: A bit of the attributes that only zstd has, of all codecs.
 _LOOKED_AT = int(Codec.ZSTD)
 
-#: Beyond it the size of the whole batch is no int32 any more; Kafka fails without a better error then.
+#: Beyond it, the size of the whole batch is no int32, for which Kafka has no better error.
 _LARGEST_LENGTH = 0x7FFFFFFF - LOG_OVERHEAD
 
-#: The client id by which tools of Apache Kafka are known, who may write to internal topics.
+#: The client id of tools of Apache Kafka, which may write to internal topics.
 _ADMIN_CLIENT_ID = "__admin_client"
 
 _FIRST_VERSION_WITH_BATCHES = 3
@@ -98,12 +98,12 @@ _NOBODY: frozenset[int] = frozenset()
 _MAGIC = 2
 _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 
-#: After these Kafka does not tell the log start offset.
+#: With these errors, Kafka does not return the log start offset.
 _WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, TooMuchToOpen, LogOffline)
 
 
 class Needs(NamedTuple):
-    """What the append and the answer need."""
+    """The services that the append and the answer use."""
 
     partitions: Partitions
     appends: AppendScheduler
@@ -141,7 +141,7 @@ def produce(
 def _append_all(
     ctx: RequestContext, needs: Needs, request: Struct, refusals: Mapping[TopicPartition, Verdict]
 ) -> Reply:
-    """Append partition by partition, and answer. The short way may have appended those that come first."""
+    """Append partition by partition, and answer. The shortcut may have appended the first ones."""
     appended = appended_by(ctx.progress)
     by_name = ctx.api_version < 13
     partitions, appends = needs.partitions, needs.appends
@@ -204,8 +204,9 @@ def _append_messages(appends: AppendScheduler) -> Append:
 
 
 def _last_of_each(topic_data: list[Struct]) -> list[Struct]:
-    """Each topic and partition once: of records for the same partition Kafka takes the last and answers once. Topics
-    without any are not answered.
+    """Return each topic and partition once.
+
+    If a request names a partition twice, the last records count, as in Kafka. Topics without partitions are left out.
     """
     found: dict[tuple[str, bytes], tuple[Struct, dict[int, Struct]]] = {}
     for topic in topic_data:
@@ -226,7 +227,7 @@ def _answer(
     pending: list[Deferred[None]],
     leaders: frozenset[int] = _NOBODY,
 ) -> Reply:
-    """What the producer gets, and when; None with acks=0. Raises, or fails with, CloseConnection when that failed.
+    """Return the answer, or None with acks=0. Raises, or fails with, CloseConnection if that failed.
 
     `leaders`: who else leads partitions that were asked for.
     """
@@ -245,20 +246,20 @@ def _answer(
         response.node_endpoints = needs.endpoints.structs(ctx.connection, NodeEndpoint, leaders)
     if not unflushed and not pending:
         return response
-    # The records that only wait for the disk have their place already: what comes after them may start.
+    # Records that only wait for the disk have their offsets already: later requests may start.
     mutes = bool(pending)
     pending += [_when_flushed(needs.background, partition, answer) for partition, answer in unflushed]
     return settled(pending, mutes).then(lambda _: response)
 
 
 def _close_if_failed(responses: list[Struct]) -> None:
-    """With acks=0 there is no other way to say so. Raises CloseConnection."""
+    """Raise CloseConnection if a partition failed: a request with acks=0 has no answer."""
     if any(answer.error_code for topic in responses for answer in topic.partition_responses):
         raise CloseConnection("a Produce with acks=0 failed")
 
 
 def _refuse_all(request: Struct) -> list[Struct] | None:
-    """The answers where one partition's records fail the whole request, as in Kafka, which looks at all of them first.
+    """Return the answers if the records of one partition fail the whole request, as in Kafka, which checks all first.
 
     Records of a transaction without its id, and lengths and magics that cannot be. None when all may go on.
     """
@@ -288,7 +289,7 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
 
 
 def _everywhere(request: Struct, code: ErrorCode, message: str | None = None) -> list[Struct]:
-    """The same answer for all partitions."""
+    """Return the same answer for all partitions."""
     return [
         _new_topic(
             name=topic.name,
@@ -303,7 +304,7 @@ def _everywhere(request: Struct, code: ErrorCode, message: str | None = None) ->
 
 
 def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | None, acks: int) -> ErrorCode:
-    """Why a partition's records are not even offered to its log, in Kafka's order; NONE when they are."""
+    """Return why a partition's records are refused before its log gets them, in Kafka's order; else NONE."""
     if records is None:
         return ErrorCode.INVALID_RECORD
     if len(records) >= _PEEKED_BYTES and (records[_ATTRIBUTES] & _LOOKED_AT or len(records) < _BYTES_TO_PRODUCER_ID):
@@ -336,12 +337,12 @@ def _set_leader(ctx: RequestContext, client_view: ClientView, answer: Struct, to
 
 
 def _set_offset(answer: Struct, result: AppendResult) -> None:
-    """The answer for records that were appended."""
+    """Fill in the answer for records that were appended."""
     answer.base_offset, _, _, answer.log_append_time_ms, answer.log_start_offset, _, _ = result
 
 
 def _set_error(answer: Struct, partition: Partition, error: Exception, is_one_batch: bool) -> None:
-    """The answer for records that the log refused."""
+    """Fill in the answer for records that the log refused."""
     answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not isinstance(error, _WITHOUT_LOG_START) and (is_one_batch or not isinstance(error, InvalidRecords)):
         answer.log_start_offset = partition.log_start_offset
@@ -365,7 +366,7 @@ def _set_error(answer: Struct, partition: Partition, error: Exception, is_one_ba
 
 
 def _is_one_batch(records: memoryview) -> bool:
-    """Whether the records have the shape that they should; Kafka refuses others before it asks the log."""
+    """Whether the records are exactly one batch. Kafka refuses others before the log gets them."""
     if len(records) < HEADER_SIZE:
         return False
     length, magic = _shape(records)
@@ -375,7 +376,7 @@ def _is_one_batch(records: memoryview) -> bool:
 def _when_appended(
     background: Background, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
 ) -> Deferred[None]:
-    """Done when the answer for a partition is complete whose records have to wait for their turn."""
+    """Resolve once the answer for a partition is complete whose records wait for their turn."""
     complete: Deferred[None] = Deferred()
 
     def tell(_: object) -> None:
@@ -395,7 +396,7 @@ def _when_appended(
 
 
 def _when_flushed(background: Background, partition: Partition, answer: Struct) -> Deferred[None]:
-    """Done when the records are on the disk, or the answer says that they are not."""
+    """Resolve once the records are on disk, or the answer has the error."""
 
     def tell(done: Deferred[None]) -> None:
         try:

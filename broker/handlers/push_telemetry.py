@@ -1,7 +1,7 @@
-"""PushTelemetry v0: metrics of a client (KIP-714), for the broker's endpoint for metrics.
+"""PushTelemetry v0: receive metrics of a client (KIP-714), for the broker's metrics endpoint.
 
-ApiVersions tells it where there is such an endpoint; what is pushed where there is none is dropped.
-Not served: histograms and summaries, which no client pushes.
+ApiVersions lists it if there is such an endpoint. Otherwise pushed metrics are dropped. Not served: histograms and
+summaries, which no client pushes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker.observability.telemetry.subscriptions import ClientMetrics
     from runtime.thread_pool import ThreadPool
 
-# Ids that no client may have: none, and that of the metadata's topic.
+# Ids that no client may have: zeros, and the id of the metadata topic.
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 
 
@@ -45,11 +45,11 @@ def push_telemetry(
         return PUSH_TELEMETRY.response(error_code=refused.error_code)
     if client_metrics.received is None or not request.metrics:
         return PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, []))
-    from broker.observability.telemetry.received import read_payload  # where nobody asks for metrics it is not needed
+    from broker.observability.telemetry.received import read_payload  # not needed without a metrics endpoint
 
-    # In a thread, which pauses: what is small may hold much, and the loop has others to serve.
+    # In a thread: a small payload may hold many metrics.
     read = offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)
-    # A client that ends pushes for the last time, and hangs up.
+    # A client that terminates pushes its last metrics and disconnects.
     return after(
         read,
         lambda: PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, read.result())),

@@ -1,4 +1,4 @@
-"""ReadShareGroupState v0: the state of share-partitions, for their partitions' leader (KIP-932)."""
+"""ReadShareGroupState v0: return the state of share-partitions to the leader of their partitions (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""ReadShareGroupStateSummary v0-v1: where share-partitions start (KIP-932).
+"""ReadShareGroupStateSummary v0-v1: return the start offsets of share-partitions (KIP-932).
 
-Versions: v1 the number of records that are done with (KIP-1226).
+Versions: v1 the number of records whose delivery is complete (KIP-1226).
 """
 
 from __future__ import annotations

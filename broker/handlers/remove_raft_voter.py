@@ -1,6 +1,6 @@
-"""RemoveRaftVoter v0: one voter fewer for the quorum that keeps the metadata (KIP-853).
+"""RemoveRaftVoter v0: remove a voter from the quorum that keeps the metadata (KIP-853).
 
-There is one, and the last one stays.
+There is one voter, and the last one cannot be removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RenewDelegationToken v0-v2: a token's time begins anew, up to the end of its life (KIP-48).
+"""RenewDelegationToken v0-v2: extend the life of a token, up to its maximum (KIP-48).
 
 Versions: v2 flexible.
 """

@@ -1,7 +1,7 @@
-"""SaslAuthenticate v0-v2: a step of an authentication, which is refused on a connection that is authenticated already.
+"""SaslAuthenticate v0-v2: refuse another step of SASL on a connection that is authenticated.
 
-Versions: v1 session lifetime (KIP-368). Before that it never gets here: `broker.access.authentication` serves
-connections until they are authenticated.
+Versions: v1 session lifetime (KIP-368). Before a connection is authenticated, `broker.access.authentication` serves its
+requests.
 """
 
 from __future__ import annotations

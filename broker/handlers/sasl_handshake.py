@@ -1,6 +1,6 @@
-"""SaslHandshake v0-v1: begin to authenticate anew, on a connection that is authenticated already (KIP-368).
+"""SaslHandshake v0-v1: begin to re-authenticate a connection that is authenticated (KIP-368).
 
-The first time it never gets here: `broker.access.authentication` serves connections until they are authenticated.
+Before a connection is authenticated, `broker.access.authentication` serves its requests.
 """
 
 from __future__ import annotations

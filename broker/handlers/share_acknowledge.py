@@ -1,6 +1,6 @@
-"""ShareAcknowledge v1-v2: acknowledge records without fetching others (KIP-932).
+"""ShareAcknowledge v1-v2: acknowledge records without a fetch (KIP-932).
 
-Versions: v2 locks that last longer (KIP-1222).
+Versions: v2 lock renewal (KIP-1222).
 """
 
 from __future__ import annotations

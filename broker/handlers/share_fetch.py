@@ -1,9 +1,9 @@
 """ShareFetch v1-v2: acquire records of share-partitions, and acknowledge those that were acquired before (KIP-932).
 
-Versions: v2 no more records than asked for (KIP-1206, acquire mode 1), and locks that last longer (KIP-1222).
+Versions: v2 no more records than requested (KIP-1206, acquire mode 1), and lock renewal (KIP-1222).
 
-A request acknowledges first, then fetches; one that renews locks does not fetch. What was acknowledged is in the share
-coordinator's log before the answer says so.
+A request acknowledges first and then fetches; one that renews locks does not fetch. The answer is sent after the
+acknowledgements are in the share coordinator's log.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 
 
 class Needs(NamedTuple):
-    """What a share fetch needs; `max_bytes` is fetch.max.bytes."""
+    """The services and settings of a share fetch; `max_bytes` is fetch.max.bytes."""
 
     is_served: bool
     max_bytes: int
@@ -76,7 +76,7 @@ def share_fetch(
     try:
         return fetch(ctx, needs, request)
     except Refused as refusal:
-        if refusal.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # or the client would ask again at once
+        if refusal.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # or the client would retry at once
             return later(needs.fetches, request.max_wait_ms, failed(refusal.code))
         return failed(refusal.code)
 
@@ -121,7 +121,7 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
     if request.is_renew_ack:
         return answer(ctx, needs, request, acknowledged, [], ())
     if session.places and request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which sees it when it begins to fetch
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which finds it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
         return answer(ctx, needs, request, acknowledged, [], ())
     told = session.take_untold()

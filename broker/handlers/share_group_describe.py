@@ -1,4 +1,4 @@
-"""ShareGroupDescribe v1: share groups with their members (KIP-932)."""
+"""ShareGroupDescribe v1: describe share groups with their members (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe v0: streams groups with their topologies and members (KIP-1071)."""
+"""StreamsGroupDescribe v0: describe streams groups with their topologies and members (KIP-1071)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SyncGroup v0-v5: hand in, or ask for, the assignment of a generation.
+"""SyncGroup v0-v5: submit or receive the assignment of a generation.
 
-Versions: v3 group instance ids (KIP-345); v5 protocol type and name, which then have to be there. Parked until the
-leader's has come.
+Versions: v3 group instance ids (KIP-345); v5 protocol type and name, which are mandatory then. The answer waits for the
+leader's assignment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""TxnOffsetCommit v0-v5: offsets of a group that are committed with a transaction (KIP-98).
+"""TxnOffsetCommit v0-v5: store offsets of a group as part of a transaction (KIP-98).
 
 Versions: v2 leader epochs (KIP-320); v3 flexible, the member and its generation (KIP-447); v4 TRANSACTION_ABORTABLE,
-before INVALID_TXN_STATE; v5 lets the group's partition join the transaction by that (KIP-890).
+before INVALID_TXN_STATE; v5 adds the group's partition to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FIRST_VERSION_THAT_JOINS = 5
 
 
 class Needs(NamedTuple):
-    """What a commit needs."""
+    """The services of a commit."""
 
     groups: GroupCoordinator
     transactions: TransactionCoordinator
@@ -68,7 +68,7 @@ def commit(ctx: RequestContext, request: Struct, needs: Needs, refused: list[Str
 
     def refusal(code: ErrorCode) -> Struct:
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < FIRST_VERSION_SURE_OF_LOADING:
-            code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # those clients did not expect the other
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # old clients do not know the other code
         return response(refused + [failed(topic, code) for topic in request.topics])
 
     if not request.group_id:
@@ -121,7 +121,7 @@ def verify(version: int, request: Struct, needs: Needs, partition: Partition, pr
 
 
 def refuse_unknown(image: MetadataImage, request: Struct) -> list[Struct]:
-    """Take out of the request what does not exist; gives the answers for that."""
+    """Remove missing topics and partitions from the request, and return their answers."""
     refused, known = [], []
     for topic in request.topics:
         found = image.topic(topic.name)
@@ -138,7 +138,7 @@ def refuse_unknown(image: MetadataImage, request: Struct) -> list[Struct]:
 
 
 def failed(topic: Struct, code: ErrorCode) -> Struct:
-    """A topic of which all partitions have the same error."""
+    """Return a topic whose partitions all have the same error."""
     return TxnOffsetCommitResponseTopic(
         name=topic.name,
         partitions=[
@@ -149,7 +149,7 @@ def failed(topic: Struct, code: ErrorCode) -> Struct:
 
 
 def response(topics: list[Struct]) -> Struct:
-    """The answer; a topic that is there twice, refused in part, becomes one."""
+    """Return the answer. A topic that was refused in part appears once."""
     by_name: dict[str, Struct] = {}
     for topic in topics:
         if topic.name in by_name:

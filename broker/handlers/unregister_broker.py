@@ -1,6 +1,7 @@
-"""UnregisterBroker v0: forget a broker (KIP-631).
+"""UnregisterBroker v0: remove the registration of a broker (KIP-631).
 
-This one too, as with Kafka: it is then told to no client any more, leads nothing, and registers again when it starts.
+This broker may be unregistered too, as in Kafka. Then clients no longer see it, it leads nothing, and it registers
+again when it starts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""UpdateFeatures v0-v2: raise or lower feature levels (KIP-584), or only say whether they could be.
+"""UpdateFeatures v0-v2: raise or lower feature levels (KIP-584), or only validate the request.
 
-Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4; v1 kinds of upgrade, validate only
-(KIP-778); v2 no result for each feature, as they are granted all or none (KIP-1022).
+Versions: v0 only raises, whatever its flag for downgrades says, as in Kafka 4; v1 kinds of upgrade, validate only
+(KIP-778); v2 without a result for each feature, since either all are granted or none (KIP-1022).
 """
 
 from __future__ import annotations

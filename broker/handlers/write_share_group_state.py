@@ -1,6 +1,6 @@
-"""WriteShareGroupState v0-v1: what has changed in share-partitions (KIP-932).
+"""WriteShareGroupState v0-v1: store changes of share-partitions (KIP-932).
 
-Versions: v1 the number of records that are done with (KIP-1226).
+Versions: v1 the number of records whose delivery is complete (KIP-1226).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""WriteTxnMarkers v1-v2: write the end of transactions into partitions; also how hanging ones are aborted (KIP-664).
+"""WriteTxnMarkers v1-v2: write the end of transactions to partitions; also aborts hanging ones (KIP-664).
 
-Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broker's own coordinator needs no request.
+Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broker's own coordinator sends no request.
 """
 
 from __future__ import annotations

@@ -26,31 +26,31 @@ _HEAD = """\
 
 Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
 
-**Served** are the versions that are answered; they are also what ApiVersions tells, but for client telemetry (71, 72)
-without `metrics.listeners`, which a Kafka without a receiver for it answers and does not tell either. **Kafka** are
-those of Apache Kafka 4.3; older ones are those that Kafka 4 has dropped, and go with `pybroker.legacy.versions=false`.
-What is told then is exactly what Kafka tells (Produce from 0 on, which is served from 3).
+**Served** are the versions that the broker answers. ApiVersions lists the same, except for client telemetry (71, 72):
+without `metrics.listeners` it is answered but not listed, as in a Kafka without a receiver for it. **Kafka** are the
+versions of Apache Kafka 4.3. Kafka 4 has dropped the older ones; with `pybroker.legacy.versions=false` they are not
+served. Then ApiVersions lists exactly what Kafka lists (Produce from 0 on, which is served from 3 on).
 """
 
 _SERVED_HEAD = """
 ## Served: {}
 
-| key | API | served | Kafka | what it does | not there |
+| key | API | served | Kafka | what it does | not served |
 |---|---|---|---|---|---|
 """
 
 _MISSING_HEAD = """
 ## Not yet: {}
 
-ApiVersions does not tell them; a request closes the connection, as Apache Kafka does with APIs that it does not know.
-The schemas of their messages are in `protocol/messages/`. APIs of controllers alone are left out.
+ApiVersions does not list them. A request closes the connection, as in Apache Kafka for an unknown API. The schemas of
+their messages are in `protocol/messages/`. APIs of controllers are left out.
 
 | key | API | Kafka |
 |---|---|---|
 """
 
 _SUMMARY = re.compile(r"\w+ v\d+(?:-v\d+)?: (.*?\.)(?:\s|$)", re.DOTALL)
-_MISSING = re.compile(r"Not\s(?:served|here): (.*?\.)(?:\s|$)", re.DOTALL)
+_MISSING = re.compile(r"Not\sserved: (.*?\.)(?:\s|$)", re.DOTALL)
 
 
 def apis_page() -> str:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from broker.network import loopback
+from broker.process import loopback
 from broker.requests.advertised_endpoints import Node
 from metadata.image import Endpoint
 from tests.support.controllers import ControllerHarness
