@@ -229,7 +229,7 @@ class Move:
         new = self._completed(copied)
         self.leave()
         services.logs.replace(new)
-        partition.take_log(new)
+        partition.swap_log(new)
         services.cleaner.moved(source, new)
         self._tell_metadata()
         self._moves.replaced(source, new)

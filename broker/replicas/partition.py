@@ -141,13 +141,13 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log.assign_leader_epoch(leader_epoch)
 
-    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
-        """Have this log from now on."""
+    def set_log(self, log: PartitionLog | OfflineLog) -> None:
+        """Use this log from now on."""
         self.log = cast(PartitionLog, log)
 
-    def take_log(self, log: PartitionLog) -> None:
-        """Go on with a log that has all that the one before it had: in another log directory. LogOffline."""
-        self.go_on_with(log)
+    def swap_log(self, log: PartitionLog) -> None:
+        """Use a copy of the log, in another log directory, from now on. Raises LogOffline."""
+        self.set_log(log)
         log.assign_leader_epoch(self.leader_epoch)
         self._wake(self)
 
@@ -212,10 +212,10 @@ class UnopenedPartition(Partition):
                 raise AttributeError(name)
             log = self._open_log(self)
             if not isinstance(log, OfflineLog):
-                self.go_on_with(log)
+                self.set_log(log)
             return log
 
-    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
-        """The same, as an ordinary partition."""
-        super().go_on_with(log)
+    def set_log(self, log: PartitionLog | OfflineLog) -> None:
+        """Use this log from now on, as an ordinary partition."""
+        super().set_log(log)
         self.__class__ = Partition  # type: ignore[assignment]

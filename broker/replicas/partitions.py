@@ -246,7 +246,7 @@ class Partitions:
             unopened = self._logs.unopened.get(key)
             left = partition.log if unopened is None else unopened.stored
             reason = LogOffline(left.path, directory.failure or "")
-            partition.go_on_with(OfflineLog(*key, partition.topic_id, left.config, reason))
+            partition.set_log(OfflineLog(*key, partition.topic_id, left.config, reason))
             self._wake(partition)
         self.tell_offline()
         return lost

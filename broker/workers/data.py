@@ -1,4 +1,4 @@
-"""A worker's part of the node's data: its own logs, in directories that the owner has locked and looked into."""
+"""A worker's part of the node's data: its own logs, in directories that the main process has locked and inspected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class WorkerData(msgspec.Struct, frozen=True):
     missing: Missing
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """All on the disk. That the stop was clean the owner says, when all have got here. LogOffline: it was not."""
+        """Flush and close all. The main process marks the directories as clean once all workers have done so.
+
+        Raises LogOffline where a log of a directory could not be flushed, or has still to be checked.
+        """
         self.logs.close(now_ms, mark_clean=False)
         for directory in self.logs.directories:
             if not self.logs.unopened.all_were_closed(directory):
@@ -44,7 +47,7 @@ def open_data(
     max_open_files: int,
     on_failure: Callable[[LogDirectory], None] | None = None,
 ) -> WorkerData:
-    """Read the metadata that the owner gives, and open the logs. Raises as `load_logs`."""
+    """Replay the metadata of `begin`, and open the logs. Raises as `load_logs`."""
     loader = MetadataLoader()
     for record in begin.records:
         loader.feed(decode_record(record))

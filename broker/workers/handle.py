@@ -167,7 +167,7 @@ class WorkerHandle:
             ours, theirs = socket.socketpair()
             with theirs:
                 handles = [handle for each in begin.listeners for handle in each.handles]
-                # A group of its own: what a terminal sends to the broker's group is the owner's business.
+                # A group of its own: the main process handles what a terminal sends to the broker's group.
                 self._process = subprocess.Popen(
                     command(theirs.fileno()),
                     pass_fds=(theirs.fileno(), *handles),

@@ -1,4 +1,4 @@
-"""A worker's life: from the first message of the owner to the last."""
+"""A worker's life: from the first message of the main process to the last."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(handle: int) -> int:
     try:
         begin: Begin = receive_first(sock)
     except (EOFError, OSError):
-        return 1  # the owner is gone
+        return 1  # the main process has ended
     logs.setup(json=begin.log_as_json, process=f"worker {begin.number}")
     logs.set_levels(begin.log_levels)
     loop = new_event_loop()

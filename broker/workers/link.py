@@ -1,4 +1,4 @@
-"""A link: messages between owner and worker, each way in order, over one of two sockets that belong together.
+"""A link: messages between the main process and a worker, in order each way, over a socket pair.
 
 A message is its length and a pickle of (kind, number, value), as on the pipes of `storage/worker_process.py`. Some
 only tell;

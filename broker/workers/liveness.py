@@ -1,7 +1,7 @@
-"""The pulse of a worker: whether its loop still turns, as the owner sees it.
+"""The pulse of a worker: whether its event loop still turns, as the main process sees it.
 
 A process that hangs has not ended: its clients would wait for it until somebody looks. Beats are counted, not seconds:
-when the owner itself has stood still for a while, that is one beat, however long it was.
+a pause of the main process itself counts as one beat, however long it was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the owner and a worker say to each other, besides answers (link.py): values that pickle.
+"""The messages between the main process and a worker, except for answers (link.py): values that pickle.
 
 Metadata goes as it does to any follower in KRaft: a snapshot first, then batch after batch of records.
 """
@@ -19,7 +19,7 @@ from coordinator.share.state import ShareKey, StateBatch
 
 
 class GivenConfig(msgspec.Struct, frozen=True):
-    """What a BrokerConfig is made of: the owner has read it, and files may have changed since."""
+    """What a BrokerConfig is made of: the main process has read it, and files may have changed since."""
 
     path: str | None
     settings: Mapping[str, Setting]
@@ -45,7 +45,7 @@ class GivenListener(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """The first thing that a worker hears. `ports`: of all workers, by listener.
+    """The first message to a worker. `ports`: of all workers, by listener.
 
     `records`: a snapshot of the metadata, up to `last_offset`; `kraft_version` stands beside it in the log.
     """
@@ -65,7 +65,7 @@ class Begin(msgspec.Struct, frozen=True):
     log_as_json: bool
 
 
-# ---- from the owner
+# ---- from the main process
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ class WriteShare(msgspec.Struct, frozen=True):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client of a worker, whose request goes to the owner."""
+    """A client of a worker, whose request goes to the main process."""
 
     listener_name: str
     security_protocol: str
@@ -188,7 +188,7 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """A request as it came, for the owner to serve. Answered with Forwarded."""
+    """A request as it came, for the main process to serve. Answered with Forwarded."""
 
     client: Client
     frame: bytes

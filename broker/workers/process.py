@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     sys.path[:] = arguments[2:]
-    gc.disable()  # until it is up, as the owner
+    gc.disable()  # until it has started, as in the main process
 
     from broker.workers.lifecycle import run
 

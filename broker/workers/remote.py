@@ -1,4 +1,4 @@
-"""What a worker has in the place of the controller and the transaction coordinator, which are the owner's."""
+"""The way from a worker to the controller and the transaction coordinator, which the main process has."""
 
 from __future__ import annotations
 

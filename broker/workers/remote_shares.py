@@ -1,4 +1,4 @@
-"""What a worker has in the place of the share coordinator, which is the owner's (KIP-932)."""
+"""The way from a worker to the share coordinator, which the main process has (KIP-932)."""
 
 from __future__ import annotations
 

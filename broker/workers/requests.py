@@ -95,7 +95,7 @@ def _nothing(ctx: RequestContext, request: Struct) -> Reply:
 class ForwardedApi(ServedApi):
     """An API whose requests are not even decoded. A request is its frame here, and the answer one, too.
 
-    What it takes of quotas the owner reckons.
+    The main process charges it to the quotas of the client.
     """
 
     is_charged = False

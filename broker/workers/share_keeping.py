@@ -1,4 +1,4 @@
-"""The owner's side of share-partitions that a worker leads: their states, which the share coordinator has (KIP-932)."""
+"""Reads and writes share state, in the main process, for the share-partitions that a worker leads (KIP-932)."""
 
 from __future__ import annotations
 

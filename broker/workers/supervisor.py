@@ -100,7 +100,7 @@ class WorkerSupervisor:
             each.interrupt()
 
     def queue(self, backlog: int) -> None:
-        """Have clients wait for them: the owner tells of them from its first answer on. Raises CannotBind."""
+        """Let clients queue at their ports: the first answer of the main process names them. Raises CannotBind."""
         for listener in self.listeners:
             listener.queue(backlog)
 

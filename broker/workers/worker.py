@@ -1,4 +1,4 @@
-"""A worker: as much of a broker as serves partitions. What is decided anywhere is decided by the owner."""
+"""A worker: it serves partitions. The main process makes all decisions about the cluster and coordinates groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from storage.log.directory import LogDirectory
 
 
 class Worker(Broker):
-    """Worker `begin.number`, in a process of its own. `link` leads to the owner.
+    """Worker `begin.number`, in a process of its own. `link` leads to the main process.
 
     Args:
         sock: the worker's end of the link, on which `begin` has come.
@@ -140,7 +140,7 @@ class Worker(Broker):
         def tell(done: asyncio.Task[None]) -> None:
             error = done.exception()
             if error is None:
-                # Also those that failed while the logs were closed, which nobody has told the owner.
+                # Also those that failed while the logs were closed, which the main process does not know.
                 directories = self.logs.directories
                 stopped.resolve({each.path: each.failure for each in directories if each.failure is not None})
             else:
@@ -162,7 +162,7 @@ class Worker(Broker):
         self.publisher.directory_failed(directory.path)
         self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
 
-    # -- what the owner says -------------------------------------------------------------------------------------------
+    # -- messages of the main process --------------------------------------------------------------------------------
 
     def _serve(self, message: Any) -> object:
         if isinstance(message, Records):

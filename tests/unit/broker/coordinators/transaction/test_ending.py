@@ -75,10 +75,10 @@ def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: Txn
     partition = broker.partition(*T0)
     waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
     opened = partition.log
-    partition.go_on_with(waiting)
+    partition.set_log(waiting)
     broker.client.end("x", ("P0", 0), True, 5)
     assert broker.client.describe("x").startswith("PrepareCommit")
-    partition.go_on_with(opened)
+    partition.set_log(opened)
     broker.advance(RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")
 
