@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from broker.access.authorization.operations import describer
 from broker.coordinators.group.coordinator import has_consumer_groups
-from broker.coordinators.group.steady_heartbeat import steady_heartbeat
 from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from broker.metadata_cache import MetadataCache
 
 
-@handles(CONSUMER_GROUP_HEARTBEAT, shortcut=steady_heartbeat)
+@handles(CONSUMER_GROUP_HEARTBEAT)
 def consumer_group_heartbeat(
     ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache, guard: Guard | None
 ) -> Reply:

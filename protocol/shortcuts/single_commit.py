@@ -1,8 +1,7 @@
-"""A hand-written codec for OffsetCommit of one topic without metadata, the usual request of consumers.
+"""OffsetCommit requests for partitions of one topic without metadata, read and answered without schema structs.
 
-Two such requests of a member differ only in their offsets. The bytes before the offsets (the head) are decoded by the
-schema once and cached (prefix_cache.py). `read` returns None for requests of any other shape. A property test compares
-the codec with the schema's. Flexible versions only (v8-v10).
+Most consumers send nothing else. `parse` returns None for all other requests, and for malformed bytes: the schema reads
+those. Property tests compare both functions with the schema's codec. Flexible versions only (v8-v10).
 """
 
 from __future__ import annotations
@@ -12,127 +11,107 @@ from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import NamedTuple
 
-from protocol.errors import ProtocolError
-from protocol.messages.offset_commit import OFFSET_COMMIT
-from protocol.primitives import unsigned_varint
-from protocol.shortcuts.prefix_cache import Head, Heads
+from protocol.primitives import ZERO_UUID
 
 FIRST_VERSION = 8
 _FIRST_WITH_TOPIC_ID = 10
 
-#: Partition, offset, leader epoch; empty metadata, no tagged fields.
+_int32_at = Layout(">i").unpack_from
+_TOPIC_ID_SIZE = 16
+#: The number of topics, which is one.
+_ONE_TOPIC = 2
+#: Partition, offset, leader epoch; a metadata string of nothing, no tagged fields.
 _OFFSET = "iqi2x"
 _OFFSET_SIZE = Layout(f">{_OFFSET}").size
-#: The lengths of null and of an empty string.
+#: Where in it the metadata and the number of tagged fields are; and the first bytes of null and of an empty string.
+_METADATA_AT, _TAGS_AT = 16, 17
 _NO_METADATA = b"\0\1"
+#: Counts, and lengths of strings, up to here have one byte, in which they count themselves.
+_MOST = 127
 _FRAME = Layout(">iixi")
+_UNSIZED = 4
 _PARTITION = Layout(">ihx")
-#: The minimum number of cached heads, of about 540 bytes; a member has one for each topic and generation.
-_CAPACITY = 2_048
-#: The number of cached partition lists with their responses: a member commits for the same partitions again.
-_KNOWN_LISTS = 1_024
-#: The ends of two structs without tagged fields.
+#: Two structs end, without tagged fields.
 _TWO_ENDS = b"\0\0"
-#: No partitions, and the ends.
-_SHORTEST_END = b"\1" + _TWO_ENDS
 
 
 class Offsets(NamedTuple):
-    """The committed offsets, in columns of one length."""
+    """What is committed, in columns of one length."""
 
     partitions: tuple[int, ...]
     offsets: tuple[int, ...]
     leader_epochs: tuple[int, ...]
 
 
-class SingleCommit(Head):
-    """A decoded head, with the names of the schema. `topic` is empty if the topic has an id instead."""
+class SingleCommit(NamedTuple):
+    """What the request says, by the names of its schema. `topic` is empty where it has an id instead.
 
-    __slots__ = (
-        "_answer_start",
-        "generation_id_or_member_epoch",
-        "group_id",
-        "group_instance_id",
-        "member_id",
-        "topic",
-        "topic_id",
-    )
+    `key` are the bytes that name the topic, in requests and answers.
+    """
 
-    def __init__(self, version: int, head: bytes) -> None:
-        """Decode a head. Raises ProtocolError or ValueError if the bytes are not one."""
-        super().__init__(head)
-        request, _ = OFFSET_COMMIT.request.decode(version, head + _SHORTEST_END)
-        if OFFSET_COMMIT.request.encode(version, request) != head + _SHORTEST_END:
-            raise ValueError("the head has another encoding")
-        (topic,) = request.topics
-        self.group_id: str = request.group_id
-        self.generation_id_or_member_epoch: int = request.generation_id_or_member_epoch
-        self.member_id: str = request.member_id
-        self.group_instance_id: str | None = request.group_instance_id
-        self.topic: str = topic.name
-        self.topic_id: bytes = topic.topic_id
-        name = topic.name.encode()
-        named = topic.topic_id if version >= _FIRST_WITH_TOPIC_ID else unsigned_varint(len(name) + 1) + name
-        self._answer_start = b"\2" + named
-
-    def answer(self, correlation_id: int, partitions: tuple[int, ...], code: int) -> bytes:
-        """Return the response frame with the same error code for all partitions."""
-        body: bytes = self._answer_start + _answer_end(partitions, code)
-        return _FRAME.pack(_FRAME.size - 4 + len(body), correlation_id, 0) + body
+    group_id: str
+    generation_id_or_member_epoch: int
+    member_id: str
+    group_instance_id: str | None
+    topic: str
+    topic_id: bytes
+    key: bytes
+    offsets: Offsets
 
 
-class SingleCommits(Heads[SingleCommit]):
-    """Reads requests of one version."""
-
-    __slots__ = ("_named", "_version")
-
-    def __init__(self, version: int) -> None:
-        super().__init__(_CAPACITY)
-        self._version = version
-        self._named = version < _FIRST_WITH_TOPIC_ID
-
-    def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, Offsets] | None:
-        """Return the request whose body begins at `position` and ends with the frame, and its offsets.
-
-        Returns None if it has another shape or is malformed.
-        """
-        body = bytes(frame[position:])
-        try:
-            # The head: group and generation, member, instance; the number of topics; the topic. Each string has a
-            # length + 1 of one byte in front.
-            at = body[0] + 4
-            at += body[at] or 1
-            at += body[at] or 1
-            at += 1 + (body[at + 1] if self._named else 16)
-            start, count = at + 1, body[at] - 1
-            end = start + count * _OFFSET_SIZE
-            if not 0 < count < 127 or body[end:] != _TWO_ENDS:
+def parse(version: int, frame: memoryview, position: int) -> SingleCommit | None:
+    """Return the request whose body begins at `position` and ends with the frame; None: it has another shape."""
+    body = bytes(frame[position:])
+    topic, topic_id = "", ZERO_UUID
+    try:
+        at = body[0]
+        group_id = str(body[1:at], "utf-8")
+        (generation,) = _int32_at(body, at)
+        member_at = at + 5
+        at = member_at + body[member_at - 1] - 1
+        member_id = str(body[member_at:at], "utf-8")
+        size = body[at]
+        instance_id = None
+        if size:
+            instance_id = str(body[at + 1 : at + size], "utf-8")
+        lengths = (body[0], body[member_at - 1], size)
+        at += size or 1
+        if min(lengths[:2]) < 1 or max(lengths) > _MOST or body[at] != _ONE_TOPIC:
+            return None
+        at += 1
+        if version >= _FIRST_WITH_TOPIC_ID:
+            key = topic_id = body[at : at + _TOPIC_ID_SIZE]
+        else:
+            if not 0 < body[at] <= _MOST:
                 return None
-            fields = _offsets(count).unpack_from(body, start)
-        except (IndexError, LayoutError):
+            key = body[at : at + body[at]]
+            topic = str(key[1:], "utf-8")
+        at += len(key)
+        start, count = at + 1, body[at] - 1
+        end = start + count * _OFFSET_SIZE
+        if not 0 < count < _MOST or body[end:] != _TWO_ENDS:
             return None
-        if body[start + 16 : end : _OFFSET_SIZE].strip(_NO_METADATA) or any(body[start + 17 : end : _OFFSET_SIZE]):
-            return None
-        head = body[:at]
-        single = self._latest.get(head) or self._recall(head)
-        return None if single is None else (single, Offsets(fields[::3], fields[1::3], fields[2::3]))
-
-    def _parse(self, head: bytes) -> SingleCommit | None:
-        try:
-            return SingleCommit(self._version, head)
-        except (ProtocolError, ValueError):
-            return None
+        fields = _offsets(count).unpack_from(body, start)
+    except (IndexError, LayoutError, UnicodeDecodeError):
+        return None
+    if body[start + _METADATA_AT : end : _OFFSET_SIZE].strip(_NO_METADATA) or any(
+        body[start + _TAGS_AT : end : _OFFSET_SIZE]
+    ):
+        return None
+    offsets = Offsets(fields[::3], fields[1::3], fields[2::3])
+    return SingleCommit(group_id, generation, member_id, instance_id, topic, topic_id, key, offsets)
 
 
-@lru_cache(127)
+@lru_cache(_MOST)
 def _offsets(count: int) -> Layout:
-    """Return the layout of `count` partitions in a request."""
+    """Return the layout of so many partitions of a request."""
     return Layout(f">{_OFFSET * count}")
 
 
-@lru_cache(_KNOWN_LISTS)
-def _answer_end(partitions: tuple[int, ...], code: int) -> bytes:
-    """Return the end of a response after the topic: the number of partitions, each with the code, and the ends."""
+def answer(correlation_id: int, commit: SingleCommit, code: int) -> bytes:
+    """Return the frame of an answer that has the same code for all partitions."""
     pack = _PARTITION.pack
-    rows = [pack(partition, code) for partition in partitions]
-    return b"%c%b%b" % (len(partitions) + 1, b"".join(rows), _TWO_ENDS)
+    partitions = commit.offsets.partitions
+    rows = b"".join([pack(partition, code) for partition in partitions])
+    body = b"\2%b%c%b%b" % (commit.key, len(partitions) + 1, rows, _TWO_ENDS)
+    return _FRAME.pack(_FRAME.size - _UNSIZED + len(body), correlation_id, 0) + body

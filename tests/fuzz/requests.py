@@ -14,7 +14,7 @@ from protocol.shortcuts.plain_fetch import parse as parse_plain_fetch
 from protocol.shortcuts.plain_produce import FIRST_VERSION as FIRST_PLAIN_PRODUCE
 from protocol.shortcuts.plain_produce import parse as parse_plain_produce
 from protocol.shortcuts.plain_produce import parse_one as parse_one_produce
-from protocol.shortcuts.single_commit import SingleCommits
+from protocol.shortcuts.single_commit import parse as parse_single_commit
 from protocol.shortcuts.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
 from protocol.shortcuts.single_fetch import parse as parse_single_fetch
 from protocol.shortcuts.single_list_offsets import FIRST_VERSION as FIRST_SINGLE_LIST
@@ -77,7 +77,7 @@ def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None
         one = parse_one_produce(version, frame, position)
         assert one is None or found is not None, "what one function reads, the other reads"
     elif key == OFFSET_COMMIT.key and version in OFFSET_COMMIT.request.flexible:
-        SingleCommits(version).read(frame, position)
+        parse_single_commit(version, frame, position)
     elif key == _FETCH_KEY and version >= FIRST_SINGLE_FETCH:
         parse_single_fetch(version, frame, position)
         parse_plain_fetch(version, frame, position)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.requests.prefix_cache import LearnedHeads
 from coordinator.group.offset_commit import is_current, touch_member
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
-from protocol.shortcuts.single_commit import FIRST_VERSION, SingleCommits
+from protocol.shortcuts.single_commit import FIRST_VERSION, answer, parse
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -21,26 +20,23 @@ if TYPE_CHECKING:
     from broker.coordinators.group.coordinator import GroupCoordinator
     from broker.metadata_cache import MetadataCache
     from broker.network.connection import Connection
-    from runtime.timers import Timers
 
 
 def commit_single(
-    version: int, *, groups: GroupCoordinator, metadata: MetadataCache, timers: Timers, guard: Guard | None
+    version: int, *, groups: GroupCoordinator, metadata: MetadataCache, guard: Guard | None
 ) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
     """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
-    heads = SingleCommits(version)
-    read, learn = heads.read, LearnedHeads(heads, timers).learn
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
     may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
-        parts = read(frame, position)
-        if parts is None:
+        single = parse(version, frame, position)
+        if single is None:
             return None
-        single, offsets = parts
+        offsets = single.offsets
         image = metadata.image
         topic = image.topic(single.topic) if single.topic else image.topic_by_id(single.topic_id)
         if topic is None or (may_read is not None and not may_read(connection, topic.name)):
@@ -54,13 +50,11 @@ def commit_single(
         found = groups.log_of(single.group_id)
         if isinstance(found, ErrorCode) or not is_current(found.shard, single, version):
             return None
-        if single.unlearned:
-            learn(single)
         if groups.waits_for_commit(found.shard):
             return None
         now = groups.now()
         touch_member(found.shard, single.group_id, single.member_id, now)
         commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, *offsets),))
-        return single.answer(correlation_id, offsets.partitions, groups.run_records(found, commit))
+        return answer(correlation_id, single, groups.run_records(found, commit))
 
     return serve

@@ -25,7 +25,6 @@ from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
-from protocol.shortcuts.steady_heartbeat import SteadyHeartbeat
 
 new_tuple = tuple.__new__
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new
@@ -93,9 +92,7 @@ def answer_if_unchanged(shard: GroupShard, request: Struct, caller: Caller, now:
     )
 
 
-def refresh_session_if_unchanged(
-    shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now
-) -> int | None:
+def refresh_session_if_unchanged(shard: GroupShard, sender: Struct, caller: Caller, now: Now) -> int | None:
     """Restart the session of a member with nothing to report.
 
     Return the response's heartbeat interval in ms, else None.

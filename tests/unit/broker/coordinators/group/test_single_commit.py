@@ -16,7 +16,6 @@ from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit, SingleCommits
 from tests.support.network import answers_in
 from tests.support.offered import shortcut_of
 from tests.support.slow_disk import SlowDisk
@@ -110,29 +109,6 @@ def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int,
         assert log_ends(broker) == before
     else:
         assert answer == by_handler(broker, version, **fields)
-
-
-@pytest.mark.parametrize(
-    ("fields", "times"),
-    [({}, 1), ({"member_id": "m", "generation_id_or_member_epoch": 1}, 3), ({"topic": "nowhere"}, 3)],
-)
-def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
-    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], times: int
-) -> None:
-    """Clients may make up members and topics as they like."""
-    parsed: list[bytes] = []
-    parse = SingleCommits._parse
-
-    def noted(commits: SingleCommits, head: bytes) -> SingleCommit | None:
-        parsed.append(head)
-        return parse(commits, head)
-
-    monkeypatch.setattr(SingleCommits, "_parse", noted)
-    serve = shortcut_of(broker, commit_single, 9)
-    assert serve is not None
-    for _ in range(3):
-        serve(None, request(broker, 9, **fields), 6, 77)  # type: ignore[arg-type]
-    assert len(parsed) == times
 
 
 def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:

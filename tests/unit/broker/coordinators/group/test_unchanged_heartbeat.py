@@ -1,26 +1,23 @@
-"""The shortcut for ConsumerGroupHeartbeat answers what the handler would answer, or leaves it to the handler."""
+"""A heartbeat without news is answered without a decision, and only such a one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from broker.coordinators.group.coordinator import OFFSETS_TOPIC
-from broker.coordinators.group.steady_heartbeat import steady_heartbeat
+from broker.handlers import consumer_group_heartbeat as handler
 from coordinator.group.shard import TimerKey
 from metadata.features import GROUP_VERSION
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
-from protocol.headers import encode_request_header
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
-from protocol.shortcuts.steady_heartbeat import SteadyHeartbeat, SteadyHeartbeats
-from tests.support.network import answers_in
-from tests.support.offered import shortcut_of
+from tests.support.offered import handler_of
 from tests.support.txn_broker import TxnBroker
 
 VERSIONS = (0, 1)
@@ -45,19 +42,25 @@ def join(broker: TxnBroker, member_id: str = "m", instance_id: str | None = None
     return {**fields, "member_epoch": answer.member_epoch}
 
 
-def by_shortcut(
+def unchanged(
     broker: TxnBroker, version: int, *, client_id: str = "client", host: str = "127.0.0.1", **fields: Any
 ) -> Struct | None:
-    serve = shortcut_of(broker, steady_heartbeat, version)
-    assert serve is not None
-    body = CONSUMER_GROUP_HEARTBEAT.request.encode(version, CONSUMER_GROUP_HEARTBEAT.request(**fields))
-    header = encode_request_header(CONSUMER_GROUP_HEARTBEAT, version, 77, client_id)
-    frame = serve(SimpleNamespace(client_host=host), memoryview(header + body), len(header), 77)  # type: ignore[arg-type]
-    if frame is None:
-        return None
-    ((correlation_id, answer),) = answers_in(frame, [(CONSUMER_GROUP_HEARTBEAT, version)])
-    assert correlation_id == 77
-    return answer
+    """What the handler answers where it finds nothing new; None where it decides anew."""
+    found: list[Struct] = []
+    stay = handler.answer_if_unchanged
+
+    def noted(*args: Any) -> Struct | None:
+        answer = stay(*args)
+        if answer is not None:
+            found.append(answer)
+        return answer
+
+    context = broker.context(CONSUMER_GROUP_HEARTBEAT, version, client_id)
+    context.connection.client_host = host
+    request = CONSUMER_GROUP_HEARTBEAT.request(**fields)
+    with patch.object(handler, "answer_if_unchanged", noted), patch.object(handler, "serve", lambda *_: None):
+        handler_of(broker, CONSUMER_GROUP_HEARTBEAT)(context, request)
+    return found[0] if found else None
 
 
 def session_ends_ms(broker: TxnBroker) -> float:
@@ -74,7 +77,7 @@ def test_a_member_with_nothing_new_is_answered_as_by_the_handler_and_lives_on(
     who = join(broker, instance_id=instance_id)
     ends = []
     answers = []
-    for way in (by_shortcut, broker_call):
+    for way in (unchanged, broker_call):
         broker.advance(1_000)
         answers.append(way(broker, version, **who))
         ends.append(session_ends_ms(broker))
@@ -102,11 +105,11 @@ def broker_call(broker: TxnBroker, version: int, **fields: Any) -> Struct:
         {"host": "127.0.0.2"},
     ],
 )
-def test_whoever_is_another_or_says_more_is_left_to_the_handler(broker: TxnBroker, other: dict[str, Any]) -> None:
+def test_whoever_is_another_or_says_more_is_decided(broker: TxnBroker, other: dict[str, Any]) -> None:
     who = join(broker)
     before = session_ends_ms(broker)
     broker.advance(1_000)
-    assert by_shortcut(broker, 1, **{**who, **other}) is None
+    assert unchanged(broker, 1, **{**who, **other}) is None
     assert session_ends_ms(broker) == before
 
 
@@ -124,50 +127,19 @@ def leave_no_protocol(broker: TxnBroker) -> None:
     ],
     ids=["member", "topic", "stop", "feature"],
 )
-def test_what_has_changed_meanwhile_is_left_to_the_handler(
-    broker: TxnBroker, change: Callable[[TxnBroker], object]
-) -> None:
+def test_what_has_changed_meanwhile_is_decided(broker: TxnBroker, change: Callable[[TxnBroker], object]) -> None:
     who = join(broker)
-    assert by_shortcut(broker, 1, **who) is not None
+    assert unchanged(broker, 1, **who) is not None
     change(broker)
-    assert by_shortcut(broker, 1, **who) is None
+    assert unchanged(broker, 1, **who) is None
 
 
 def test_the_interval_is_that_of_now(broker: TxnBroker) -> None:
     who = join(broker)
-    first = by_shortcut(broker, 1, **who)
+    first = unchanged(broker, 1, **who)
     broker.controller.alter_config(ResourceType.GROUP, "g", {"consumer.heartbeat.interval.ms": "6000"})
     broker.settle()
-    second = by_shortcut(broker, 1, **who)
+    second = unchanged(broker, 1, **who)
     assert first is not None
     assert second is not None
     assert (first.heartbeat_interval_ms, second.heartbeat_interval_ms) == (5_000, 6_000)
-
-
-@pytest.mark.parametrize(("epoch", "times"), [(None, 1), (9, 3)])
-def test_a_request_is_decoded_once_where_it_was_taken(
-    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, epoch: int | None, times: int
-) -> None:
-    """Clients may make up members and epochs as they like."""
-    parsed: list[bytes] = []
-    parse = SteadyHeartbeats._parse
-
-    def noted(heads: SteadyHeartbeats, head: bytes) -> SteadyHeartbeat | None:
-        parsed.append(head)
-        return parse(heads, head)
-
-    monkeypatch.setattr(SteadyHeartbeats, "_parse", noted)
-    who = join(broker)
-    fields = who if epoch is None else {**who, "member_epoch": epoch}
-    serve = shortcut_of(broker, steady_heartbeat, 1)
-    assert serve is not None
-    body = CONSUMER_GROUP_HEARTBEAT.request.encode(1, CONSUMER_GROUP_HEARTBEAT.request(**fields))
-    header = encode_request_header(CONSUMER_GROUP_HEARTBEAT, 1, 77, "client")
-    for _ in range(3):
-        serve(SimpleNamespace(client_host="127.0.0.1"), memoryview(header + body), len(header), 77)  # type: ignore[arg-type]
-    assert len(parsed) == times
-
-
-def test_where_an_authorizer_decides_the_handler_serves_all(broker: TxnBroker) -> None:
-    broker.guard = object()  # type: ignore[assignment]
-    assert shortcut_of(broker, steady_heartbeat, 1) is None
