@@ -33,6 +33,7 @@ from protocol.schema import Struct
 from protocol.shortcuts.single_commit import SingleCommit
 
 GroupEffects: TypeAlias = Effects[StoredRecord]
+# Covariant, so that one table has all kinds. It is sound because `GroupKinds.of` finds a row by the class of its group.
 G = TypeVar("G", bound=Group, covariant=True)
 
 
@@ -71,49 +72,24 @@ class GroupKind(Generic[G]):
         record_class: the class of the kind's records; None for classic groups, whose record has a layout of its own.
         group_timers: kinds of deadlines that a group has.
         member_timers: kinds of deadlines that a member has.
-        deadline: acts on a deadline of the group or of a member.
-        loaded: starts deadlines once a group is loaded.
-        commit: returns NONE, or why the sender of an OffsetCommit request may not commit for these topics.
-        fetch: returns NONE, or why the member of this id and epoch may not fetch offsets.
-        unloaded: answers parked requests when the shard is given up.
+        on_deadline: acts on a deadline of the group or of a member.
+        on_loaded: starts deadlines once a group is loaded.
+        check_commit: returns NONE, or why the sender of an OffsetCommit request may not commit for these topics.
+        check_fetch: returns NONE, or why the member of this id and epoch may not fetch offsets.
+        on_unload: answers parked requests when the shard is given up.
+
+    The functions of a row are called with groups of its class only.
     """
 
     group_class: type[G]
     record_class: type[ModernRecord[object]] | None
     group_timers: tuple[str, ...]
     member_timers: tuple[str, ...]
-    deadline: Callable[[GroupShard, G, TimerKey, Now, GroupEffects], None]
-    loaded: Callable[[GroupShard, G, Now, GroupEffects], None]
-    commit: Callable[[G, Struct | SingleCommit, Sequence[Struct], int], ErrorCode]
-    fetch: Callable[[G, str | None, int], ErrorCode] = _may_fetch
-    unloaded: Callable[[G, Now, GroupEffects], None] = _nothing_parked
-
-    def narrowed(self, group: Group) -> G:
-        """Return the group as one of this kind."""
-        assert isinstance(group, self.group_class)
-        return group
-
-    def on_deadline(self, shard: GroupShard, group: Group, key: TimerKey, now: Now, effects: GroupEffects) -> None:
-        """Act on a deadline of a group of this kind."""
-        self.deadline(shard, self.narrowed(group), key, now, effects)
-
-    def on_loaded(self, shard: GroupShard, group: Group, now: Now, effects: GroupEffects) -> None:
-        """Start the deadlines of a group of this kind."""
-        self.loaded(shard, self.narrowed(group), now, effects)
-
-    def on_unload(self, group: Group, now: Now, effects: GroupEffects) -> None:
-        """Answer the parked requests of a group of this kind."""
-        self.unloaded(self.narrowed(group), now, effects)
-
-    def check_commit(
-        self, group: Group, sender: Struct | SingleCommit, topics: Sequence[Struct], api_version: int
-    ) -> ErrorCode:
-        """Return NONE, or why the sender may not commit offsets to a group of this kind."""
-        return self.commit(self.narrowed(group), sender, topics, api_version)
-
-    def check_fetch(self, group: Group, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return NONE, or why the member may not fetch offsets of a group of this kind."""
-        return self.fetch(self.narrowed(group), member_id, epoch)
+    on_deadline: Callable[[GroupShard, G, TimerKey, Now, GroupEffects], None]
+    on_loaded: Callable[[GroupShard, G, Now, GroupEffects], None]
+    check_commit: Callable[[G, Struct | SingleCommit, Sequence[Struct], int], ErrorCode]
+    check_fetch: Callable[[G, str | None, int], ErrorCode] = _may_fetch
+    on_unload: Callable[[G, Now, GroupEffects], None] = _nothing_parked
 
 
 class GroupKinds:
