@@ -122,7 +122,7 @@ _ABORTED = Layout(">qq").pack
 _COMPACT_ABORTED = Layout(">qqx").pack
 _PORT = Layout(">i").pack
 
-# Of a flexible version: size, correlation id, no tagged fields, throttle time, error code, session id.
+# The head in flexible versions: size, correlation id, no tagged fields, throttle time, error code, session id.
 _COMPACT_HEAD = Layout(">iixihi")
 # Index, error code, high watermark, last stable offset, log start offset, aborted transactions (0 for null, 1 for
 # none), preferred replica.

@@ -133,8 +133,8 @@ class FetchSlice:
         scratch = bytearray(_WARM_BYTES)
         for start in range(0, self._size + _AHEAD_BYTES, _WARM_BYTES):
             fs.read_ahead(handle, self.position + start, _WARM_BYTES)
-            if (there := start - _AHEAD_BYTES) >= 0:
-                fs.read_into(handle, scratch, self.position + there)
+            if (ready := start - _AHEAD_BYTES) >= 0:
+                fs.read_into(handle, scratch, self.position + ready)
         first, last = self.position // _PAGE_BYTES, (self.position + self._size - 1) // _PAGE_BYTES
         file.unread.difference_update([page for page in tuple(file.unread) if first <= page <= last])
 

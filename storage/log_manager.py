@@ -107,20 +107,20 @@ class LogManager:
         config_of: Callable[[str], LogConfig],
         now_ms: int,
         recover: Recover | None = None,
-        place_of: Callable[[str, int], str | None] = lambda topic, partition: None,
+        assigned_dir_of: Callable[[str, int], str | None] = lambda topic, partition: None,
         *,
         may_wait: Callable[[LogDirectory, StoredLog], bool] = lambda directory, stored: False,
     ) -> None:
         """Open all logs, except clean ones for which `may_wait` is true. A directory that fails goes offline.
 
-        `config_of(topic)` returns a topic's configuration. `place_of(topic, partition)` returns the path of the log
-        directory that the metadata assigns to a partition.
+        `config_of(topic)` returns a topic's configuration. `assigned_dir_of(topic, partition)` returns the path of the
+        log directory that the metadata assigns to a partition.
 
         `recover` gets all logs that need recovery after an unclean shutdown, and may recover some or all of them
         beforehand. Logs that cannot be opened are in `unopened.refused`; what was cut off other logs is in `cuts`.
 
-        Raises DirectoryRefused if two directories have the same partition with different records and `place_of` names
-        neither. Raises LogOffline if they cannot be compared because no descriptor is free.
+        Raises DirectoryRefused if two directories have the same partition with different records and `assigned_dir_of`
+        names neither. Raises LogOffline if they cannot be compared because no descriptor is free.
         """
         found = scan_log_dirs(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
         copies = Counter(chain.from_iterable(each.partitions for each in found))
@@ -139,7 +139,7 @@ class LogManager:
                 if duplicate is not None:
                     duplicates.append(duplicate)
         if duplicates:
-            self._settle(duplicates, place_of, now_ms)
+            self._settle(duplicates, assigned_dir_of, now_ms)
 
     def _load_one(
         self, directory: LogDirectory, stored: StoredLog, is_alone: bool, may_wait: bool
@@ -193,7 +193,9 @@ class LogManager:
             for line in (*map(str, self.cuts[cuts:]), *directory.remarks[remarks:]):
                 self._on_remark(line)
 
-    def _settle(self, duplicates: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
+    def _settle(
+        self, duplicates: list[PartitionLog], assigned_dir_of: Callable[[str, int], str | None], now_ms: int
+    ) -> None:
         """Keep one log of each partition that was found twice.
 
         The other log is removed as usual, once the kept one is on the disk.
@@ -201,7 +203,7 @@ class LogManager:
         settled: list[Settled] = []
         for log in duplicates:
             key = log.topic, log.partition
-            settled.append(settle_duplicates(self.logs[key], log, place_of(*key)))
+            settled.append(settle_duplicates(self.logs[key], log, assigned_dir_of(*key)))
             if settled[-1].kept is log:
                 self.replace(log)
         tasks = [self.flush_task(each.kept, now_ms) for each in settled if each.kept.directory.is_online]
@@ -209,17 +211,19 @@ class LogManager:
             if task is not None:
                 task.run()
                 task.apply()
-        for kept, gone, is_part in settled:
-            gone.close_files()
-            if not (kept.directory.is_online and gone.directory.is_online):
+        for kept, discarded, is_part in settled:
+            discarded.close_files()
+            if not (kept.directory.is_online and discarded.directory.is_online):
                 continue
             if is_part:
-                self.retire(gone, now_ms)
+                self.retire(discarded, now_ms)
             else:
-                gone.directory.remarks.append(
-                    f"{gone.path}: renamed to -stray, because the log in use has other records: {kept.path}"
+                discarded.directory.remarks.append(
+                    f"{discarded.path}: renamed to -stray, because the log in use has other records: {kept.path}"
                 )
-                self._keep_as_stray(gone.directory, gone.path, gone.topic, gone.partition, uuid4().hex)
+                self._keep_as_stray(
+                    discarded.directory, discarded.path, discarded.topic, discarded.partition, uuid4().hex
+                )
 
     def close(
         self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = (), mark_clean: bool = True

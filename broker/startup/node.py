@@ -195,12 +195,12 @@ def _places(image: MetadataImage, node_id: int, directory_ids: Mapping[str, byte
     """By topic and partition, the path of the log directory in which the metadata has this node's replica."""
     paths = {directory_id: path for path, directory_id in directory_ids.items()}
 
-    def place_of(name: str, index: int) -> str | None:
+    def assigned_dir_of(name: str, index: int) -> str | None:
         topic = image.topic(name)
         registration = topic.partitions.get(index) if topic is not None else None
         return None if registration is None else paths.get(registration.directory_of(node_id))
 
-    return place_of
+    return assigned_dir_of
 
 
 def _recovery(config: BrokerConfig) -> Recover:

@@ -35,7 +35,7 @@ AskedPartition: TypeAlias = "tuple[int, int, int, int, int, int, int]"
 
 
 class PlainFetch(NamedTuple):
-    """What the request says. Each topic is its id and its partitions, whose tagged fields may not be plain."""
+    """A decoded request. A topic is its id and its partitions, whose tagged fields may not be plain."""
 
     max_wait_ms: int
     min_bytes: int

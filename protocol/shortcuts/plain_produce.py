@@ -40,7 +40,7 @@ _TOPIC_ID_SIZE = 16
 #: Index of a partition, and two bytes of the size of its records, which is what most sizes take.
 _unpack_partition = Layout(">iBB").unpack_from
 _PARTITION_SIZE = 5
-#: The size counts itself as one more; the length in a batch leaves out what stands before it and itself.
+#: The size is a length + 1; the length in a batch excludes base offset and length.
 _SIZE_BEYOND_LENGTH = 1 + LOG_OVERHEAD
 #: Of a batch: length, magic, and the low byte of its attributes.
 _unpack_batch = Layout(">8xi4xb5xB").unpack_from

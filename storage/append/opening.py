@@ -149,10 +149,10 @@ def open_batch(
         builder = _builder(header, config, now_ms, codec)
         for record in iter_batch_records(batch, header):
             builder.append(record.timestamp, record.key, record.value, record.headers)
-    anew = builder.build()
-    if len(anew) > config.max_message_bytes:
-        raise RecordTooLarge(len(anew), config.max_message_bytes)
-    return anew
+    rewritten = builder.build()
+    if len(rewritten) > config.max_message_bytes:
+        raise RecordTooLarge(len(rewritten), config.max_message_bytes)
+    return rewritten
 
 
 def _builder(header: BatchHeader, config: LogConfig, now_ms: int, codec: int) -> BatchBuilder:

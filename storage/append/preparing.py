@@ -17,9 +17,9 @@ def prepared(
     Raises as `open_inline`.
     """
     if must_open(header, config, origin):
-        anew = open_inline(view, header, config, now_ms, opened)
-        if anew is not None:
-            view, header = memoryview(anew), parse_header(anew)
+        rewritten = open_inline(view, header, config, now_ms, opened)
+        if rewritten is not None:
+            view, header = memoryview(rewritten), parse_header(rewritten)
     if config.log_append_time or header.attributes & TIMESTAMP_TYPE_BIT:
         if view.readonly:
             view = memoryview(bytearray(view))

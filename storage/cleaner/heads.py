@@ -58,8 +58,8 @@ class Heads:
         numbers = array(code)
         size = numbers.itemsize
         packed = bytearray(self.count * size)
-        for place in range(size):
-            packed[place::size] = self.column(at + place)
+        for index in range(size):
+            packed[index::size] = self.column(at + index)
         numbers.frombytes(packed)
         if sys.byteorder != byteorder:
             numbers.byteswap()

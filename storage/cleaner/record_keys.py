@@ -65,18 +65,18 @@ def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: Ba
                     position += uniform * size
                     expected = number << 1
                     continue
-                uniform, behind = _add_rows(found, data, position, number, count)
+                uniform, end = _add_rows(found, data, position, number, count)
                 if uniform:
                     number += uniform
-                    position = behind
+                    position = end
                     expected = number << 1
                     continue
             # look for uniform records less and less often
-            behind = count if IS_COMPILED else min(count, 2 * number + _FEW_RECORDS)
+            end = count if IS_COMPILED else min(count, 2 * number + _FEW_RECORDS)
             position, deltas, expected = walk_records(
-                data, position, found.keys, found.tombstones, deltas, number, behind, expected
+                data, position, found.keys, found.tombstones, deltas, number, end, expected
             )
-            number = behind
+            number = end
     except IndexError:
         position = -1
     if position != stop or (count and expected >> 1 > last_offset_delta + 1):

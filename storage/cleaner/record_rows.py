@@ -78,8 +78,8 @@ def read_rows(data: bytes, position: int, deltas: Sequence[bytes]) -> Rows | Non
 
 
 def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
-    behind = position + 2
-    timestamp_at = behind if data[position] < 128 else behind + 1
+    after = position + 2
+    timestamp_at = after if data[position] < 128 else after + 1
     delta_at = timestamp_at + 1
     while data[delta_at - 1] > 127:
         delta_at += 1
@@ -93,7 +93,7 @@ def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
         key_at += 1
         if size >= 1 << 13:
             return None
-    return _Layout(timestamp_at - behind, delta_at - behind, size_at - behind, key_at - behind, size)
+    return _Layout(timestamp_at - after, delta_at - after, size_at - after, key_at - after, size)
 
 
 def _uniform_rows(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) -> Rows | None:
@@ -106,8 +106,8 @@ def _uniform_rows(rows: list[_Row], layout: _Layout, deltas: Sequence[bytes]) ->
         uniform = min(uniform, _leading(beginnings[at::key_at].translate(_GOES_ON), int(at < delta_at - 1)))
     for at in range(size_at, key_at):
         uniform = min(uniform, _leading(beginnings[at::key_at], beginnings[at]))
-    for place, expected in enumerate(deltas):
-        if beginnings[delta_at + place :: key_at][:uniform] != expected[:uniform]:
+    for index, expected in enumerate(deltas):
+        if beginnings[delta_at + index :: key_at][:uniform] != expected[:uniform]:
             return None
     record_size = record_sizes()
     sizes = [record_size[word] for word in words[:uniform]]

@@ -51,10 +51,10 @@ def _with_records(
     header: BatchHeader, records: bytes, attributes: int, base_timestamp: int, max_timestamp: int, count: int
 ) -> bytes:
     """Return the batch with these records (compressed if it has a codec) and the header fields that they change."""
-    anew = header._replace(
+    rewritten = header._replace(
         attributes=attributes, base_timestamp=base_timestamp, max_timestamp=max_timestamp, record_count=count
     )
-    return encode_batch(anew, records)
+    return encode_batch(rewritten, records)
 
 
 def _kept_records(

@@ -83,7 +83,7 @@ class _Round:
         self._kept_empty_in_order = sorted(self._kept_empty)
         #: Segments whose checksums the first pass has verified.
         self._verified: set[int] = set()
-        #: What the first pass remembers for the second.
+        #: Windows that the first pass remembers for the second.
         self._known = KnownBatches(resources.memory_bytes)
         #: Whether tombstones v0 and v1 in the current segment have not expired.
         self.keeps_legacy_tombstones = True

@@ -76,9 +76,9 @@ def find_cleanable(log: PartitionLog, checkpoint: int | None, now_ms: int) -> Cl
     closed = list(log.segments)[:-1]
     first_dirty = first_dirty_offset(log, checkpoint)
     dirty = [segment for segment in closed if segment.base_offset >= first_dirty]
-    place = log.segments.floor(first_dirty)
-    if 0 <= place < len(closed) and closed[place].base_offset < first_dirty:
-        dirty.insert(0, closed[place])
+    index = log.segments.floor(first_dirty)
+    if 0 <= index < len(closed) and closed[index].base_offset < first_dirty:
+        dirty.insert(0, closed[index])
     end = _first_uncleanable(log, dirty, first_dirty, now_ms)
     dirty = [segment for segment in dirty if segment.base_offset < end]
     dirty_bytes = sum(segment.size_bytes for segment in dirty)

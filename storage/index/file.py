@@ -195,11 +195,11 @@ class IndexFile:
         unpack, window, start = self._layout.unpack_from, opened.window, opened.window_start
         low, high = 0, end
         if window and (first := unpack(window)[field]) <= target:
-            behind, last = start + len(window) // size, unpack(window, len(window) - size)[field]
-            if behind == end or target < last:
+            following, last = start + len(window) // size, unpack(window, len(window) - size)[field]
+            if following == end or target < last:
                 return window, start
             if target - last <= last - first:  # at most one range further
-                low = behind - 1
+                low = following - 1
                 high = min(low + _WINDOW_ENTRIES, end)
                 window = self._read(low, high - low)
                 if high == end or target < unpack(window, len(window) - size)[field]:

@@ -20,7 +20,7 @@ from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
 
 
 class DirectoryLog(Protocol):
-    """What a directory knows of the logs that it notes for a flush or for a batch in memory (see LocalLog)."""
+    """A log in the sets `needs_flush` and `keeps_batch` of its directory (see LocalLog)."""
 
     topic: str
     partition: int
@@ -81,7 +81,7 @@ class LogDirectory:
         self.on_failure = on_failure
         self.jitter = jitter
         self.owns = owns
-        #: What the start found damaged or missing and rebuilt or set aside; one line each.
+        #: Damage that the start found and repaired or set aside; one line each.
         self.remarks: list[str] = []
         #: The part of the lock that this process holds; 0 for the process that took the whole lock.
         self.part = 0

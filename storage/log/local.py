@@ -281,11 +281,11 @@ class LocalLog:
         recent = self._recent_offsets
         at_hand = EMPTY
         if recent and offset >= recent[0]:
-            place = bisect_right(recent, offset)
+            index = bisect_right(recent, offset)
             positions = self._recent_positions
-            segment, position = self._active, positions[place - 1]
-            if place < len(positions):
-                batch_end = positions[place]
+            segment, position = self._active, positions[index - 1]
+            if index < len(positions):
+                batch_end = positions[index]
             else:
                 batch_end, at_hand = segment.size_bytes, self._last_batch
         else:
@@ -319,9 +319,9 @@ class LocalLog:
         """Return the first batch whose last offset is at least `offset`, with its segment; None if there is none."""
         try:
             for segment in self.segments.from_offset(offset):
-                place = segment.batch_position(offset)
-                if place is not None:
-                    return segment, place
+                batch = segment.batch_position(offset)
+                if batch is not None:
+                    return segment, batch
         except OSError as error:
             raise self.directory.fail(error) from error
         return None

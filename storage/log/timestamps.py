@@ -3,8 +3,9 @@ timestamp.
 
 For clients that are older than record timestamps: the last segment that was written before a time.
 
-The time index is sparse and knows only what came before an offset. So a look-up selects the segment by its largest
-timestamp, an offset by the time index and a position by the offset index. From there it reads batches, then records.
+The time index is sparse and has only the largest timestamp before an offset. A look-up selects the segment by its
+largest timestamp, an offset by the time index and a position by the offset index. From there it reads batches, then
+records.
 
 A look-up runs in steps, because clients decide the size of batches and the number of partitions. A step yields work for
 a worker process, or ends the turn when the allowance is used up. Anything may happen to the log between two steps. So a

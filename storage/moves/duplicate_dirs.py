@@ -28,11 +28,11 @@ from storage.recovery.log_dir_scan import FutureLog
 class Settled(NamedTuple):
     """The decision between two logs of a partition that a start found.
 
-    `is_part`: the log in `gone` has no record that the kept one lacks.
+    `is_part`: the log in `discarded` has no record that the kept one lacks.
     """
 
     kept: PartitionLog
-    gone: PartitionLog
+    discarded: PartitionLog
     is_part: bool
 
 

@@ -27,7 +27,7 @@ class RecoveryJob(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What was cut off, and one line per small file that was rebuilt."""
+    """The bytes that were cut off, and one line per small file that was rebuilt."""
 
     cuts: list[Cut]
     remarks: list[str]

@@ -45,7 +45,7 @@ _OURS = frozenset((*SUFFIXES, SNAPSHOT_SUFFIX))
 
 
 def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None = None) -> PartitionLog:
-    """Open the log in the directory `stored.path`. What is cut off is appended to `cuts`. Raises OSError."""
+    """Open the log in the directory `stored.path`. Each cut is appended to `cuts`. Raises OSError."""
     fs, path = directory.fs, stored.path
     while True:
         sizes = finish_interrupted(fs, path, _list(fs, path))
@@ -251,8 +251,8 @@ class _Loading:
         self.state = self._state_at(first)
         if first == self.segments[0].base_offset:
             self.epochs.damaged = False  # the checked batches have all epochs
-        for place, segment in enumerate(unflushed):
-            following = unflushed[place + 1 :]
+        for index, segment in enumerate(unflushed):
+            following = unflushed[index + 1 :]
             cut = self._recover_segment(segment, self.state, following[0].base_offset if following else LONG_MAX)
             end = max(self.state.end_offset, segment.base_offset)
             gap = gapless_from is not None and bool(following) and following[0].base_offset > max(end, gapless_from)

@@ -43,8 +43,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """What recovery cut off a segment file. `kept` is the path of its copy; None if there is none, for the reason
-    `kept_not`.
+    """A part that recovery cut off a segment file.
+
+    `kept` is the path of its copy; None if there is none, for the reason `not_kept_reason`.
     """
 
     path: str
@@ -52,12 +53,12 @@ class Cut(msgspec.Struct, frozen=True):
     size_bytes: int
     reason: str
     kept: str | None = None
-    kept_not: str = ""
+    not_kept_reason: str = ""
 
     def __str__(self) -> str:
         if not self.size_bytes:
             return f"{self.path}: the empty segment was removed: {self.reason}"
-        kept = f"kept in {self.kept}" if self.kept else f"not kept: {self.kept_not}"
+        kept = f"kept in {self.kept}" if self.kept else f"not kept: {self.not_kept_reason}"
         return f"{self.path}: {self.size_bytes} bytes from byte {self.position} on were cut off: {self.reason}; {kept}"
 
 

@@ -181,8 +181,8 @@ def scan_whole(
 ) -> Iterator[tuple[Entry, memoryview]]:
     """Yield the entries that are completely within [position, end), with their bytes. Checksums are not verified.
 
-    The bytes are valid until the next step. Of an entry larger than `window` only that many bytes are given, so a wrong
-    length cannot cause a read of 1 GiB.
+    The bytes are valid until the next step. An entry larger than `window` is yielded with only that many bytes, so a
+    wrong length cannot cause a read of 1 GiB.
     """
     if position >= end:
         return

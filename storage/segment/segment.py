@@ -274,11 +274,11 @@ class Segment(SegmentFiles):
 
         Raises CorruptBatch if that offset is impossible or bytes follow the last batch.
         """
-        end, behind = self.base_offset, 0
+        end, end_position = self.base_offset, 0
         for last in deque(self._scan_from_index(None), maxlen=1) if self.size_bytes else ():
-            end, behind = last.last_offset + 1, last.position + last.size_bytes
-        if not 0 <= end - self.base_offset <= INT_MAX + 1 or behind != self.size_bytes:
-            raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {behind} of {self.size_bytes}")
+            end, end_position = last.last_offset + 1, last.position + last.size_bytes
+        if not 0 <= end - self.base_offset <= INT_MAX + 1 or end_position != self.size_bytes:
+            raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {end_position} of {self.size_bytes}")
         return end
 
     # Rule R6 (README): an index entry is used only if the batch it points at confirms it; otherwise the index is

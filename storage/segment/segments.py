@@ -26,14 +26,14 @@ class Segments:
         return iter(tuple(self._segments))
 
     @overload
-    def __getitem__(self, place: int) -> Segment: ...
+    def __getitem__(self, index: int) -> Segment: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Segment]: ...
+    def __getitem__(self, index: slice) -> list[Segment]: ...
 
-    def __getitem__(self, place: int | slice) -> Segment | list[Segment]:
+    def __getitem__(self, index: int | slice) -> Segment | list[Segment]:
         """Return a segment or a slice by its index; negative indexes count from the end."""
-        return self._segments[place]
+        return self._segments[index]
 
     @property
     def base_offsets(self) -> list[int]:
@@ -41,18 +41,18 @@ class Segments:
 
     def add(self, segment: Segment) -> None:
         """Add a segment; it replaces one with the same base offset."""
-        place = bisect_left(self._base_offsets, segment.base_offset)
-        if place < len(self._base_offsets) and self._base_offsets[place] == segment.base_offset:
-            self._segments[place] = segment
+        index = bisect_left(self._base_offsets, segment.base_offset)
+        if index < len(self._base_offsets) and self._base_offsets[index] == segment.base_offset:
+            self._segments[index] = segment
         else:
-            self._base_offsets.insert(place, segment.base_offset)
-            self._segments.insert(place, segment)
+            self._base_offsets.insert(index, segment.base_offset)
+            self._segments.insert(index, segment)
 
     def remove(self, segment: Segment) -> None:
-        place = bisect_left(self._base_offsets, segment.base_offset)
-        if place == len(self._segments) or self._segments[place] is not segment:
+        index = bisect_left(self._base_offsets, segment.base_offset)
+        if index == len(self._segments) or self._segments[index] is not segment:
             raise KeyError(segment)
-        del self._base_offsets[place], self._segments[place]
+        del self._base_offsets[index], self._segments[index]
 
     def floor(self, offset: int) -> int:
         """Return the index of the segment that contains `offset` or would contain it; -1 if `offset` is below all.
@@ -67,5 +67,5 @@ class Segments:
 
     def after(self, segment: Segment) -> Segment | None:
         """Return the next segment, or None."""
-        place = bisect_right(self._base_offsets, segment.base_offset)
-        return self._segments[place] if place < len(self._segments) else None
+        index = bisect_right(self._base_offsets, segment.base_offset)
+        return self._segments[index] if index < len(self._segments) else None

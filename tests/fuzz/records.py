@@ -66,10 +66,10 @@ def record_batches(data: bytes) -> None:
             header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
         except BatchToOpen:  # a worker would find the invalid records
             header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS, _opened(view, config))
-        anew = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
-        if anew is not None and (header.codec == Codec.NONE or target_codec(config, header.codec) != header.codec):
+        rewritten = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
+        if rewritten is not None and (header.codec == Codec.NONE or target_codec(config, header.codec) != header.codec):
             # a rewritten batch is readable; of a batch that stays compressed only the header was checked
-            read_all(anew)
+            read_all(rewritten)
     _read(records)
 
 

@@ -108,7 +108,7 @@ def test_unopened_log_keeps_its_checkpoints(root: Path) -> None:
 
 
 def test_all_logs_are_opened_after_a_crash(root: Path) -> None:
-    """Also not logs that the killed broker had not opened. What their last shutdown wrote is found."""
+    """Also not logs that the killed broker had not opened. The state of their last shutdown is used."""
     manager = started(root)
     append(opened(manager, "t", 1), batch())
     for task in manager.checkpoint_tasks():

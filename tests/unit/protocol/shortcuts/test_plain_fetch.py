@@ -29,7 +29,7 @@ def encoded(version: int, *topics: Struct, **fields: Any) -> bytes:
 
 
 def by_schema(version: int, body: bytes) -> tuple[Any, ...]:
-    """What the schema reads, as `parse` says it."""
+    """Return the request that the schema decodes, in the form of `parse`."""
     request, end = FETCH.request.decode(version, body)
     assert end == len(body)
     return (

@@ -214,18 +214,18 @@ def test_compacted_topic_needs_keys(codec: Codec) -> None:
 def test_batch_is_recompressed_with_the_topic_codec(source: Codec, target: str) -> None:
     """S9.3-S9.5: header and records are kept, except for the codec."""
     records = idempotent(4, 3, codec=source, transactional=True)
-    anew = opened(records, LogConfig(compression_type=target))
+    rewritten = opened(records, LogConfig(compression_type=target))
     wanted = Codec.NONE if target == "uncompressed" else Codec[target.upper()]
     if wanted == source:
-        assert anew is None
+        assert rewritten is None
         return
-    assert anew is not None
-    before, after = parse_header(records), parse_header(anew)
+    assert rewritten is not None
+    before, after = parse_header(records), parse_header(rewritten)
     assert after.codec == wanted
     fields = ("producer_id", "producer_epoch", "base_sequence", "record_count", "base_timestamp", "max_timestamp")
     assert [getattr(before, field) for field in fields] == [getattr(after, field) for field in fields]
     assert after.is_transactional
-    assert list(iter_records(bytes(records))) == list(iter_records(anew))
+    assert list(iter_records(bytes(records))) == list(iter_records(rewritten))
 
 
 @pytest.mark.parametrize(
@@ -263,10 +263,10 @@ def test_compression_levels_apply(codec: str, worst: int, best: int) -> None:
     sizes = []
     for level in (worst, best):
         config = replace(LogConfig(compression_type=codec), **{f"compression_{codec}_level": level})
-        anew = opened(records, config)
-        assert anew is not None
-        assert [record.value for record in iter_records(anew)] == [b" ".join(words)]
-        sizes.append(len(anew))
+        rewritten = opened(records, config)
+        assert rewritten is not None
+        assert [record.value for record in iter_records(rewritten)] == [b" ".join(words)]
+        sizes.append(len(rewritten))
     assert sizes[1] < sizes[0] * 0.97
 
 
@@ -308,10 +308,10 @@ def test_full_validation_detects_inconsistent_records(change: Callable[[bytearra
 def test_full_validation_corrects_the_largest_timestamp(codec: Codec) -> None:
     """Kafka computes it from the records."""
     records = changed(35, (T0 + 500).to_bytes(8, "big"), batch(b"a", b"b", codec=codec))
-    anew = opened(records, FULL)
-    assert anew is not None
-    assert parse_header(anew).max_timestamp == T0 + 1
-    assert verify_crc(anew, 0, len(anew))
+    rewritten = opened(records, FULL)
+    assert rewritten is not None
+    assert parse_header(rewritten).max_timestamp == T0 + 1
+    assert verify_crc(rewritten, 0, len(rewritten))
 
 
 def test_gaps_in_compressed_offsets_are_rejected() -> None:

@@ -45,13 +45,13 @@ def with_records(header: BatchHeader, records: list[Record], horizon: int | None
         encode_record(record.offset - BASE, record.timestamp - base, record.key, record.value, record.headers)
         for record in records
     ]
-    anew = header._replace(
+    rewritten = header._replace(
         attributes=header.attributes | (0 if horizon is None else DELETE_HORIZON_BIT),
         base_timestamp=base,
         max_timestamp=max(record.timestamp for record in records),
         record_count=len(records),
     )
-    return encode_batch(anew, compress(header.codec, b"".join(encoded)))
+    return encode_batch(rewritten, compress(header.codec, b"".join(encoded)))
 
 
 @given(entries, st.sampled_from([Codec.NONE, Codec.LZ4]), st.sampled_from([None, T0 + 7]))
@@ -76,9 +76,9 @@ def test_rewritten_batch_has_the_records_that_were_kept(
     if KEEP not in marks:
         return
     kept = [record for record, mark in zip(records, marks, strict=True) if mark != DROP]
-    anew = rewrite(data, header, marks, horizon)
-    assert anew == with_records(header, kept, horizon)
-    assert verify_crc(anew, 0, len(anew))
+    rewritten = rewrite(data, header, marks, horizon)
+    assert rewritten == with_records(header, kept, horizon)
+    assert verify_crc(rewritten, 0, len(rewritten))
 
 
 @given(

@@ -21,7 +21,9 @@ def manager_of(*paths: Path, place: Path | None = None) -> LogManager:
     manager = LogManager([str(path) for path in paths])
     manager.lock()
     config = LogConfig(file_delete_delay_ms=0)
-    manager.load(lambda topic: config, T0, place_of=lambda topic, partition: None if place is None else str(place))
+    manager.load(
+        lambda topic: config, T0, assigned_dir_of=lambda topic, partition: None if place is None else str(place)
+    )
     return manager
 
 
@@ -114,12 +116,12 @@ def test_logs_of_two_topics_are_not_duplicates(tmp_path: Path) -> None:
 def load_and_break(manager: LogManager, place: Path, code: int) -> None:
     """Load both logs; afterwards no file on one disk can be read."""
 
-    def place_of(topic: str, partition: int) -> str:
+    def assigned_dir_of(topic: str, partition: int) -> str:
         manager.directories[0].fs.code = code  # type: ignore[attr-defined]
         return str(place)
 
     manager.lock()
-    manager.load(lambda topic: LogConfig(), T0, place_of=place_of)
+    manager.load(lambda topic: LogConfig(), T0, assigned_dir_of=assigned_dir_of)
 
 
 @pytest.mark.parametrize("broken", "ab")

@@ -1,4 +1,4 @@
-"""What the file names of a log show."""
+"""The state of a log is judged by its file names."""
 
 from pathlib import Path
 

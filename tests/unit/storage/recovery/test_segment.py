@@ -1,4 +1,4 @@
-"""What recovery cuts off a log is reported with its position and reason, and kept in a file."""
+"""Recovery reports each cut with its position and reason, and keeps the bytes in a file."""
 
 import errno
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_zeros_are_not_kept(tmp_path: Path) -> None:
     with paths[-1].open("ab") as file:
         file.truncate(3 * WHOLE_WINDOW)
     _, (cut,) = recovered(tmp_path, config)
-    assert (cut.kept, cut.kept_not) == (None, "all bytes are zero")
+    assert (cut.kept, cut.not_kept_reason) == (None, "all bytes are zero")
     assert list(tmp_path.rglob("*.corrupt")) == []
     assert paths[-1].stat().st_size == 200
 
@@ -127,7 +127,7 @@ def test_full_disk_keeps_no_copy_and_the_log_starts(tmp_path: Path) -> None:
     config, paths = three_segments(tmp_path)
     paths[-1].write_bytes(paths[-1].read_bytes()[:-1])
     log, (cut,) = recovered(tmp_path, config, FullDisk())
-    assert (log.log_end_offset, cut.kept, cut.kept_not) == (5, None, "No space left on device")
+    assert (log.log_end_offset, cut.kept, cut.not_kept_reason) == (5, None, "No space left on device")
     assert "not kept: No space left" in str(cut)
 
 
