@@ -68,14 +68,12 @@ class Partition:
         "isr",
         "leader_epoch",
         "leader_id",
-        "log",
+        "open_log",
         "queue",
         "replicas",
         "topic",
         "topic_id",
     )
-
-    log: PartitionLog
 
     def __init__(
         self,
@@ -91,10 +89,14 @@ class Partition:
         self.topic = log.topic
         self.topic_id: bytes = log.topic_id or ZERO_UUID
         self.index = log.partition
+        #: The log, or what stands for it; None before `log` is asked for the first time. For hot paths, which leave
+        #: a partition without one to the handler.
+        self.open_log: PartitionLog | None = None
+        self._open_log: Callable[[Partition], PartitionLog | OfflineLog] | None = None
         if isinstance(log, LogOnDemand):
             self._open_log = log.open
         else:
-            self.log = log
+            self.open_log = log
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.replicas = replicas
@@ -112,6 +114,30 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
+
+    @property
+    def is_unopened(self) -> bool:
+        """Whether nobody has needed the log yet, or it could not be opened so far."""
+        return self.open_log is None
+
+    @property
+    def log(self) -> PartitionLog:
+        """The log, which this opens where nobody has needed it yet.
+
+        While it cannot be opened, each look gives an OfflineLog, as of a partition whose directory has failed.
+        """
+        return self._opened() if self.open_log is None else self.open_log
+
+    @log.setter
+    def log(self, log: PartitionLog) -> None:
+        self.open_log = log
+
+    def _opened(self) -> PartitionLog:
+        assert self._open_log is not None
+        log = self._open_log(self)
+        if not isinstance(log, OfflineLog):
+            self.set_log(log)
+        return cast(PartitionLog, log)
 
     @property
     def online(self) -> bool:
@@ -143,7 +169,8 @@ class Partition:
 
     def set_log(self, log: PartitionLog | OfflineLog) -> None:
         """Use this log from now on."""
-        self.log = cast(PartitionLog, log)
+        self.open_log = cast(PartitionLog, log)
+        self._open_log = None
 
     def swap_log(self, log: PartitionLog) -> None:
         """Use a copy of the log, in another log directory, from now on. Raises LogOffline."""
@@ -165,7 +192,8 @@ class Partition:
         Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
         `placed` anew.
         """
-        result = self.log.append(records, self.leader_epoch, now_ms, origin, opened, placed)
+        log = self.open_log or self.log
+        result = log.append(records, self.leader_epoch, now_ms, origin, opened, placed)
         self._wake(self)
         return result
 
@@ -192,30 +220,3 @@ class Partition:
     def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
         """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)
-
-
-class UnopenedPartition(Partition):
-    """One whose log nobody has needed yet: with the first look at `log` it becomes an ordinary partition.
-
-    While the log cannot be opened, each look gives an OfflineLog, as of a partition whose directory has failed.
-
-    A class of its own, since one with `__getattr__` answers more slowly for every attribute.
-    """
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """What is missing is the log."""
-            if name != "log":
-                raise AttributeError(name)
-            log = self._open_log(self)
-            if not isinstance(log, OfflineLog):
-                self.set_log(log)
-            return log
-
-    def set_log(self, log: PartitionLog | OfflineLog) -> None:
-        """Use this log from now on, as an ordinary partition."""
-        super().set_log(log)
-        self.__class__ = Partition  # type: ignore[assignment]

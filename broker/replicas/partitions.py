@@ -16,7 +16,6 @@ from broker.replicas.partition import (
     LogOnDemand,
     OfflineLog,
     Partition,
-    UnopenedPartition,
 )
 from broker.startup.missing_partitions import Missing
 from broker.startup.topic_id_repair import adopt, may_be
@@ -143,7 +142,7 @@ class Partitions:
     ) -> Partition:
         """Host a partition, with the log that is there or a new one. With a disk that fails it is hosted offline."""
         found = self._log(topic, topic_id, index, config, is_new)
-        partition = (UnopenedPartition if isinstance(found, LogOnDemand) else Partition)(
+        partition = Partition(
             found,
             leader_id=self.node_id,
             leader_epoch=leader_epoch,
@@ -205,7 +204,7 @@ class Partitions:
 
         It counts as one of those that may be opened in this turn: others wait the longer.
         """
-        if isinstance(partition, UnopenedPartition):
+        if partition.is_unopened:
             unopened = self._logs.unopened.get((partition.topic, partition.index))
             if unopened is not None and unopened.problem is None:
                 self._may_open()
@@ -214,7 +213,7 @@ class Partitions:
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
         """Where its log lies; None where that is offline."""
-        if isinstance(partition, UnopenedPartition):
+        if partition.is_unopened:
             unopened = self._logs.unopened.get((partition.topic, partition.index))
             if unopened is not None:
                 return unopened.directory
@@ -234,7 +233,7 @@ class Partitions:
     def lead(self, partition: Partition, leader_epoch: int) -> None:
         """Lead a partition in that epoch, as far as its disk works."""
         partition.leader_epoch = leader_epoch
-        if not isinstance(partition, UnopenedPartition) and partition.online:
+        if not partition.is_unopened and partition.online:
             with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
                 partition.lead(leader_epoch)
 
@@ -266,7 +265,7 @@ class Partitions:
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""
         for partition in self.of_topic(topic).values():
-            if isinstance(partition, UnopenedPartition):
+            if partition.is_unopened:
                 self._logs.configure(topic, partition.index, config)
             else:
                 partition.log.config = config

@@ -121,7 +121,9 @@ def plain_fetch(
                     or (leader_epoch >= 0 and leader_epoch != partition.leader_epoch)
                 ):
                     return None
-                log = partition.log
+                log = partition.open_log
+                if log is None:
+                    return None
                 high_watermark = log.high_watermark
                 start_offset = log.log_start_offset
                 records: FetchSlice | bytes = EMPTY

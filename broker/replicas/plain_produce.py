@@ -52,7 +52,8 @@ def plain_produce(
                 or partition.internal
                 or len(records) > AT_ONCE_BYTES
                 or (acks != 1 and (acks != -1 or partition.is_under_min_isr()))
-                or not partition.log.appends_at_once
+                or (log := partition.open_log) is None
+                or not log.appends_at_once
                 or (may_write is not None and not may_write(connection, partition.topic))
             ):
                 return None
@@ -83,7 +84,8 @@ def plain_produce(
                     or partition.internal
                     or len(records) > AT_ONCE_BYTES
                     or (acks == -1 and partition.is_under_min_isr())
-                    or not partition.log.appends_at_once
+                    or (log := partition.open_log) is None
+                    or not log.appends_at_once
                 ):
                     return None
                 batches[partition] = records

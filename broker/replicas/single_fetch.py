@@ -151,7 +151,9 @@ def _try(
         if wanted is None:
             return None
     max_bytes = min(request.max_bytes, needs.config.get_int("fetch.max.bytes"))
-    log = partition.log
+    log = partition.open_log
+    if log is None:
+        return None
     try:
         high_watermark = log.high_watermark
         last_stable_offset = log.last_stable_offset

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replicas.partition import OfflineLog, Partition, UnopenedPartition
+from broker.replicas.partition import OfflineLog, Partition
 from broker.replicas.partitions import Partitions
 from runtime.clock import Clock
 from storage.checkpoints import read_topic_id
@@ -69,9 +69,9 @@ def test_it_becomes_an_ordinary_one_when_the_log_is_needed(stage: Stage):
     """The same object, as others may refer to it; it leads from the end on in the epoch that it has by then."""
     one = stage.one
     stage.partitions.lead(one, 9)
-    assert isinstance(one, UnopenedPartition)
+    assert one.is_unopened
     assert (one.log_end_offset, one.high_watermark, one.online) == (1, 1, True)
-    assert type(one) is Partition
+    assert not one.is_unopened
     assert one.log is stage.logs.logs["t", 0]
     assert [tuple(each) for each in one.log.leader_epochs.entries] == [(3, 0), (9, 1)]
     assert list(stage.logs.unopened) == [("t", 1)]
@@ -82,7 +82,7 @@ def test_it_becomes_an_ordinary_one_when_the_log_is_needed(stage: Stage):
 def test_a_log_that_was_opened_in_the_background_is_taken(stage: Stage):
     """The partition learns of it when it needs it, and appends in its own epoch."""
     assert stage.logs.open("t", 1) is not None
-    assert isinstance(stage.other, UnopenedPartition)
+    assert stage.other.is_unopened
     assert stage.partitions.directory_of(stage.other) is stage.logs.directories[1]
     assert stage.other.append(batch(), T0).base_offset == 1
     assert stage.other.log.leader_epochs.latest == 7
@@ -92,7 +92,7 @@ def test_configuration_reaches_those_that_wait(stage: Stage):
     """And opens none."""
     assert stage.one.online
     stage.partitions.update_config("t", LogConfig(retention_ms=5))
-    assert isinstance(stage.other, UnopenedPartition)
+    assert stage.other.is_unopened
     assert [each.log.config.retention_ms for each in (stage.one, stage.other)] == [5, 5]
 
 
@@ -104,7 +104,7 @@ def test_a_directory_that_fails_takes_those_along_that_wait(stage: Stage, caplog
     assert isinstance(stage.one.log, OfflineLog)
     assert not stage.one.online
     assert stage.partitions.directory_of(stage.one) is None
-    assert isinstance(stage.other, UnopenedPartition)
+    assert stage.other.is_unopened
     assert "Partitions are offline: t-0" in caplog.text
 
 
@@ -117,7 +117,8 @@ def test_partitions_that_wait_go_offline_in_one_line(stage: Stage, caplog: pytes
         "Partitions are offline: t-0",
         "Partitions are offline: t-0, t-1",
     ]
-    assert type(stage.one) is type(stage.other) is Partition
+    assert not stage.one.is_unopened
+    assert not stage.other.is_unopened
     with pytest.raises(LogOffline, match="broken"):
         stage.other.append(batch(), T0)
 
@@ -135,7 +136,7 @@ def test_a_log_that_cannot_be_opened_is_offline(
         _ = stage.one.log_end_offset
     stage.partitions.tell_offline()
     assert [each.message for each in caplog.records] == ["Partitions are offline: t-0"]
-    assert isinstance(stage.other, UnopenedPartition)
+    assert stage.other.is_unopened
     assert stage.logs.directories[0].is_online
 
 

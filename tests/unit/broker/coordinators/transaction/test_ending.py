@@ -71,7 +71,7 @@ def test_partition_that_cannot_take_its_marker_is_asked_less_and_less(broker: Tx
 
 
 def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: TxnBroker):
-    """Others come first after a start: see UnopenedPartition."""
+    """Others come first after a start: see Partition.log."""
     partition = broker.partition(*T0)
     waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
     opened = partition.log
