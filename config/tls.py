@@ -16,7 +16,7 @@ def tls_problems(config: BrokerConfig) -> Iterator[Problem]:
     """Yield why listeners with TLS cannot be served as configured. A problem of several listeners is reported once."""
     from config.tls_context import TlsSettings  # imported on first use: most listeners have no TLS
 
-    told: set[Problem] = set()
+    reported: set[Problem] = set()
     for listener in config.listeners:
         if not listener.security_protocol.endswith("SSL"):
             continue
@@ -25,8 +25,8 @@ def tls_problems(config: BrokerConfig) -> Iterator[Problem]:
             _rules_problem(config, listener.name),
         )
         for problem in found:
-            if problem is not None and problem not in told:
-                told.add(problem)
+            if problem is not None and problem not in reported:
+                reported.add(problem)
                 yield problem
 
 

@@ -55,13 +55,13 @@ class _Rule(msgspec.Struct, frozen=True):
         As in Java, the search continues one character after an empty match.
         """
         assert self.pattern is not None
-        begin, told = 0, 0
+        begin, end = 0, 0
         while begin <= len(name) and (match := self.pattern.search(name, begin)) is not None:
-            yield name[told : match.start()]
+            yield name[end : match.start()]
             yield _PIECE.sub(lambda piece: _meant(piece, match), self.replacement)
-            told = match.end()
-            begin = told + (match.start() == told)
-        yield name[told:]
+            end = match.end()
+            begin = end + (match.start() == end)
+        yield name[end:]
 
 
 def _meant(piece: re.Match[str], match: re.Match[str]) -> str:

@@ -207,7 +207,7 @@ def test_workers_use_consecutive_ports(listeners: str, workers: int, problem: st
     [
         ("A://x:9092,B://x:9094", None),
         ("A://x:9092,B://y:9093", None),  # another machine
-        ("A://x:9092,B://x:9092", None),  # the same in front of both, which is as with one worker
+        ("A://x:9092,B://x:9092", None),  # the same address for both, as with one worker
         ("A://x:9092,B://x:9093", "needs the ports 9092 to 9093 for one listener; 9093 is another listener's"),
         ("A://x:9092,B://x:65535", "needs the ports 65535 to 65536 for one listener; ports end at 65535"),
     ],

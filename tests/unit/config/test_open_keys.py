@@ -35,7 +35,7 @@ TABLES = tuple(
 CONSUMED_BY_THE_LOADER = {
     "broker.id",
     "broker.id.generation.enable",
-    "group.share.assignors",  # of which one value is taken, by either of its names
+    "group.share.assignors",  # one of the two names is read
     "process.roles",
     "reserved.broker.max.id",
 }

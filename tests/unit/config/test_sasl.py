@@ -101,7 +101,7 @@ def test_values_of_a_mechanism() -> None:
     [
         ({}, "mechanism GSSAPI of listener IN is not supported"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "Could not find a 'KafkaServer' or 'in.KafkaServer' entry"),
-        (  # as in Kafka an entry without listener and mechanism is nobody's
+        (  # as in Kafka, an entry without listener and mechanism is ignored
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{MODULE} required user_a="b";'},
             "Could not find a 'KafkaServer'",
         ),
@@ -131,4 +131,4 @@ def test_rejected_when_it_is_to_be_served(overrides: dict[str, str], message: st
     with pytest.raises(ConfigError) as refused:
         load(overrides=LISTENER | overrides, to_serve=True)
     assert message in str(refused.value)
-    load(overrides=LISTENER | overrides)  # as `format` and other commands look at it
+    load(overrides=LISTENER | overrides)  # as `format` and other commands load it

@@ -41,7 +41,7 @@ def test_problems_have_their_origin(store: Path, tmp_path: Path) -> None:
     )
     assert truststore.startswith(f"{path}:6: listener.name.out.ssl.truststore.location={tmp_path}/none: No such file")
     assert rules.startswith(f"{path}:8: listener.name.out.ssl.principal.mapping.rules=RULE:nothing: ")
-    load(path)  # as `format` and other commands look at it
+    load(path)  # as `format` and other commands load it
     shared = LISTENERS | {"ssl.keystore.location": str(store), "ssl.keystore.password": "hidden"}
     with pytest.raises(ConfigError) as refused:
         load(overrides=shared, to_serve=True)

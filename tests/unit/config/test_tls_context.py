@@ -82,7 +82,7 @@ def test_client_certificates_are_never_checked_at_level_0(
     weak.write_bytes(small_key(bits))
     keys = {"keystore_type": "PEM", "keystore_location": weak, "truststore_type": "PEM"}
     keys |= {"truststore_location": authority.path, "client_auth": "requested"}
-    assert context("SASL_SSL", **keys).security_level == level  # which does not ask for certificates
+    assert context("SASL_SSL", **keys).security_level == level  # it does not request certificates
     if level:
         assert context(**keys).security_level == level
         return

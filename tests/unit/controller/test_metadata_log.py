@@ -113,8 +113,8 @@ def test_offsets_that_go_backwards_are_damage(tmp_path: Path, monkeypatch: pytes
     data[third : third + 8] = bytes(8)  # its offset was 16; no checksum covers it
     file.write_bytes(data)
     metadata_log = MetadataLog(open_log(tmp_path, clean=True))
-    monkeypatch.setattr("controller.metadata_log.READ_BYTES", third // 2 + 100)  # a large batch and the small one
-    reads = iter([PartitionLog.read] * 100)  # and then StopIteration: nobody reads for ever
+    monkeypatch.setattr("controller.metadata_log.READ_BYTES", third // 2 + 100)  # a large batch and a small one
+    reads = iter([PartitionLog.read] * 100)  # and then StopIteration: no endless loop
     monkeypatch.setattr(PartitionLog, "read", lambda *args: next(reads)(*args))
     with pytest.raises(MetadataLogDamaged, match="a batch is missing"):
         metadata_log.load()

@@ -33,7 +33,7 @@ def allowed(
     authorizer.load(acls)
     assert authorizer.decide("User:root", host, operation, TOPIC, name).allowed
     first = authorizer.decide("User:alice", host, operation, TOPIC, name)
-    assert authorizer.decide("User:alice", host, operation, TOPIC, name) is first  # remembered
+    assert authorizer.decide("User:alice", host, operation, TOPIC, name) is first  # cached
     return first.allowed
 
 

@@ -19,11 +19,11 @@ NAME = "CN=kafka1,OU=SME,O=Apache,C=DE"
         ("RULE:^CN=(.*?),.*$/$1/U,DEFAULT", "KAFKA1"),
         ("RULE:^CN=other,.*$/x/,RULE:^.*O=(.*?),.*$/$1/, DEFAULT", "Apache"),
         ("RULE:^CN=other$/x/, DEFAULT", NAME),
-        ("RULE:CN=kafka1/x/,DEFAULT", NAME),  # the whole name has to fit
+        ("RULE:CN=kafka1/x/,DEFAULT", NAME),  # the whole name has to match
         (r"RULE:^CN=(.*?),.*$/$1 $9/", "kafka1 $9"),
         (r"RULE:^CN=(.*?),.*$/$10$01/", "kafka10kafka1"),
         (r"RULE:^CN=(?<user>.*?),.*$/${user}\$1/", "kafka1$1"),
-        (r"RULE:CN=|,?OU=|[A-Z]{3}|,.*/x/,RULE:.*/x/", "xx"),  # the end of the name is found, too
+        (r"RULE:CN=|,?OU=|[A-Z]{3}|,.*/x/,RULE:.*/x/", "xx"),  # the end of the name matches, too
     ],
 )
 def test_first_matching_rule_counts(rules: str, user: str) -> None:

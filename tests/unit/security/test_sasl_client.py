@@ -55,7 +55,7 @@ def test_our_server_rejects_a_wrong_password() -> None:
     [
         b"",
         b"e=other-error",
-        b"r=client,s=c2FsdA==,i=4096",  # nothing of the server's own
+        b"r=client,s=c2FsdA==,i=4096",  # no nonce of the server's own
         b"r=another,s=c2FsdA==,i=4096",
         b"r=clientserver,s=c2FsdA==,i=1",
         b"r=clientserver,s=c2FsdA==,i=999999999",

@@ -125,7 +125,7 @@ def test_another_claim_for_the_user() -> None:
         (["a", "b", "c"], True),
         ([" b ", "a"], True),
         (["a"], False),
-        ("a b", False),  # one word, as Kafka takes it
+        ("a b", False),  # one word, as in Kafka
         ("a", False),
         ([], False),
         (None, False),

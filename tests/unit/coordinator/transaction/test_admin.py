@@ -49,11 +49,11 @@ def test_id_that_nobody_has_used_is_not_found(h):
         ({}, "abc"),
         ({"states": {TransactionState.ONGOING}}, "b"),
         ({"states": {TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT}}, "ac"),
-        ({"states": frozenset()}, ""),  # names that no state has
+        ({"states": frozenset()}, ""),  # unknown names of states
         ({"producer_ids": {1000, 1002, 7}}, "ac"),
         ({"duration_ms": 0}, "abc"),
         ({"duration_ms": 4_999}, "abc"),
-        ({"duration_ms": 5_000}, "a"),  # one that never began has been going on since 1970
+        ({"duration_ms": 5_000}, "a"),  # an id without a transaction counts as open since 1970
         ({"duration_ms": -1}, "abc"),
         ({"matches": "b".__eq__}, "b"),
         ({"matches": "b".__eq__, "producer_ids": {1000}}, ""),

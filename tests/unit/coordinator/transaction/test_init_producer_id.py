@@ -160,6 +160,6 @@ def test_producer_with_the_last_epoch_can_still_be_fenced(level):
     assert h.init().code is ErrorCode.CONCURRENT_TRANSACTIONS
     assert h[ID].producer_epoch == LAST + 1
     h.write_markers()
-    goes_on = level == 2  # the abort itself comes with another id, from which the newcomer goes on
+    goes_on = level == 2  # the abort has another id, from which the next producer continues
     assert (h[ID].state, h[ID].producer_epoch) == (TransactionState.COMPLETE_ABORT, 0 if goes_on else LAST + 1)
     assert h.init() == Given(ErrorCode.NONE, PID + 1, 1 if goes_on else 0)

@@ -79,7 +79,7 @@ def test_tombstone_round_trips():
         (None, b""),
         (b"", None),
         (b"\0\1\0\0", b"\0\0"),  # another type
-        (b"\0\0\0\5x", None),  # an id that is cut
+        (b"\0\0\0\5x", None),  # a truncated id
         (b"\0\0\0\1x", b"\0\7"),  # another version
         (b"\0\0\0\1x", b"\0\0" + bytes(3)),
         (b"\0\0\0\1x", b"\0\0" + bytes(14) + b"\6" + b"\xff" * 4 + bytes(16)),  # Dead is never written

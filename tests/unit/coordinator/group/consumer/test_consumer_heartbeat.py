@@ -104,7 +104,7 @@ def test_only_unchanged_heartbeats_use_the_short_path(h: ConsumerHarness) -> Non
 def test_reconciling_members_use_the_long_path(h: ConsumerHarness) -> None:
     h.enter_consumer("a")
     h.topics.put("u", 1)
-    assert not stays(h)  # until somebody has looked whether that is a topic of the group
+    assert not stays(h)  # until it is known whether that is a topic of the group
     h.beat("a", 2)
     assert stays(h)
     h.enter_consumer("b")
@@ -139,7 +139,7 @@ def test_expressions_are_resolved_in_time(h: ConsumerHarness) -> None:
     epoch = h.group.epoch
     assert stays(h, member_epoch=epoch)
     h.topics.put("other", 1)
-    h.beat("a", epoch)  # too early to look again
+    h.beat("a", epoch)  # too early to resolve again
     assert stays(h, member_epoch=epoch)
     h.advance(10_001)
     assert not stays(h, member_epoch=epoch)

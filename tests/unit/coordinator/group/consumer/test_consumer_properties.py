@@ -257,7 +257,7 @@ def stored(h: ConsumerHarness) -> dict[str, Any]:
     """Return all state that the log defines."""
     group = h.shard.groups.get("g")
     offsets: Any = h.shard.offsets.of_group("g")
-    if isinstance(group, ClassicGroup):  # its own test looks closer
+    if isinstance(group, ClassicGroup):  # its own test checks more
         return {"classic": True, "offsets": offsets}
     if group is None:
         return {"offsets": offsets}

@@ -97,7 +97,7 @@ def test_only_unchanged_heartbeats_use_the_short_path(h):
     h.beat("a", 0, ["t"])
     h.initialize()
     h.beat("a", 2)
-    assert stays(h) is None  # until a heartbeat has found nothing to change
+    assert stays(h) is None  # until a heartbeat finds nothing to change
     h.beat("a", 3)
     assert told(stays(h)) == (ErrorCode.NONE, 3, None)
     assert stays(h, "b") is stays(h, epoch=0) is stays(h, epoch=2) is stays(h, group_id="h") is None
