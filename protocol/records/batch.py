@@ -165,8 +165,8 @@ def plain_batch(records: bytes, count: int, timestamp: int) -> bytearray:
 
     The result is writable, so a log can write its offset into it.
     """
-    nobody = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-    summed = _SUMMED.pack(0, count - 1, timestamp, timestamp, *nobody, count) + records
+    no_producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+    summed = _SUMMED.pack(0, count - 1, timestamp, timestamp, *no_producer, count) + records
     length = HEADER_SIZE - LOG_OVERHEAD + len(records)
     return bytearray(_UNSUMMED.pack(0, length, NO_LEADER_EPOCH, 2, crc32c(summed)) + summed)
 

@@ -27,8 +27,8 @@ def picture(samples: Sequence[Sample], kills: Sequence[float], judged_since: flo
             title, top, [each.seconds / seconds for each in samples], values, [at / seconds for at in kills]
         )
     height = _GAP + len(SERIES) * (_HEIGHT + _GAP)
-    told = f"{seconds / 60:.0f} minutes; red: kill -9; shaded: has to be flat"
-    shapes.append(_text(_LEFT, height - 12, told, 'fill="#666666"'))
+    legend = f"{seconds / 60:.0f} minutes; red: kill -9; shaded: must be flat"
+    shapes.append(_text(_LEFT, height - 12, legend, 'fill="#666666"'))
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '

@@ -1,4 +1,4 @@
-"""Frames of Fetch answers made by hand are those of the schema, byte by byte."""
+"""Hand-written Fetch response frames equal the schema's, byte for byte."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ TOPIC_IDS = st.binary(min_size=16, max_size=16)
 
 @st.composite
 def fetched(draw: st.DrawFn) -> FetchedData:
-    """What is said of a partition, with the epochs that few have."""
+    """Return the response for a partition, with the rare epochs."""
     data = FetchedData(
         draw(st.integers(0, 1 << 30)),
         draw(st.integers(-1, 130)),
@@ -62,7 +62,7 @@ def joined(chunks: list[Chunk]) -> bytes:
 @given(
     topics=TOPICS, correlation_id=INT32, error_code=st.integers(-1, 130), session_id=NUMBER, nodes=NODES, wait=NUMBER
 )
-def test_by_hand_is_by_schema(
+def test_hand_written_response_equals_the_schema(
     version: int,
     topics: list[FetchedTopic],
     correlation_id: int,
@@ -71,7 +71,7 @@ def test_by_hand_is_by_schema(
     nodes: list[Node],
     wait: int,
 ) -> None:
-    """With everything that an answer may say; epochs and nodes in the versions that have them."""
+    """With all fields of a response; epochs and nodes in the versions that have them."""
     for topic in topics:
         for each in topic.partitions:
             if version < 12:
@@ -97,14 +97,14 @@ def test_by_hand_is_by_schema(
     session_id=NUMBER,
     at_hand=st.booleans(),
 )
-def test_plain_answer_is_by_schema(
+def test_plain_response_equals_the_schema(
     version: int,
     topics: list[tuple[bytes, list[tuple[int, int, int, int, bytes]]]],
     correlation_id: int,
     session_id: int,
     at_hand: bool,
 ) -> None:
-    """A topic without partitions is left out."""
+    """A topic without partitions is omitted."""
     rows: list[tuple[bytes, list[PlainRow]]] = [
         (topic_id, [(*row[:4], row[4] if at_hand else memoryview(row[4]), len(row[4])) for row in found])
         for topic_id, found in topics
@@ -125,7 +125,7 @@ def test_plain_answer_is_by_schema(
 
 @dataclass
 class Slice:
-    """Stands for a piece of a file."""
+    """Stands for a range of a file."""
 
     size: int
 
@@ -134,7 +134,7 @@ class Slice:
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 17])
-def test_records_stand_among_the_pieces_as_they_are(version: int) -> None:
+def test_records_are_pieces_without_a_copy(version: int) -> None:
     """A slice of a file is never read here."""
     first, second = Slice(300), Slice(5)
     data = [FetchedData(0, records=first), FetchedData(1), FetchedData(2, records=second)]
@@ -147,8 +147,8 @@ def test_records_stand_among_the_pieces_as_they_are(version: int) -> None:
     assert single[1] is first
 
 
-def test_slices_of_a_plain_answer_are_pieces_of_their_own() -> None:
-    """One between bytes goes out without a queue (broker/network/output_queue.py)."""
+def test_slices_of_a_plain_response_are_separate_pieces() -> None:
+    """A slice between bytes is sent without a queue (broker/network/output_queue.py)."""
     first, second = Slice(300), Slice(5)
     rows: list[PlainRow] = [(0, 1, 1, 0, first, 300), (1, 1, 1, 0, second, 5)]
 

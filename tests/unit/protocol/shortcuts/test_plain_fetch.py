@@ -1,4 +1,4 @@
-"""The short way of Fetch for many partitions reads what the schema reads, or nothing."""
+"""The hand-written decoder of Fetch for many partitions equals the schema, and ignores other requests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fields_of(part: Struct) -> tuple[int, ...]:
 
 
 def told(found: PlainFetch) -> tuple[Any, ...]:
-    """The same without the counts of tagged fields."""
+    """Return the request without the counts of tagged fields."""
     return (*found[:-1], [(topic_id, [part[:-1] for part in parts]) for topic_id, parts in found.topics])
 
 
@@ -67,7 +67,7 @@ def told(found: PlainFetch) -> tuple[Any, ...]:
     isolation_level=st.integers(-128, 127),
     before=st.binary(max_size=20),
 )
-def test_what_it_reads_is_what_the_schema_reads(
+def test_decoded_request_equals_the_schema(
     version: int,
     counts: list[int],
     numbers: tuple[int, ...],
@@ -100,8 +100,8 @@ def test_what_it_reads_is_what_the_schema_reads(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_other_shapes_are_left_to_the_schema(version: int) -> None:
-    """A rack, forgotten topics, a follower, tagged fields, bytes left over, bytes missing anywhere."""
+def test_requests_of_other_shapes_are_left_to_the_schema(version: int) -> None:
+    """A rack, forgotten topics, a follower, tagged fields, extra bytes, missing bytes at any position."""
     others = [
         encoded(version, topic(2), rack_id="r"),
         encoded(version, topic(2), forgotten_topics_data=[ForgottenTopic(topic_id=b"i" * 16, partitions=[1])]),
@@ -117,8 +117,8 @@ def test_other_shapes_are_left_to_the_schema(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(17, 19))
-def test_tagged_fields_of_partitions_are_noticed(version: int) -> None:
-    """Either by their number or since nothing else is at its place then."""
+def test_tagged_fields_of_partitions_are_detected(version: int) -> None:
+    """Either by their count, or because the next field is then wrong."""
     part = FetchPartition(partition=0, replica_directory_id=b"d" * 16)
     found = parse(version, memoryview(encoded(version, FetchTopic(topic_id=b"i" * 16, partitions=[part]))), 0)
 
@@ -126,8 +126,8 @@ def test_tagged_fields_of_partitions_are_noticed(version: int) -> None:
 
 
 @given(version=st.sampled_from(VERSIONS), data=st.data())
-def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(version: int, data: st.DataObject) -> None:
-    """A byte changed anywhere."""
+def test_damaged_requests_equal_the_schema_or_are_left_to_it(version: int, data: st.DataObject) -> None:
+    """One changed byte at any position."""
     body = bytearray(encoded(version, topic(2), topic(1, b"o" * 16)))
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     found = parse(version, memoryview(body), 0)

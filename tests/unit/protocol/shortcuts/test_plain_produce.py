@@ -1,4 +1,4 @@
-"""The short way of Produce reads what the schema reads, or nothing, and writes what the schema writes."""
+"""The hand-written codec of Produce equals the schema, and ignores other requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def said(value: Struct) -> list[tuple[str, bytes, list[tuple[int, bytes]]]]:
 
 
 def read(version: int, frame: memoryview, position: int = 0) -> tuple[int, list[Any]] | None:
-    """What `parse` says, as `said` has it."""
+    """Return the result of `parse` in the form of `said`."""
     found = parse(version, frame, position)
     if found is None:
         return None
@@ -77,7 +77,7 @@ def read(version: int, frame: memoryview, position: int = 0) -> tuple[int, list[
     size=st.sampled_from([0, 1, 57, 58, 59, 60, 16_310, 16_311, 16_312, 16_313, 16_314, 2_097_072, 2_097_082]),
     before=st.binary(max_size=20),
 )
-def test_what_it_reads_is_what_the_schema_reads(
+def test_decoded_request_equals_the_schema(
     version: int, name: str, topic_id: bytes, indexes: list[int], other: bool, acks: int, size: int, before: bytes
 ) -> None:
     """At every boundary of a length; long names are left to the schema."""
@@ -104,8 +104,8 @@ def test_what_it_reads_is_what_the_schema_reads(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("count", [126, 127, 128, 1000])
-def test_hundreds_of_partitions_are_read(version: int, count: int) -> None:
-    """Around the length at which the count takes a second byte."""
+def test_hundreds_of_partitions_are_decoded(version: int, count: int) -> None:
+    """Around the length at which the count needs a second byte."""
     frame = encoded(version, [topic(version, [(index, BATCH) for index in range(count)])])
     found = parse(version, memoryview(frame), 0)
 
@@ -120,10 +120,10 @@ def test_hundreds_of_partitions_are_read(version: int, count: int) -> None:
     correlation_id=st.integers(-(2**31), 2**31 - 1),
     numbers=st.tuples(st.integers(-(2**31), 2**31 - 1), *[st.integers(-(2**63), 2**63 - 1)] * 3),
 )
-def test_what_it_answers_is_what_the_schema_answers(
+def test_response_equals_the_schema(
     version: int, names: list[str], counts: list[int], correlation_id: int, numbers: tuple[int, int, int, int]
 ) -> None:
-    """Byte for byte, whatever the numbers; with one partition by both functions."""
+    """Byte for byte, for any numbers; with one partition by both functions."""
     index, base_offset, append_time_ms, start_offset = numbers
     partition = PartitionProduceResponse(
         index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=start_offset
@@ -152,8 +152,8 @@ def _marked(change: Callable[[bytearray], None]) -> bytes:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_other_shapes_are_left_to_the_schema(version: int) -> None:
-    """Alone, and behind a partition that is plain."""
+def test_requests_of_other_shapes_are_left_to_the_schema(version: int) -> None:
+    """Alone, and after a plain partition."""
     one: tuple[int, bytes | None] = (0, BATCH)
     others: list[bytes] = [
         encoded(version, [topic(version, [one])], transactional_id="x"),
@@ -182,7 +182,7 @@ def test_other_shapes_are_left_to_the_schema(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_bytes_left_over_or_missing_are_left_to_the_schema(version: int, count: int) -> None:
+def test_extra_or_missing_bytes_are_left_to_the_schema(version: int, count: int) -> None:
     frame = encoded(version, [topic(version, [(index, batch(300)) for index in range(count)])])
     for function in (parse, parse_one):
         assert function(version, memoryview(frame + b"\0"), 0) is None
@@ -191,10 +191,8 @@ def test_bytes_left_over_or_missing_are_left_to_the_schema(version: int, count: 
 
 
 @given(version=st.sampled_from(VERSIONS), count=st.integers(1, 2), data=st.data())
-def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(
-    version: int, count: int, data: st.DataObject
-) -> None:
-    """A byte changed anywhere."""
+def test_damaged_requests_equal_the_schema_or_are_left_to_it(version: int, count: int, data: st.DataObject) -> None:
+    """One changed byte at any position."""
     records = batch(200)
     frame = bytearray(encoded(version, [topic(version, [(index, records) for index in range(count)], "topic")]))
     at = data.draw(st.integers(0, len(frame) - 1))
@@ -214,8 +212,8 @@ def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_null_records_whose_end_is_missing_are_left_to_the_schema(version: int) -> None:
-    """The length of the records, none, would pass for one of the ends."""
+def test_truncated_null_records_are_left_to_the_schema(version: int) -> None:
+    """The length of null records would look like one of the ends."""
     frame = encoded(version, [topic(version, [(0, None)])])[:-1]
 
     assert parse(version, memoryview(frame), 0) is None

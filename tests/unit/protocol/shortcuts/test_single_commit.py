@@ -44,7 +44,7 @@ def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, 
 
 
 @given(st.sampled_from(VERSIONS), text, text, st.none() | text, text, INT32, rows, st.binary(max_size=9))
-def test_what_it_reads_is_what_the_schema_reads(
+def test_decoded_request_equals_the_schema(
     version: int,
     group: str,
     member: str,
@@ -81,7 +81,7 @@ def test_what_it_reads_is_what_the_schema_reads(
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("code", [0, 16])
 @pytest.mark.parametrize("topic", ["", "t", "x" * 126])
-def test_what_it_answers_is_what_the_schema_answers(version: int, code: int, topic: str) -> None:
+def test_response_equals_the_schema(version: int, code: int, topic: str) -> None:
     offsets = [(0, 5, -1), (700, 5, -1)]
     found = read(version, OFFSET_COMMIT.request.encode(version, request(version, offsets, topic=topic)))
     assert found is not None
@@ -92,7 +92,7 @@ def test_what_it_answers_is_what_the_schema_answers(version: int, code: int, top
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_requests_of_another_shape_are_left_alone(version: int) -> None:
+def test_requests_of_another_shape_return_none(version: int) -> None:
     plain = request(version, [(0, 5, -1), (1, 6, -1)])
     assert read(version, OFFSET_COMMIT.request.encode(version, plain)) is not None
     with_metadata = request(version, [(0, 5, -1), (1, 6, -1)])
@@ -105,7 +105,7 @@ def test_requests_of_another_shape_are_left_alone(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_null_metadata_is_none(version: int) -> None:
+def test_null_metadata_equals_no_metadata(version: int) -> None:
     """Clients other than Java's send null."""
     null = request(version, [(0, 5, -1)])
     null.topics[0].partitions[0].committed_metadata = None
@@ -115,7 +115,7 @@ def test_null_metadata_is_none(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_bytes_that_are_cut_or_go_on_are_left_alone(version: int) -> None:
+def test_truncated_or_longer_requests_return_none(version: int) -> None:
     body = OFFSET_COMMIT.request.encode(version, request(version, [(0, 5, -1)]))
     for size in range(len(body)):
         assert read(version, body[:size]) is None
@@ -124,7 +124,7 @@ def test_bytes_that_are_cut_or_go_on_are_left_alone(version: int) -> None:
 
 
 @given(st.sampled_from(VERSIONS), st.binary(max_size=80))
-def test_any_bytes_that_it_reads_the_schema_reads_alike(version: int, noise: bytes) -> None:
+def test_arbitrary_bytes_decode_as_by_the_schema(version: int, noise: bytes) -> None:
     body = bytearray(OFFSET_COMMIT.request.encode(version, request(version, [(0, 5, -1), (1, 6, -1)])))
     for place, value in zip(noise[::2], noise[1::2], strict=False):
         body[place % len(body)] = value

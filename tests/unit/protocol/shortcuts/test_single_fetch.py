@@ -37,7 +37,7 @@ def encoded(version, *, partitions=1, topic="t", topic_id=b"i" * 16, wanted=None
     isolation_level=st.integers(-128, 127),
     before=st.binary(max_size=20),
 )
-def test_what_it_reads_is_what_the_schema_reads(version, topic, topic_id, numbers, offsets, isolation_level, before):
+def test_decoded_request_equals_the_schema(version, topic, topic_id, numbers, offsets, isolation_level, before):
     """Field by field; long names are left to the schema."""
     wait, least, most, session, epoch, leader, fetched, partition_most = numbers
     wanted = {"current_leader_epoch": leader, "fetch_offset": offsets[0], "partition_max_bytes": partition_most}
@@ -83,7 +83,7 @@ def test_what_it_reads_is_what_the_schema_reads(version, topic, topic_id, number
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_requests_of_another_shape_are_left_alone(version):
+def test_requests_of_another_shape_return_none(version):
     """No or several partitions or topics, forgotten topics, a rack, a follower, a tagged field, an extra byte."""
     topics = [FetchTopic(topic=name, topic_id=name.encode() * 16, partitions=[FetchPartition()]) for name in "ab"]
     forgotten = ForgottenTopic(topic="t", topic_id=b"i" * 16, partitions=[0])
@@ -106,12 +106,12 @@ def test_requests_of_another_shape_are_left_alone(version):
 
 
 @pytest.mark.parametrize("version", range(4, FIRST_VERSION))
-def test_older_versions_are_left_alone(version):
+def test_older_versions_return_none(version):
     assert parse(version, encoded(version), 0) is None
 
 
 @given(version=st.sampled_from(VERSIONS), cut=st.integers(0, 200), data=st.binary(max_size=120))
-def test_bytes_that_are_no_request_are_left_alone(version, cut, data):
+def test_invalid_bytes_return_none(version, cut, data):
     """Whatever it decodes from random or truncated bytes, the schema decodes too."""
     body = bytes(encoded(version))[:cut]
     for each in (body, data):
@@ -134,9 +134,7 @@ def test_bytes_that_are_no_request_are_left_alone(version, cut, data):
     size=st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384]),
     at_hand=st.booleans(),
 )
-def test_what_it_answers_is_what_the_schema_answers(
-    version, topic, topic_id, correlation_id, session_id, offsets, size, at_hand
-):
+def test_response_equals_the_schema(version, topic, topic_id, correlation_id, session_id, offsets, size, at_hand):
     """Byte for byte; records that are not in memory are a separate piece."""
     request = parse(version, encoded(version, topic=topic, topic_id=topic_id), 0)
     records = b"r" * size if at_hand else memoryview(b"r" * size)
@@ -149,7 +147,7 @@ def test_what_it_answers_is_what_the_schema_answers(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_nothing_new_is_an_answer_without_topics(version):
+def test_empty_session_response_has_no_topics(version):
     by_schema = encode_response(FETCH, version, 7, FETCH.response(session_id=5))
 
     assert b"".join(answer_nothing(version, 7, 5)) == b"".join(by_schema)

@@ -39,7 +39,7 @@ def read(version: int, body: bytes) -> SingleListOffsets | None:
 
 
 @given(st.sampled_from(VERSIONS), text, INT32, INT32, INT64, st.integers(0, 127), INT32)
-def test_what_it_reads_is_what_the_schema_reads(
+def test_decoded_request_equals_the_schema(
     version: int, topic: str, index: int, epoch: int, timestamp: int, isolation: int, timeout_ms: int
 ) -> None:
     """Long names are left to the schema."""
@@ -54,7 +54,7 @@ def test_what_it_reads_is_what_the_schema_reads(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_other_shapes(version: int) -> None:
+def test_other_request_shapes_return_none(version: int) -> None:
     """No or several topics or partitions, a follower's request, a truncated one or one with extra bytes."""
     whole = body_of(version)
     others = [body_of(version, partitions=count) for count in (0, 2)] + [body_of(version, topics=n) for n in (0, 2)]
@@ -75,7 +75,7 @@ def test_tagged_fields_are_left_to_the_schema(version: int) -> None:
 
 
 @given(st.sampled_from(VERSIONS), text.filter(lambda each: len(each.encode()) <= 126), INT32, INT64, INT32, INT32)
-def test_answer_is_what_the_schema_writes(
+def test_list_offsets_response_equals_the_schema(
     version: int, topic: str, index: int, offset: int, epoch: int, correlation_id: int
 ) -> None:
     request = SingleListOffsets(topic, topic.encode(), index, -1, -1, 0)
