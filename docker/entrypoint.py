@@ -1,19 +1,19 @@
-"""The image's entry point: makes server.properties of what the container was given, and becomes the broker.
+"""The image's entry point: write server.properties from files and environment variables, and become the broker.
 
-    entrypoint.py run [OPTION ...]    the broker; options are its own (--override KEY=VALUE)
-    entrypoint.py configure FILE      write the properties as Confluent's images would
-    entrypoint.py start FILE          the broker with that file
-    entrypoint.py health              ask the broker of this container; exit code 0 if it answers
-    entrypoint.py COMMAND ...         anything else is run as it is
+    entrypoint.py run [OPTION ...]    start the broker with these options (--override KEY=VALUE)
+    entrypoint.py configure FILE      write the properties as Confluent's images do
+    entrypoint.py start FILE          start the broker with this file
+    entrypoint.py health              check the broker of this container; exit code 0 if it responds
+    entrypoint.py COMMAND ...         run any other command
 
-Configuration comes as in Apache Kafka's image: /mnt/shared/config/server.properties, then the environment's KAFKA_*
-variables (dots as _, underscores as __, dashes as ___), which win; the image's own file where there is neither.
-CLUSTER_ID is the id of a new cluster. PYBROKER_* variables are the broker's own business, and win over all of these.
-Confluent's images have it the other way round (dashes as __, underscores as ___): `configure` reads them so. With
-KAFKA_CFG_* variables (dots as _), and those that go with them, it is as in Bitnami's image.
+The configuration is read as in Apache Kafka's image: /mnt/shared/config/server.properties, overridden by KAFKA_*
+variables (dots as _, underscores as __, dashes as ___); without either, the image's own file. CLUSTER_ID is the id of a
+new cluster. The broker itself reads PYBROKER_* variables, which win over all of these. Confluent's images encode the
+other way round (dashes as __, underscores as ___), and so does `configure`. With KAFKA_CFG_* variables (dots as _), the
+rules are those of Bitnami's image.
 
-Where no log directory is named it is /var/lib/kafka/data, but for a volume at the places where the other images would
-have written. The log goes to standard output, where theirs goes.
+The default log directory is /var/lib/kafka/data, or a volume at the place where another image would write. The broker
+logs to standard output, as these images do.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# Of Apache Kafka's scripts and its JVM: no properties of a broker
+# Variables of Apache Kafka's scripts and its JVM, which are no properties of a broker
 NOT_PROPERTIES = {
     *("KAFKA_VERSION", "KAFKA_HEAP_OPT", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS"),
     *("KAFKA_JMX_HOSTNAME", "KAFKA_JMX_OPTS", "KAFKA_JMX_PORT", "KAFKA_JVM_PERFORMANCE_OPTS"),
     *("KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL"),
 }
 
-# Of Confluent's scripts and their REST proxy, and of Bitnami's and wurstmeister's scripts
+# The same for Confluent's scripts and REST proxy, and Bitnami's and wurstmeister's scripts
 NOT_PROPERTIES |= {
     *("KAFKA_CREATE_TOPICS", "KAFKA_HOME"),
     *("KAFKA_DATA_DIRS", "KAFKA_ENABLE_KRAFT", "KAFKA_KRAFT_CLUSTER_ID", "KAFKA_SKIP_KRAFT_STORAGE_INIT"),
@@ -42,19 +42,19 @@ NOT_PROPERTIES |= {
 }
 NOT_PREFIXES = ("KAFKA_REST_", "KAFKA_CFG_")
 
-# What Kubernetes tells every pod of a service that is named kafka
+# Variables that Kubernetes sets in every pod for a service named kafka
 SERVICE_LINK = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)")
 
 LOG_LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
 DATA = "/var/lib/kafka/data"
-# Where the other images have a volume, and where within it they write
+# Volumes of the other images, and the folders in them that they write to
 VOLUMES = {
     **{path: path for path in ("/tmp/kraft-combined-logs", "/tmp/kafka-logs")},
     **dict.fromkeys(("/bitnami/kafka", "/bitnami"), "/bitnami/kafka/data"),
 }
 
-# Variables that name a file in /etc/kafka/secrets: a store, or one with nothing but a password
+# Variables that name a file in /etc/kafka/secrets: a store, or a file that holds a password
 SECRETS = Path("/etc/kafka/secrets")
 STORES = {f"KAFKA_SSL_{kind}_FILENAME": f"ssl.{kind.lower()}.location" for kind in ("KEYSTORE", "TRUSTSTORE")}
 CREDENTIALS = {
@@ -72,7 +72,7 @@ LISTENERS = (
     "listener.security.protocol.map",
 )
 
-# Hosts of listeners that are open on every interface
+# Hosts of listeners on all interfaces
 EVERYWHERE = ("", "0.0.0.0", "[::]", "::")
 
 # ApiVersions v0, correlation id 0, no client id
@@ -82,7 +82,7 @@ ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
 def properties_from(
     environ: Mapping[str, str], *, as_confluent: bool = False, secrets: Path = SECRETS
 ) -> dict[str, str]:
-    """Return what the variables say, as properties. Raises SystemExit for a file that is named and not there."""
+    """Return the variables as properties. Raises SystemExit if a file that they name does not exist."""
     if any(name.startswith("KAFKA_CFG_") for name in environ):
         properties = bitnami_properties(environ)
     else:
@@ -101,13 +101,13 @@ def properties_from(
     if environ.get("KAFKA_CREATE_TOPICS"):
         properties["pybroker.topics"] = declared(environ["KAFKA_CREATE_TOPICS"])
     cluster_id = environ.get("CLUSTER_ID") or environ.get("KAFKA_KRAFT_CLUSTER_ID")
-    if cluster_id and not as_confluent:  # whose scripts format the directories themselves
+    if cluster_id and not as_confluent:  # Confluent's scripts format the directories themselves
         properties["pybroker.cluster.id"] = cluster_id
     return properties
 
 
 def declared(topics: str) -> str:
-    """Return "orders:3:1,last:1:1:compact" of wurstmeister's image, with its count of replicas, as pybroker.topics."""
+    """Return wurstmeister's "orders:3:1,last:1:1:compact" (partitions, replicas, policy) as pybroker.topics."""
     entries = []
     for topic in filter(None, (each.strip() for each in re.split(r"[,\n]", topics))):
         name, partitions, _, policy = (*topic.split(":"), "", "", "")[:4]
@@ -127,7 +127,7 @@ def _is_property(name: str) -> bool:
 
 
 def secrets_of(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return locations and passwords of stores in the secrets' directory. Raises SystemExit for one that is missing."""
+    """Return locations and passwords of stores in the secrets directory. Raises SystemExit for a missing file."""
     properties = {}
     for names, reads in ((STORES, False), (CREDENTIALS, True)):
         for name, key in names.items():
@@ -141,7 +141,7 @@ def secrets_of(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
 
 
 def bitnami_properties(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what KAFKA_CFG_* variables say, with users and certificates from where Bitnami's image has them."""
+    """Return the properties of KAFKA_CFG_* variables, with the users and certificates of Bitnami's image."""
     properties = {}
     for name, value in sorted(environ.items()):
         if name.startswith("KAFKA_CFG_"):
@@ -166,7 +166,7 @@ def bitnami_properties(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def certificates(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys for stores of JKS, or files of PEM, at the places of Bitnami's image; none for none there."""
+    """Return the properties for JKS or PEM stores at the paths of Bitnami's image, if these files exist."""
     pem = environ.get("KAFKA_TLS_TYPE", "JKS").upper() == "PEM"
     password = environ.get("KAFKA_CERTIFICATE_PASSWORD", "")
     properties = {}
@@ -179,7 +179,7 @@ def certificates(environ: Mapping[str, str]) -> dict[str, str]:
         if not found:
             continue
         properties[f"ssl.{kind}.type"] = "PEM" if pem else "JKS"
-        if pem and kind == "keystore":  # the chain; its key is in a file of its own
+        if pem and kind == "keystore":  # the chain; the key has its own file
             properties["ssl.keystore.certificate.chain"] = _one_line(found[0])
             properties["ssl.keystore.key"] = _one_line(found[0].with_suffix(".key"))
         else:
@@ -204,7 +204,7 @@ def configuration(environ: Mapping[str, str], mounted: Path, default: Path, *, a
         text = mounted.read_text(encoding="utf-8")
         is_said = any(environ.get(name) for name in ("KAFKA_LISTENERS", "KAFKA_CFG_LISTENERS"))
         if not is_said and re.search(r"^\s*listeners\s*[=: ]", text, re.MULTILINE):
-            given.pop("listeners", None)  # they only follow from those that are advertised
+            given.pop("listeners", None)  # these were only derived from advertised.listeners
     elif given.keys() <= {"pybroker.cluster.id"}:
         text = default.read_text(encoding="utf-8")
     else:
@@ -216,15 +216,15 @@ def configuration(environ: Mapping[str, str], mounted: Path, default: Path, *, a
 
 
 def broker_command(environ: Mapping[str, str], config: Path, options: list[str]) -> list[str]:
-    """Return the command that the process becomes."""
+    """Return the command line of the broker."""
     level = LOG_LEVELS.get(environ.get("KAFKA_LOG4J_ROOT_LOGLEVEL", "").upper())
     return ["pybroker", str(config), *([f"--log-level={level}"] if level else []), *options]
 
 
 def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
-    """Return host and port of the listener at which the broker is asked, and whether TLS is spoken there.
+    """Return host and port of the listener for the health check, and whether it uses TLS.
 
-    It is the first that is the broker's, of those without TLS if there is any.
+    It is the broker's first listener without TLS, else its first listener.
     """
     for key in LISTENERS:
         if (value := environ.get("PYBROKER_" + key.upper().replace(".", "_"))) is not None:
@@ -250,7 +250,7 @@ def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
 
 
 def is_healthy(host: str, port: int, has_tls: bool = False) -> bool:
-    """Tell whether a broker answers ApiVersions there, or with TLS that it wants a certificate first."""
+    """Return whether a broker responds to ApiVersions, or, with TLS, asks for a client certificate."""
     try:
         with (
             socket.create_connection((host, port), timeout=4) as connection,
@@ -264,7 +264,7 @@ def is_healthy(host: str, port: int, has_tls: bool = False) -> bool:
 
 
 def encrypted(connection: socket.socket) -> socket.socket:
-    """Return TLS over a connection within this container: whoever answers there is the broker."""
+    """Return TLS over a connection in this container. No certificate is verified: only the broker can respond."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -274,7 +274,7 @@ def encrypted(connection: socket.socket) -> socket.socket:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that is its user's alone: there may be passwords in it."""
+    """Write a file that only its owner can read, as it may contain passwords."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""What the commands that talk to a broker have in common: options, properties, the connection, output, errors."""
+"""The parts that commands for clients share: options, properties, the connection, output, errors."""

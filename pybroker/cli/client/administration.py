@@ -1,4 +1,4 @@
-"""kafka-python's client, for what librdkafka has no functions for: quotas, and what becomes of transactions."""
+"""kafka-python's client, for requests that librdkafka has no functions for, such as quotas and transactions."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 class Administration:
-    """A client of a session's cluster, with the same properties. The session has shown that there is a way to it."""
+    """A client with the address and properties of a session, which is connected already."""
 
     def __init__(self, session: Session) -> None:
         settings = for_kafka_python(session.properties)
         timeout_ms = round(session.timeout_s * 1000)
-        logging.getLogger("kafka").addHandler(logging.NullHandler())  # what is wrong is raised, too
+        logging.getLogger("kafka").addHandler(logging.NullHandler())  # kafka-python also raises the error that it logs
         try:
             self._client = KafkaAdminClient(**settings, request_timeout_ms=timeout_ms, bootstrap_timeout_ms=timeout_ms)
         except KafkaError as error:
             raise _failed(error) from None
-        except (OSError, ValueError, AssertionError) as error:  # a file that is not there, a value that is none
+        except (OSError, ValueError, AssertionError) as error:  # such as a missing file or a wrong value
             raise UsageError(str(error) or "kafka-python is against these properties") from None
 
     def ask(self, method: str, *arguments: object, about: str = "", **options: object) -> Any:
-        """Call a method of KafkaAdminClient. Raises CommandError, with what it is about."""
+        """Call a method of KafkaAdminClient. Raises CommandError; `about` begins its message."""
         try:
             return getattr(self._client, method)(*arguments, **options)
         except KafkaError as error:
             raise _failed(error, about) from None
 
     def send(self, request: object, node: int | None = None) -> Any:
-        """The answer of a broker, any one unless it is said, to a request that no method makes. Raises CommandError."""
+        """Send a request that no method sends, to one broker or any. Return the response. Raises CommandError."""
         connections = self._client._manager
         try:
             return connections.run(connections.send, request, node)
@@ -49,7 +49,7 @@ class Administration:
             raise _failed(error) from None
 
     def transaction_coordinator(self, transactional_id: str) -> int:
-        """The broker that is asked about a transactional id. Raises CommandError."""
+        """Return the coordinator of a transactional id. Raises CommandError."""
         connections = self._client._manager
         try:
             found = connections.run(self._client._find_coordinator_id, transactional_id, CoordinatorType.TRANSACTION)
@@ -58,9 +58,9 @@ class Administration:
         return int(found)
 
     def check(self, answer: Any, about: str = "") -> None:
-        """Raise CommandError, in the broker's words, where an answer, or a part of one, is an error."""
+        """Raise CommandError, with the broker's message, if a response or a part of it is an error."""
         if answer.error_code:
-            told = getattr(answer, "error_message", None)  # some answers have no room for it
+            told = getattr(answer, "error_message", None)  # some responses have no field for it
             text = told or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
             raise _one_line(text, about, answer.error_code)
 
@@ -71,7 +71,7 @@ class Administration:
 
 @contextmanager
 def administration(session: Session) -> Iterator[Administration]:
-    """A client for as long as a command runs. Raises CommandError, and UsageError for properties it does not know."""
+    """Open a client while a command runs. Raises CommandError; UsageError for unknown properties."""
     client = Administration(session)
     try:
         yield client
@@ -80,7 +80,7 @@ def administration(session: Session) -> Iterator[Administration]:
 
 
 def _failed(error: KafkaError, about: str = "") -> CommandError:
-    """What is wrong, in one line. What a broker's error code means says more than what kafka-python adds to it."""
+    """Return an error as one line, with the meaning of the broker's error code instead of kafka-python's text."""
     told = error.description if isinstance(error, BrokerResponseError) else " ".join(map(str, error.args))
     return _one_line(told or type(error).__name__, about, getattr(error, "errno", None))
 

@@ -1,4 +1,4 @@
-"""What a broker tells over HTTP, at its metrics.listeners, since Kafka's protocol has no place for it."""
+"""Read a broker's JSON pages at its metrics.listeners, for data that Kafka's protocol has no fields for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: str = "") -> dict[str, Any]:
-    """The object at `path` of the broker whose metrics are at `url`. UsageError: that is no URL; CommandError."""
+    """Return the object at `path` of a broker's metrics listener. Raises UsageError for a bad URL, CommandError."""
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{option}: {url!r} is no URL such as http://localhost:9404")
     where = f"{url.rstrip('/').removesuffix(path)}{path}"
@@ -38,5 +38,5 @@ def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: st
 
 
 def no_answer(url: str, path: str) -> CommandError:
-    """What is said of an object in which something is missing."""
+    """Return the error for an object without the expected fields."""
     return CommandError(f"{url.rstrip('/').removesuffix(path)}{path}: that is no answer of a pybroker")

@@ -1,6 +1,6 @@
-"""Avro's binary encoding (specification 1.11), read with the schema that it was written with; values as JSON has them.
+"""Decode Avro's binary encoding (specification 1.11) with the writer's schema, into values for JSON.
 
-Logical types are shown as what they are made of; of a union its value stands alone.
+A logical type becomes its underlying type, a union its value alone.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 Read = Callable[["_Cursor"], Any]
 
-#: Of types in a schema, and of records, unions, arrays and maps in a value: what is deeper is an attack, not data.
+#: The deepest nesting of a schema, and of a value: a deeper one is an attack, not data.
 _DEEPEST_SCHEMA = 64
 _DEEPEST = 200
-#: All that is in one value, of whatever type: some take no bytes at all.
+#: The most values within one, of any type: some types take no bytes at all.
 _MOST_VALUES = 1 << 20
 _VARINT_BYTES = 10
 
 
 class AvroError(Exception):
-    """A schema that is none, or bytes that are not of it; in one line."""
+    """A schema is invalid, or bytes do not match it. The message is one line."""
 
 
 def parse_schema(text: str, names: dict[str, Read] | None = None) -> AvroSchema:
-    """A schema in JSON, or the name of a type. Raises AvroError."""
+    """Parse a schema in JSON, or the name of a type. Raises AvroError."""
     try:
         schema = json.loads(text) if text.strip()[:1] in ("{", "[", '"') else text.strip()
     except (ValueError, RecursionError):
@@ -34,7 +34,7 @@ def parse_schema(text: str, names: dict[str, Read] | None = None) -> AvroSchema:
 
 
 class AvroSchema:
-    """A schema, ready to read with. `names` has types of schemas that it refers to, and gets its own."""
+    """A parsed schema. `names` holds the types of schemas that it refers to, and gets its own types."""
 
     def __init__(self, schema: Any, names: dict[str, Read] | None = None) -> None:
         self.names = {} if names is None else names
@@ -47,11 +47,11 @@ class AvroSchema:
         most: int = _MOST_VALUES,
         octets: Callable[[bytes], str] = lambda data: data.decode("latin-1"),
     ) -> Any:
-        """The value. Raises AvroError unless all bytes are used up.
+        """Decode a value. Raises AvroError unless it uses all bytes.
 
         Args:
-            most: values, of all types, that may be in it.
-            octets: what bytes and fixed are shown as; in Avro's JSON encoding, each as the letter of ISO 8859-1.
+            most: how many values, of all types, it may contain.
+            octets: how to represent bytes and fixed. Avro's JSON encoding decodes them as ISO 8859-1.
         """
         cursor = _Cursor(data, most, octets)
         value = self._read(cursor)
@@ -84,7 +84,7 @@ class AvroSchema:
         if full not in self.names and name not in self.names:
             raise AvroError(f"there is no type {_shown(name)}")
         known = full if full in self.names else name
-        return lambda cursor: self.names[known](cursor)  # it may be inside of itself
+        return lambda cursor: self.names[known](cursor)  # a type may contain itself
 
     def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str, depth: int) -> Read:
         name = schema.get("name")
@@ -120,7 +120,7 @@ def _shown(schema: Any) -> str:
 
 
 class _Cursor:
-    """Where in the bytes a reader is, and what it may still read."""
+    """A position in the bytes, and how many values may still be read."""
 
     def __init__(self, data: bytes, most: int, octets: Callable[[bytes], str]) -> None:
         self._data = data
@@ -131,7 +131,7 @@ class _Cursor:
         self.octets = octets
 
     def enter(self, count: int) -> None:
-        """To read so many values that are in another; `leave` follows."""
+        """Begin to read this many nested values; call `leave` after them."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise AvroError(f"it is more than {_DEEPEST} values deep")
@@ -152,7 +152,7 @@ class _Cursor:
         return self._data[self.position - size : self.position]
 
     def long(self) -> int:
-        """A zigzag varint."""
+        """Read a zigzag varint."""
         value = 0
         for number in range(_VARINT_BYTES):
             octet = self.take(1)[0]
@@ -223,11 +223,11 @@ def _map(element: Read) -> Read:
 
 
 def _blocks(cursor: _Cursor) -> Iterator[int]:
-    """Once for each element: blocks, each with its count, up to one of none."""
+    """Yield once for each element: they come in blocks with a count, until an empty block."""
     while count := cursor.long():
         if count < 0:
             count = -count
-            cursor.long()  # its size, for those who skip it
+            cursor.long()  # the block's size in bytes, for skipping it
         cursor.count(count)
         yield from range(count)
 

@@ -1,4 +1,4 @@
-"""From a command line to an exit code: 0 done, 1 the broker or the network is against it, 2 a bad command line."""
+"""Run a command line. Exit codes: 0 done, 1 an error of the broker or the network, 2 a bad command line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _HOW_TO_INSTALL = "pip install '.[client]' in the folder of pybroker's sources"
 
 
 def run(parser: ClientParser, arguments: Sequence[str]) -> int:
-    """Do what the command line says. Whatever is wrong is one line on standard error."""
+    """Run the command line, and return the exit code. An error is one line on standard error."""
     options = parser.parse(arguments)
     if find_spec("confluent_kafka") is None:
         return _refuse(parser, f"it needs a client: {_HOW_TO_INSTALL}", 1)
-    from confluent_kafka import KafkaException  # half the time of a command line that is wrong
+    from confluent_kafka import KafkaException  # imported late: it takes half the time of a command line that is wrong
 
     from pybroker.cli.client.connection import connection_of
     from pybroker.cli.client.session import Session, failed
@@ -33,13 +33,13 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
         return _refuse(parser, str(error), 1)
     except KafkaException as error:
         return _refuse(parser, str(failed(error)), 1)
-    except ModuleNotFoundError as error:  # the other client library, of some of the commands
+    except ModuleNotFoundError as error:  # kafka-python, which some commands need
         return _refuse(parser, f"it needs {error.name}: {_HOW_TO_INSTALL}", 1)
-    except ValueError as error:  # the client library's, about a name or a number before it asks the broker
+    except ValueError as error:  # from the client library, which checks names and numbers itself
         return _refuse(parser, str(error), 2)
     except KeyboardInterrupt:
         return _refuse(parser, "interrupted", INTERRUPTED)
-    except BrokenPipeError:  # whoever reads has seen enough; nothing is to be said when the interpreter flushes
+    except BrokenPipeError:  # the reader closed the output: no error at the interpreter's last flush
         drop_output()
     return 0
 

@@ -1,4 +1,4 @@
-"""Which broker, and by which properties: what a command line, files and profiles say together."""
+"""The broker's address and the client's properties, merged from the command line, files and profiles."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _NEAR = "localhost:9092"
 #: librdkafka has two names for it.
 _ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
-#: Properties of the formatter and the reader of Kafka's console tools, by how they begin, and what there is here.
+#: Prefixes of properties of Kafka's console tools, and what to use here instead.
 _OF_CONSOLES = {
     "print.": "what is printed says --format of consume, as in --format '%k %v'",
     "parse.": "keys are taken by --key-separator of produce",
     "key.separator": "keys are taken by --key-separator of produce, and printed by --format of consume",
 }
-#: What librdkafka takes before an address.
+#: The protocols that librdkafka accepts in front of an address.
 _PROTOCOLS = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"}
 
 
 class Connection(Struct, frozen=True):
-    """What a session is made of."""
+    """The parameters of a session."""
 
     server: str
     """host:port,..."""
     timeout_s: float
-    """For an answer."""
+    """How long to wait for a response."""
     properties: Mapping[str, str] = {}
-    """In librdkafka's words, without an address."""
+    """By librdkafka's names, without the address."""
 
 
 def connection(
@@ -45,9 +45,9 @@ def connection(
     file: Path | None = None,
     properties: Iterable[tuple[str, str]] = (),
 ) -> Connection:
-    """Make one: what is said of its own wins over `properties`, those over the file, and that over the profile.
+    """Merge the sources. Named parameters win over `properties`, these over the file, and that over the profile.
 
-    Raises UsageError for files and profiles that can not be read, and properties that make no sense.
+    Raises UsageError for files and profiles that cannot be read, and for wrong properties.
     """
     named, known = read_profile(profile) if profile is not None else (None, {})
     if named is not None:
@@ -74,7 +74,7 @@ def connection(
 
 
 def connection_of(options: argparse.Namespace) -> Connection:
-    """Make the one that the options of a command name. Raises UsageError."""
+    """Return the connection that the options of a command name. Raises UsageError."""
     return connection(
         options.bootstrap_server,
         options.timeout,

@@ -1,6 +1,6 @@
-"""Records as Apache Kafka's console consumer prints them: `--formatter-property print.key=true` and its like.
+"""Print records as Apache Kafka's console consumer does: `--formatter-property print.key=true` and the like.
 
-The properties are those of its DefaultMessageFormatter, and what is printed is the same, byte for byte.
+The properties are those of its DefaultMessageFormatter, and the output is the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Deserialize = Callable[[bytes], object]
 
-#: What there is no property for is an error here, where Kafka's tool would pass it over: it may be misspelt.
+#: An unknown property is an error, as it may be misspelt; Kafka's tool ignores it.
 _SWITCHES = ("timestamp", "partition", "offset", "delivery", "headers", "key", "value")
 _TEXTS = {"key.separator": "\t", "line.separator": "\n", "headers.separator": ",", "null.literal": "null"}
 _DESERIALIZERS = ("key.deserializer", "value.deserializer", "headers.deserializer")
@@ -39,7 +39,7 @@ def _uuid(octets: bytes) -> uuid.UUID:
     return uuid.UUID(octets.decode())
 
 
-#: By the last word of the class, without Deserializer. The text of a float is Python's: Java's may have other digits.
+#: By the class name without Deserializer. Floats are printed by Python: Java may print other digits.
 _CLASSES: dict[str, Deserialize | None] = {
     "ByteArray": None,
     "Bytes": None,
@@ -54,10 +54,10 @@ _CLASSES: dict[str, Deserialize | None] = {
 
 
 class ConsoleFormat:
-    """Calling it gives a record's bytes. Raises UsageError for a property that there is not."""
+    """A formatter: a call returns the bytes to print for a record. Raises UsageError for an unknown property."""
 
     count = 0
-    """Of records so far."""
+    """The number of records so far."""
 
     def __init__(self, properties: Iterable[tuple[str, str]]) -> None:
         given = dict(properties)
@@ -71,7 +71,7 @@ class ConsoleFormat:
             raise UsageError(f"--formatter-property: there is no {next(iter(given))}, but {', '.join(known)}")
 
     def __call__(self, message: Message) -> bytes:
-        """Raises CommandError for what a deserializer cannot read."""
+        """Return the bytes of a record. Raises CommandError for bytes that a deserializer cannot read."""
         try:
             columns = [self._column(name, message) for name in self._shown]
         except (struct.error, ValueError) as error:
@@ -89,7 +89,7 @@ class ConsoleFormat:
         if name == "offset":
             return f"Offset:{message.offset()}".encode()
         if name == "delivery":
-            return b"Delivery:NONE"  # a share group's, which this is not
+            return b"Delivery:NONE"  # for share groups only
         if name == "headers":
             each = (name.encode() + b":" + self._text(value, self._of_headers) for name, value in headers_of(message))
             return self._between_headers.join(each) or b"NO_HEADERS"

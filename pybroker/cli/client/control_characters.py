@@ -1,22 +1,22 @@
-"""Characters that steer a terminal, in what strangers have written into records: shown, and not sent to it."""
+"""Escape control characters of records, which a terminal would execute."""
 
 from __future__ import annotations
 
 import re
 
-#: C0 but for tabulators and line breaks, DEL, C1; and bytes that are no UTF-8, which an old terminal may take for C1.
+#: C0 except tabs and line breaks, DEL, C1; and bytes that are not UTF-8, which an old terminal may treat as C1.
 _STEERING = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
 _ANY = re.compile("[\0-\x1f\x7f-\x9f\udc80-\udcff\\\\]")
 _SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
 
 
 def for_terminal(line: bytes, *, is_json: bool = False) -> bytes:
-    r"""A line that does nothing to a terminal but be shown: \xNN, or JSON's \u00NN, are in the place of the others."""
+    r"""Return a line without control characters: they become \xNN, or \u00NN in JSON."""
     return _replaced(_STEERING, line, "\\u%04x" if is_json else "\\x%02x")
 
 
 def escaped(octets: bytes) -> bytes:
-    r"""Octets of which none is a control character: also \n, \t and \r are two characters, and \\ is a backslash."""
+    r"""Escape all control characters of bytes: also \n, \t and \r become two characters, and \\ is a backslash."""
     return _replaced(_ANY, octets, "\\x%02x")
 
 

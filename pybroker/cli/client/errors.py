@@ -1,8 +1,8 @@
-"""Why a command ends early."""
+"""Errors that end a command."""
 
 
 class CommandError(Exception):
-    """What went wrong, in one line: exit code 1. `error_code` is the broker's or librdkafka's, where there is one."""
+    """A failure, in one line: exit code 1. `error_code` is the broker's or librdkafka's, if there is one."""
 
     def __init__(self, line: str, error_code: int | None = None) -> None:
         super().__init__(line)
@@ -10,4 +10,4 @@ class CommandError(Exception):
 
 
 class UsageError(Exception):
-    """A command line or a property that makes no sense: exit code 2."""
+    """A wrong command line or property: exit code 2."""

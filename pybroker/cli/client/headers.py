@@ -1,4 +1,4 @@
-"""The headers of a record, also of one whose names are not all text: clients do not write such, strangers may."""
+"""Read the headers of a record, also if a name is not UTF-8, which a broken client may write."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[str, bytes | None]]
 
-#: In the place of all headers of a record that has a name that is no UTF-8.
+#: Replaces all headers of a record if a name is not UTF-8.
 UNREADABLE: Headers = [("\ufffd", None)]
 
-#: Of such a name, librdkafka's Python gives a null pointer and raises at the same time. A call by this sees that it is
-#: wrong (SystemError); one that the interpreter has specialised goes on with the pointer.
+#: For such a name, confluent-kafka returns a null pointer and sets an exception. This call detects that (SystemError);
+#: a call that the interpreter has specialised would use the pointer.
 _ask: Callable[[Message], Headers | None] = methodcaller("headers")
 
 
 def headers_of(message: Message) -> Headers:
-    """Names and values, in order."""
+    """Return names and values, in order."""
     try:
         return _ask(message) or []
     except SystemError:
-        message.set_headers([*UNREADABLE])  # else the pointer is what is given to whoever asks again
+        message.set_headers([*UNREADABLE])  # else the next call returns the pointer
         return UNREADABLE

@@ -1,7 +1,7 @@
-"""Command lines of commands that talk to a broker.
+"""Parsers of commands that talk to a broker.
 
-What to do is a word, as in `pybroker topics list`; where Apache Kafka's tools have an option for it (`--list`), that
-works as well, wherever it stands.
+An action is a word, as in `pybroker topics list`. The option of Apache Kafka's tools (`--list`) works too, in any
+position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEGATIVE = re.compile(r"-\d")
 
 
 class ClientParser(OneLineParser):
-    """A command, or one of its actions. `add_action` makes it one that has several."""
+    """The parser of a command or an action. `add_action` adds an action."""
 
     def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class ClientParser(OneLineParser):
         self._actions_of_command: argparse._SubParsersAction[ClientParser] | None = None
 
     def add_action(self, word: str, run: Action, description: str) -> ClientParser:
-        """Add what follows the command's name; its options are the caller's to add."""
+        """Add an action, and return its parser, to which the caller adds options."""
         if self._actions_of_command is None:
             self._actions_of_command = self.add_subparsers(
                 title="actions", metavar="ACTION", required=True, parser_class=ClientParser
@@ -48,12 +48,12 @@ class ClientParser(OneLineParser):
         return action
 
     def add_client_options(self) -> None:
-        """Which broker, and how to talk to it and to the user."""
+        """Add options for the broker, the client and the output."""
         group = self.add_argument_group("connection and output")
         group.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
-        group.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
+        group.add_argument("--profile", metavar="NAME", help="take address and properties from profiles.toml")
         group.add_argument(
-            "--command-config", type=Path, metavar="FILE", help="properties of the client, such as security.protocol"
+            "--command-config", type=Path, metavar="FILE", help="a file of client properties, such as security.protocol"
         )
         group.add_argument(
             "-X",
@@ -62,13 +62,15 @@ class ClientParser(OneLineParser):
             action="append",
             default=[],
             metavar="KEY=VALUE",
-            help="one of them, in librdkafka's words; wins over the file",
+            help="a client property by librdkafka's name; wins over the file",
         )
-        group.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for an answer (30)")
-        group.add_argument("--json", action="store_true", help="an object a line")
+        group.add_argument(
+            "--timeout", type=seconds, default=30.0, metavar="SECONDS", help="how long to wait for a response (30)"
+        )
+        group.add_argument("--json", action="store_true", help="print one object a line")
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Understand a command line, Kafka's way of naming the action included."""
+        """Parse a command line, also with Kafka's option for an action."""
         words = _with_negative_values(arguments)
         known = self._actions_of_command.choices if self._actions_of_command is not None else {}
         for at, word in enumerate(words):
@@ -76,7 +78,9 @@ class ClientParser(OneLineParser):
                 break
             if word.startswith("--") and word[2:] in known:
                 rest = [*words[:at], *words[at + 1 :]]
-                if (other := action_place(rest, known)) is not None:  # it would be a name, perhaps of what is deleted
+                if (
+                    other := action_place(rest, known)
+                ) is not None:  # else the word would be a name, perhaps of a topic to delete
                     self.error(f"{rest[other]} and {word}: which of the two?")
                 words = [word[2:], *rest]
                 break

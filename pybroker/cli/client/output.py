@@ -1,7 +1,7 @@
-"""What commands print: tables for people, an object a line for programs.
+"""The output of commands: tables for people, one JSON object a line for programs.
 
-On a terminal tables have no longer lines than it has room for: texts go on below between their words, never within one,
-so that names can be copied; and where that is not enough, each row is a block of lines. Elsewhere they are whole.
+On a terminal, tables fit its width: cells wrap between words, never within one, so that names can be copied. If that is
+not enough, each row becomes a block of lines. In a file or a pipe, rows are not wrapped.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pybroker.cli.terminal_escape import harmless
 
 Row = Mapping[str, object]
 
-#: What JSON leaves as it is, and an old terminal obeys.
+#: Control characters that JSON does not escape, and old terminals execute.
 _STEERING = re.compile("[\x7f-\x9f]")
-#: A name is not cut to less: rather columns are left out.
+#: Names are not truncated below this width; columns are dropped instead.
 _SHORTEST_NAME = 16
 _CUT = ".."
 _BETWEEN_COLUMNS = "  "
-#: Where a text may go on below.
+#: Where a text may wrap.
 _BETWEEN_WORDS = re.compile("(?<=[ ,])")
 
 
 def show(rows: Iterable[Row], *, as_json: bool) -> None:
-    """Print rows of the same keys: as a table whose headings are the keys, or as JSON."""
+    """Print rows with the same keys, as a table with the keys as headings, or as JSON."""
     if as_json:
         for row in rows:
             line = json.dumps(row, ensure_ascii=not _is_unicode())
@@ -44,10 +44,10 @@ def _is_unicode() -> bool:
 
 
 def table(rows: Sequence[Row], room: int | None = None) -> list[str]:
-    """Lines of a table; numbers stand at the right of their column. Nothing at all where there are no rows.
+    """Return the lines of a table, with numbers aligned right; no lines without rows.
 
     Args:
-        room: how long a line may be; None: as long as it likes.
+        room: the longest line; None for no limit.
     """
     if not rows:
         return []
@@ -62,7 +62,7 @@ def table(rows: Sequence[Row], room: int | None = None) -> list[str]:
 
 
 def _lines(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
-    """One row of a table."""
+    """Return the lines of one row of a table."""
     folded = (_folded(text, width) for text, width in zip(texts, widths, strict=True))
     return [
         _BETWEEN_COLUMNS.join(
@@ -74,7 +74,7 @@ def _lines(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
 
 
 def _narrowed(widths: Sequence[int], headings: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths of columns that have room together, wide ones made narrower; none where their words have none."""
+    """Return column widths that fit together, with wide columns narrowed; none if the words do not fit."""
     columns = list(zip(headings, *cells, strict=True))
     words = [max(_width(word.rstrip()) for text in column for word in _BETWEEN_WORDS.split(text)) for column in columns]
     left = room - len(_BETWEEN_COLUMNS) * (len(columns) - 1)
@@ -86,7 +86,7 @@ def _narrowed(widths: Sequence[int], headings: Sequence[str], cells: Sequence[Se
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Lines that are no longer, unless a word is."""
+    """Wrap a text into lines of this width; only a longer word exceeds it."""
     lines = [""]
     for word in _BETWEEN_WORDS.split(text) if _width(text) > width else (text,):
         if lines[-1] and _width(lines[-1]) + _width(word.rstrip()) > width:
@@ -96,7 +96,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """In columns of a terminal: letters of Chinese, Japanese and Korean have two, accents of their own none."""
+    """Return a text's width on a terminal: East Asian characters have two columns, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -105,7 +105,7 @@ def _width(text: str) -> int:
 
 
 def _blocks(headings: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Rows as blocks: each cell behind its heading."""
+    """Return each row as a block of lines, with a heading and a cell each."""
     width = max(map(len, headings))
     behind = max(1, room - width - len(_BETWEEN_COLUMNS))
     lines: list[str] = []
@@ -122,7 +122,7 @@ def _blocks(headings: Sequence[str], cells: Sequence[Sequence[str]], room: int) 
 
 
 def table_within(width: int, rows: Sequence[Row], less_wanted: Sequence[str]) -> list[str]:
-    """A table with no longer lines: names in its first column are cut, and columns left out that are less wanted."""
+    """Return a table that fits: truncate names in the first column, and drop less important columns."""
     for count in range(len(less_wanted) + 1):
         shown = [{key: value for key, value in row.items() if key not in less_wanted[:count]} for row in rows]
         lines = table(shown)
@@ -142,7 +142,7 @@ def _cut(name: str, room: int) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a line with names in it that others have chosen."""
+    """Print a line, with control characters of names escaped."""
     print(harmless(line))
 
 

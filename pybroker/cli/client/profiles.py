@@ -1,6 +1,6 @@
-"""Profiles: clusters that one talks to often, each with its address and properties, in a file.
+"""Profiles: named addresses and client properties of clusters, in a file.
 
-# ~/.config/pybroker/profiles.toml, or what PYBROKER_PROFILES names
+# ~/.config/pybroker/profiles.toml, or the file in PYBROKER_PROFILES
 [production]
 bootstrap-server = "kafka-1:9092,kafka-2:9092"
 "security.protocol" = "SASL_SSL"
@@ -22,7 +22,7 @@ _OTHERS = 0o077
 
 
 def profiles_file(environ: Mapping[str, str]) -> Path:
-    """Where profiles are."""
+    """Return the path of the file of profiles."""
     if given := environ.get("PYBROKER_PROFILES"):
         return Path(given)
     return Path(environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "pybroker" / "profiles.toml"
@@ -31,12 +31,12 @@ def profiles_file(environ: Mapping[str, str]) -> Path:
 def _is_for_others(path: Path) -> bool:
     try:
         return bool(path.stat().st_mode & _OTHERS)
-    except OSError:  # gone since it was read
+    except OSError:  # deleted after it was read
         return False
 
 
 def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[str | None, dict[str, str]]:
-    """A profile's address, if it has one, and its properties. Raises UsageError."""
+    """Return a profile's address, or None, and its properties. Raises UsageError."""
     path = profiles_file(os.environ if environ is None else environ)
     try:
         profiles = tomllib.loads(path.read_text(encoding="utf-8-sig"))

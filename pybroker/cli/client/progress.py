@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, nothing elsewhere."""
+"""The progress of a long command: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TextIO
 
 _WIDTH = 30
 _CLEAR = "\r\x1b[K"
-#: Seconds between two drawings.
+#: Seconds between two updates of the bar.
 _TURN_S = 0.1
 
 
 class ProgressBar:
-    """Of `total` things, which may grow. Drawn on standard error; a context manager, at whose end it goes."""
+    """A bar for `total` units, which may grow, on standard error. A context manager clears it at its end."""
 
     def __init__(self, name: str, *, stream: TextIO | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._name = name
@@ -25,7 +25,7 @@ class ProgressBar:
         self._on_terminal = self._stream.isatty()
 
     def show(self, done: int, total: int, text: str) -> None:
-        """So much is done; `text` stands behind the bar."""
+        """Set how much is done; `text` follows the bar."""
         now = self._now()
         if not self._on_terminal or now - self._drawn < _TURN_S:
             return
@@ -36,7 +36,7 @@ class ProgressBar:
         self._stream.flush()
 
     def _columns(self) -> int | None:
-        """How long a line may be: of one that goes on in the next row, only the last row would be cleared."""
+        """Return the longest line: of a line that wraps, only the last row would be cleared."""
         try:
             width = os.get_terminal_size(self._stream.fileno()).columns
         except OSError:
@@ -50,7 +50,7 @@ class ProgressBar:
         self.end()
 
     def end(self) -> None:
-        """It is over, or a line is to be printed: the bar goes."""
+        """Clear the bar, at the end or before a line is printed."""
         if self._on_terminal:
             self._stream.write(_CLEAR)
             self._stream.flush()

@@ -1,6 +1,4 @@
-"""Properties of the client, `-X KEY=VALUE` and files, in librdkafka's names or the usual ones of Java clients; and what
-kafka-python calls them.
-"""
+"""Client properties from `-X KEY=VALUE` and files, by the names of librdkafka or Java clients, and of kafka-python."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from pybroker.java_properties import UnreadableProperties, parse_properties
 
 _CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
 
-#: Keys of Java clients that librdkafka has under another name.
+#: Keys of Java clients, and librdkafka's names for them.
 _OTHER_NAMES = {
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -25,8 +23,8 @@ _OTHER_NAMES = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-#: Keys of Java clients that say of a store what librdkafka finds out by itself, what commands have options for, or how
-#: Java's clients use their own memory and threads.
+#: Keys of Java clients without effect here: librdkafka detects the types of stores, commands have options of their own,
+#: and memory and threads of a JVM do not exist.
 _PASSED_OVER = {
     "ssl.truststore.type",
     "ssl.keystore.type",
@@ -57,7 +55,7 @@ _IN_KAFKA_PYTHON = {
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The entries of a file in Java's syntax, which has escapes and lines that go on. Raises UsageError."""
+    """Return the entries of a file in Java's .properties syntax. Raises UsageError."""
     try:
         entries = parse_properties(path.read_bytes())
     except OSError as error:
@@ -67,11 +65,11 @@ def read_properties(path: Path) -> dict[str, str]:
     for entry in entries:
         if not entry.key.strip():
             raise UsageError(f"{path}:{entry.line}: {entry.value!r} is not KEY=VALUE")
-    return {entry.key.strip(): entry.value.strip() for entry in entries}  # Java's clients strip values, too
+    return {entry.key.strip(): entry.value.strip() for entry in entries}  # as Java's clients do
 
 
 def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties in librdkafka's names. Raises UsageError for what only a JVM could do."""
+    """Return properties by librdkafka's names. Raises UsageError for properties that need a JVM."""
     found = {}
     for key, value in properties.items():
         if key == "sasl.jaas.config":
@@ -86,9 +84,9 @@ def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_kafka_python(properties: Mapping[str, Any]) -> dict[str, object]:
-    """librdkafka's properties as kafka-python has them; what only tunes a client is left out.
+    """Return librdkafka's properties by kafka-python's names, without those that only tune a client.
 
-    Raises UsageError for one of TLS or SASL that it has no name for.
+    Raises UsageError for a property of TLS or SASL that kafka-python does not have.
     """
     found: dict[str, object] = {}
     for key, value in properties.items():
@@ -104,7 +102,7 @@ def for_kafka_python(properties: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _credentials(jaas: str) -> dict[str, str]:
-    """User and password of `...LoginModule required username="a" password="b";`."""
+    """Return user and password of `...LoginModule required username="a" password="b";`."""
     found = {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in _CREDENTIAL.finditer(jaas)}
     if found.keys() != {"username", "password"}:
         raise UsageError("sasl.jaas.config: there is no username and password in it")

@@ -1,6 +1,6 @@
-"""Queries of Spark that a broker follows, as it tells of them over HTTP: `/queries` of its metrics.listeners.
+"""Spark queries that a broker follows, from `/queries` of its metrics.listeners.
 
-Not over Kafka's protocol, which has no room for them: a query is in no group, and commits nothing to the broker.
+Kafka's protocol has no fields for them: a query is in no group, and commits no offsets to the broker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PATH = "/queries"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: its newest batch that is done, one that has been planned since, and what it reads next."""
+    """A query: its newest finished batch, a batch planned after that, and the offsets it reads next."""
 
     name: str
     checkpoint: str
@@ -28,14 +28,14 @@ class Query:
 
     @property
     def state(self) -> str:
-        """As a group's: what is under way in it, as far as its checkpoint says."""
+        """Return its state in the style of a group's, from its checkpoint."""
         if self.running_batch is not None:
             return f"batch {self.running_batch} begun"
         return "no batch done" if self.batch is None else f"batch {self.batch} done"
 
 
 def read_queries(url: str, timeout_s: float) -> list[Query]:
-    """Ask the broker whose metrics are at `url`. UsageError: that is no URL; CommandError."""
+    """Return the queries of the broker with this metrics listener. Raises UsageError for a bad URL, CommandError."""
     found = read_answer(url, _PATH, timeout_s, option="--queries")
     try:
         return [_query(each) for each in found["queries"]]

@@ -1,4 +1,4 @@
-"""Which partitions a consumer reads, from where on, and until where."""
+"""The partitions that a consumer reads, and the offsets where it starts and ends."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pybroker.cli.topics import describe
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
-#: How often topics and partitions are looked for that came since.
+#: How often the consumer looks for new topics and partitions.
 LOOK_EVERY_S = 5.0
-#: The group has gone on without this member, or somebody else is about to come: it is assigned anew, and asks again.
+#: The group rebalances, or has removed this member: it gets a new assignment, and continues.
 _REBALANCED = (22, 25, 27, 113)  # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, STALE_MEMBER_EPOCH
-#: What a client says of a partition whose topic was deleted.
+#: Errors for a partition of a deleted topic.
 GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Topics that are named; or those whose whole names match, without Kafka's own, as its console consumer has it."""
+    """Topics by name, or by a regular expression for full names, without internal topics, as in Kafka's consumer."""
 
     names: tuple[str, ...]
     include: re.Pattern[str] | None
 
     def there(self, session: Session) -> list[TopicDescription]:
-        """Raises CommandError for one that is named, and is not there."""
+        """Return the existing topics. Raises CommandError if a named one does not exist."""
         if self.include is None:
             return describe(session, self.names)
         known = session.admin.list_topics(timeout=session.timeout_s).topics
@@ -44,11 +44,11 @@ class Topics:
 
 
 class Reading(ABC):
-    """What a consumer reads. `ends`: where partitions end now that have anything in them from where one begins."""
+    """What a consumer reads. `ends` holds the current end of each partition that has records after its start."""
 
     def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, topics: Topics) -> None:
         self.ends: dict[Place, int] = {}
-        #: Topics that match may go: that is no mistake.
+        #: Matching topics may be deleted: that is no error.
         self.goes_on_without = GONE if topics.include is not None else ()
         self._session = session
         self._consumer = consumer
@@ -58,17 +58,17 @@ class Reading(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Raises CommandError for a topic or a partition that is not there."""
+        """Start to read. Raises CommandError for a missing topic or partition."""
 
     def look_again(self) -> None:
-        """Of topics that match, those that came since are read as well."""
+        """Add matching topics that were created meanwhile."""
         if self._topics.include is None or self._options.until_end or time.monotonic() - self._looked < LOOK_EVERY_S:
             return
         self._looked = time.monotonic()
         self._take_up(self._topics.there(self._session))
 
     def commit(self) -> None:
-        """A group has come to here. Raises KafkaException."""
+        """Commit the position of a group. Raises KafkaException."""
         try:
             self._consumer.commit(asynchronous=False)
         except KafkaException as error:
@@ -77,11 +77,11 @@ class Reading(ABC):
 
     @abstractmethod
     def _take_up(self, topics: Sequence[TopicDescription]) -> None:
-        """These are read from now on."""
+        """Read these partitions from now on."""
 
 
 class Alone(Reading):
-    """Without a group: from where one likes."""
+    """Reads without a group, from any offset."""
 
     _places: Sequence[Place] = ()
 
@@ -95,7 +95,7 @@ class Alone(Reading):
         self.ends = {place: end for place, end in ends.items() if end > begin[place]}
 
     def _take_up(self, topics: Sequence[TopicDescription]) -> None:
-        """From their beginnings: one has been here all the while."""
+        """Read new topics from their beginning, as the consumer was running when they were created."""
         places, before = self._chosen(topics), self._places
         self._places = places
         if gone := set(before).difference(places):
@@ -104,7 +104,7 @@ class Alone(Reading):
             self._consumer.incremental_assign(_at(dict.fromkeys(fresh, OFFSET_BEGINNING)))
 
     def _chosen(self, topics: Sequence[TopicDescription]) -> list[Place]:
-        """Raises CommandError for a partition that is not there."""
+        """Return the partitions to read. Raises CommandError for a missing one."""
         if not self._options.partition:
             return [(topic.name, each.id) for topic in topics for each in topic.partitions]
         ((name, known),) = [(topic.name, [each.id for each in topic.partitions]) for topic in topics]
@@ -115,7 +115,7 @@ class Alone(Reading):
 
 
 class Member(Reading):
-    """As a member of a group, which goes on where that has come to."""
+    """Reads as a member of a group, from the group's offsets."""
 
     _subscribed: Set[str] = frozenset()
 
@@ -134,10 +134,10 @@ class Member(Reading):
             self._consumer.subscribe(list(names), on_assign=self._commit_beginnings)
 
     def _commit_beginnings(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        """Commit where the group begins in partitions that it has no offset of, as Java's consumer does.
+        """Commit the start of partitions without a committed offset, as Java's consumer does.
 
-        Otherwise records that come later into a partition that gave nothing now would be missed: the group's next
-        member would begin at its end.
+        Otherwise later records of a partition that is empty now would be missed: the group's next member would start
+        at its end.
         """
         found = consumer.committed(assigned, timeout=self._session.timeout_s)
         fresh = [(each.topic, each.partition) for each in found if each.offset < 0]
@@ -156,7 +156,7 @@ class Member(Reading):
 def _ranges(
     session: Session, options: argparse.Namespace, places: Sequence[Place]
 ) -> tuple[dict[Place, int], dict[Place, int]]:
-    """Where to begin in each partition, and where it ends now."""
+    """Return the start and the current end of each partition."""
     ends = session.ends(places)
     starts = session.starts(places)
     if options.since is not None:

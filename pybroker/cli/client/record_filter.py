@@ -1,4 +1,4 @@
-"""Which records are shown: `--filter key=REGEX`, `value=REGEX`, `header.NAME=REGEX`."""
+"""Filters of records: `--filter key=REGEX`, `value=REGEX`, `header.NAME=REGEX`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = "header."
 
 
 def record_filter(text: str) -> Test:
-    """A test of a record. Raises ArgumentTypeError."""
+    """Parse a filter into a test of a record. Raises ArgumentTypeError."""
     part, equals, pattern = text.partition("=")
     try:
         regex = re.compile(pattern.encode(), re.DOTALL)
@@ -35,12 +35,12 @@ def record_filter(text: str) -> Test:
 
 
 def passes(message: Message, tests: Sequence[Test]) -> bool:
-    """Whether a record passes all of them."""
+    """Return whether a record passes all filters."""
     return all(test(message) for test in tests)
 
 
 def _matches(regex: re.Pattern[bytes], data: bytes | str | None) -> bool:
-    """Anywhere within; what is not there matches nothing."""
+    """Return whether the expression matches anywhere in the bytes; None matches nothing."""
     if data is None:
         return False
     return regex.search(data.encode() if isinstance(data, str) else data) is not None

@@ -21,7 +21,7 @@ LETTERS = """\
 letters of --format:
   %t topic      %p partition            %o offset
   %k key        %v, %s value            %h headers, as NAME=VALUE,...
-  %K, %S        bytes of key and value; -1 where there is none
+  %K, %S        size of key and value in bytes; -1 for null
   %T, %D        timestamp: milliseconds, ISO 8601      %% a percent sign
   \\n, \\t, \\0, \\xHH as in other languages; a line break follows each record unless the format has one of its own"""
 
@@ -54,14 +54,14 @@ def record_format(text: str) -> bytes:
 
 
 def formatted(message: Message, plain: bytes, encoding: str) -> bytes:
-    """The record by a format that `record_format` gave."""
+    """Format a record with a format that `record_format` returned."""
     return _LETTER.sub(lambda letter: _VALUES[letter[1]](message, ENCODINGS[encoding]), plain)
 
 
 def as_json(message: Message, encoding: str, parsed: Collection[str] = ()) -> bytes:
-    """The record as an object on a line. What is no UTF-8 has U+FFFD in its place, unless encoded otherwise.
+    """Return the record as a JSON object on one line. Invalid UTF-8 becomes U+FFFD, unless another encoding is chosen.
 
-    `parsed` are those of key and value that are JSON, and stand in the object as what they are.
+    `parsed` names those of key and value that are JSON already: the object contains them as they are.
     """
 
     def text(octets: bytes | str | None) -> str | None:
@@ -97,7 +97,7 @@ def _iso(message: Message, _: Encode) -> bytes:
         return b"-"
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError):  # farther from now than a calendar reaches
+    except (ValueError, OverflowError):  # outside the range of datetime
         return str(timestamp_ms).encode()
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
 

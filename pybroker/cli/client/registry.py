@@ -1,6 +1,6 @@
-"""Schemas of a registry (Confluent's interface, which others have, too), and values that were written with them.
+"""Decode values with schemas of a registry (Confluent's API, which other registries have too).
 
-Such a value begins with a zero byte and the schema's id, four bytes; Avro or JSON follows.
+Such a value begins with a zero byte and the schema id, four bytes; Avro or JSON follows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Decode = Callable[[bytes], Any]
 
 
 class Registry:
-    """A registry at a URL; user and password may stand in it. Each schema is asked for once."""
+    """A registry at a URL, which may contain user and password. Each schema is requested once."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         try:
@@ -34,8 +34,9 @@ class Registry:
         self._has_told = False
 
     def text(self, data: bytes) -> bytes | None:
-        """The value as JSON; None where no schema's id is in front, or one that the registry does not know, which is
-        told once on standard error. Raises CommandError.
+        """Return the value as JSON, or None if it has no schema id, or an unknown one.
+
+        An unknown id is reported once on standard error. Raises CommandError.
         """
         if len(data) < _HEAD_BYTES or data[0]:
             return None
@@ -86,7 +87,7 @@ class Registry:
 
 
 def _as_json(value: Any) -> bytes:
-    """Valid JSON of a value that may have numbers in it of which JSON has none, or half a surrogate pair."""
+    """Return valid JSON, also for numbers that JSON cannot represent, and for lone surrogates."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -95,7 +96,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _with_names(value: Any) -> Any:
-    """With "NaN", "Infinity" and "-Infinity" in the place of these numbers, as in Avro's own JSON."""
+    """Replace these numbers by "NaN", "Infinity" and "-Infinity", as Avro's JSON encoding does."""
     if isinstance(value, dict):
         return {key: _with_names(each) for key, each in value.items()}
     if isinstance(value, list):

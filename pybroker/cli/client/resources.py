@@ -1,4 +1,4 @@
-"""Settings of what librdkafka has no name for: subscriptions to clients' metrics, and all brokers together."""
+"""Configs of resources that librdkafka does not know: client metrics subscriptions, and the default of all brokers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
 
 BROKER = 4
-"""Types of resources. The broker without a name is all of them."""
+"""Types of resources. A broker with an empty name is the default of all brokers."""
 CLIENT_METRICS = 16
 _SET, _DELETE = 0, 1
 
 
 def entries(client: Administration, kind: int, names: Sequence[str]) -> list[tuple[str, list[Any]]]:
-    """Resources by name, with kafka-python's entries of their settings. Raises CommandError."""
+    """Return resources by name, with kafka-python's config entries. Raises CommandError."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if not names:
@@ -29,7 +29,7 @@ def entries(client: Administration, kind: int, names: Sequence[str]) -> list[tup
 
 
 def alter(client: Administration, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
-    """Change settings of a resource; None is back to a default. Raises CommandError."""
+    """Change configs of a resource; None restores a default. Raises CommandError."""
     from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
     resource_of = IncrementalAlterConfigsRequest.AlterConfigsResource

@@ -1,4 +1,4 @@
-"""A connection to a cluster for as long as a command runs."""
+"""The connection of a command to a cluster."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Place = tuple[str, int]
 """A topic's name and a partition."""
 
 _TURN_S = 0.02
-_BESIDE = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state [^)]*\)")  # what only librdkafka's authors want
-#: What librdkafka tries again for ever, and what a command tells at once.
+_BESIDE = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state [^)]*\)")  # details for librdkafka's authors
+#: Errors that librdkafka retries for ever, and a command reports at once.
 _HOPELESS = (
     KafkaError._AUTHENTICATION,
     KafkaError._SSL,
@@ -34,14 +34,12 @@ _HOPELESS = (
     KafkaError._RESOLVE,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
-#: Of a topic that was deleted, or is just being made.
+#: Errors of a topic that was deleted, or is being created.
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 class Session:
-    """A client of a broker, connected. Raises CommandError where nobody answers, UsageError for properties that make no
-    sense.
-    """
+    """A connected client of a broker. Raises CommandError if no broker responds, UsageError for wrong properties."""
 
     def __init__(self, connection: Connection) -> None:
         self.timeout_s = connection.timeout_s
@@ -63,7 +61,7 @@ class Session:
         self.cluster: DescribeClusterResult = self._connect()
 
     def wait(self, future: Future[T], about: str = "") -> T:
-        """What the broker answers. Raises CommandError, with what it is about."""
+        """Wait for a response. Raises CommandError; `about` begins its message."""
         try:
             return future.result(self.timeout_s + 5)  # the client's own timeout comes first
         except KafkaException as error:
@@ -72,7 +70,7 @@ class Session:
             raise CommandError(f"{about or self._bootstrap}: no answer within {self.timeout_s:g} s") from None
 
     def wait_for_all(self, futures: Mapping[str, Future[T]]) -> dict[str, T]:
-        """`wait` for several answers, by name. All are waited for before any problem is raised."""
+        """Wait for several responses, by name. Raises the first error after all have arrived."""
         answers: dict[str, T] = {}
         problems: list[CommandError] = []
         for name, future in futures.items():
@@ -85,41 +83,41 @@ class Session:
         return answers
 
     def partitions(self) -> set[Place]:
-        """The partitions of all topics that are there and may be seen."""
+        """Return the partitions of all topics that the user may see."""
         topics = self.admin.list_topics(timeout=self.timeout_s).topics
         return {(name, partition) for name, topic in topics.items() for partition in topic.partitions}
 
     def starts(self, partitions: Iterable[Place], *, if_there: bool = False) -> dict[Place, int]:
-        """The first offset of each partition; `if_there`: without those that are gone by now, or without a leader."""
+        """Return the first offset of each partition. `if_there` skips those deleted or without a leader."""
         return self._offsets(partitions, OffsetSpec.earliest(), if_there=if_there)  # type: ignore[no-untyped-call]
 
     def ends(self, partitions: Iterable[Place], *, committed: bool = False, if_there: bool = False) -> dict[Place, int]:
-        """The offset after the last record of each partition, or of those before the first open transaction."""
+        """Return the end offset of each partition: the high watermark, or the last stable offset."""
         spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._offsets(partitions, spec, committed=committed, if_there=if_there)
 
     def known(self, partitions: Iterable[Place]) -> list[Place]:
-        """Those of the partitions that there are."""
+        """Return those partitions that exist."""
         metadata = self.admin.list_topics(timeout=self.timeout_s)
         there = {(name, index) for name, topic in metadata.topics.items() for index in topic.partitions}
         return sorted(there.intersection(partitions))
 
     def since(self, partitions: Iterable[Place], timestamp_ms: int) -> dict[Place, int]:
-        """The offset of the first record of each partition that is no older; that after the last where none is."""
+        """Return the offset of the first record at or after a time, in each partition; its end if there is none."""
         partitions = list(partitions)
         ends = self.ends(partitions)
         found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
         return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
 
     def consumer(self, properties: Mapping[str, object]) -> Consumer:
-        """A consumer of the same cluster. Raises UsageError."""
+        """Return a consumer of the same cluster. Raises UsageError."""
         try:
             return Consumer({**self.properties, **properties})
         except KafkaException as error:
             raise UsageError(error.args[0].str()) from None
 
     def administration(self) -> AbstractContextManager[Administration]:
-        """A client for what librdkafka has no functions for. Raises CommandError without kafka-python."""
+        """Return kafka-python's client, for requests that librdkafka does not have. Raises CommandError without it."""
         if find_spec("kafka") is None:
             raise CommandError("it needs kafka-python: pip install '.[client]' in the folder of pybroker's sources")
         from pybroker.cli.client.administration import administration
@@ -127,12 +125,12 @@ class Session:
         return administration(self)
 
     def may(self, operation: AclOperation) -> bool:
-        """Whether the user may do that on the cluster; one whose broker asks nobody may do all."""
+        """Return whether the user may do an operation on the cluster; without an authorizer, every user may."""
         asked = self.admin.describe_cluster(include_authorized_operations=True, request_timeout=self.timeout_s)
         return operation in (self.wait(asked).authorized_operations or ())
 
     def check(self) -> None:
-        """Raise CommandError when there is no way to the broker any more."""
+        """Raise CommandError once no broker can be reached."""
         if self._is_hopeless:
             raise CommandError(f"{self._bootstrap}: {self._trouble}", self._trouble_code)
 
@@ -164,14 +162,14 @@ class Session:
         return self.wait(future, self._bootstrap)
 
     def _on_error(self, error: KafkaError) -> None:
-        # "all brokers are down" comes after what says why
+        # "all brokers are down" follows the error with the reason
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._trouble:
             self._trouble, self._trouble_code = _BESIDE.sub("", error.str()), error.code()
         self._is_hopeless |= error.code() in _HOPELESS
 
 
 def failed(failure: KafkaException, about: str = "") -> CommandError:
-    """What is wrong, in one line."""
+    """Return an error as one line."""
     error: KafkaError = failure.args[0]
     told = error.str()
     if told == "(null)":  # librdkafka's for an answer with a code and no message

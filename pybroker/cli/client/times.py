@@ -1,4 +1,4 @@
-"""Points in time on a command line: `2026-01-01T00:00`, `-5m`, `now`, `@1767225600000`."""
+"""Parse times on a command line: `2026-01-01T00:00`, `-5m`, `now`, `@1767225600000`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATEST_MS = 1 << 62  # far from what fits into a request; what is before the ep
 
 
 def time_ms(text: str, now_ms: int) -> int:
-    """Milliseconds since the epoch. A time without a zone is the machine's. Raises ArgumentTypeError."""
+    """Return milliseconds since the epoch. A time without a zone is local. Raises ArgumentTypeError."""
     found = _time_ms(text, now_ms)
     if not 0 <= found <= _LATEST_MS:
         raise argparse.ArgumentTypeError(f"{text!r} is before 1970, or too late")
@@ -41,7 +41,7 @@ def _time_ms(text: str, now_ms: int) -> int:
 
 
 def utc_time_ms(text: str) -> int:
-    """A time as Kafka's tools take it, `2026-01-01T00:00:00.000`, of UTC without a zone. Raises ArgumentTypeError."""
+    """Parse a time as Kafka's tools do, `2026-01-01T00:00:00.000`; UTC without a zone. Raises ArgumentTypeError."""
     try:
         moment = datetime.fromisoformat(text)
         found = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -53,7 +53,7 @@ def utc_time_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of `P1DT2H3M4.5S`. Raises ArgumentTypeError."""
+    """Return the milliseconds of `P1DT2H3M4.5S`. Raises ArgumentTypeError."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration such as P1DT2H3M4S")
