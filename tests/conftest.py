@@ -11,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.proofs import EACH_TIME, Proofs
+from tests.support.quick_java import use_quick_java
 from tests.support.run_order import SlowestFirst
+from tests.support.scale import SCALE
 
 # How long an example takes, or the making of one, is for a busy machine to say
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,3 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{EACH_TIME}: the test runs against Apache Kafka in every run")
     config.pluginmanager.register(Proofs(), "proofs")
     config.pluginmanager.register(SlowestFirst(), "slowest-first")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Set up the Java of the tests that start JVMs; at full size a JVM lives long enough for all of its compilers."""
+    if SCALE <= 1 and any("tests/unit/" not in item.nodeid for item in session.items):
+        use_quick_java()
