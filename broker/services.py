@@ -1,4 +1,4 @@
-"""Services: what a process of the broker offers to handlers, by name and type.
+"""The services that a process of the broker offers to handlers, by name and type.
 
 A handler declares the services that it needs as keyword-only parameters of these names. The dispatcher binds them
 before the first request (broker/requests/binding.py). The annotation of a parameter is the type of the field here, or
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """What every process of a broker offers."""
+    """The services of every process of a broker."""
 
     config: BrokerConfig
     clock: Clock
@@ -87,7 +87,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MainServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the main process offers besides: decisions about the cluster, and coordinators."""
+    """The other services of the main process: decisions about the cluster, and coordinators."""
 
     controller: Controller
     quorum: MetadataQuorum
@@ -105,7 +105,7 @@ class MainServices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker offers besides: the way to the main process."""
+    """The other services of a worker: the way to the main process."""
 
     forwarder: RequestForwarder
 

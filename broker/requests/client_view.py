@@ -1,4 +1,4 @@
-"""What clients see of partitions, where several processes of one broker serve them."""
+"""The view that clients have of partitions, if several processes of one broker serve them."""
 
 from __future__ import annotations
 

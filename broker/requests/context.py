@@ -1,4 +1,4 @@
-"""What a handler gets besides the body of a request: the client's connection, the API and its version, the quotas."""
+"""The context of a request for its handler: the client's connection, the API and its version, the quotas."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ClientConnection(Protocol):
 
 
 class RequestCharge(Protocol):
-    """What a request takes of its client's quotas (broker/access/quotas/charge.py)."""
+    """Counts a request against its client's quotas (broker/access/quotas/charge.py)."""
 
     def pause(self) -> None:
         """Stop the time of the request, which waits."""

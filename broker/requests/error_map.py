@@ -1,7 +1,7 @@
-"""What the exceptions of the rooms below mean to a client: one table from exception to error code.
+"""The table from exceptions of the rooms below to error codes of the protocol.
 
-The rooms raise their own exceptions, with fields; only here are they turned into Kafka's codes. Subclasses follow
-their nearest listed ancestor.
+The rooms raise their own exceptions, with fields. Only this file maps them to Kafka's codes. A subclass has the code of
+its nearest listed ancestor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from storage.errors import (
 
 
 class RequestTimedOut(Exception):
-    """A request that leaves no time for what it asks: nothing was done."""
+    """The time-out of a request is 0 or less: nothing was done."""
 
 
 ERROR_CODES: dict[type[BaseException], ErrorCode] = {
@@ -48,7 +48,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
-    LogWaits: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # at which every client asks again, and says nothing
+    LogWaits: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # every client retries after it, without a message
     OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -59,7 +59,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     TooMuchToOpen: ErrorCode.MESSAGE_TOO_LARGE,
     TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-    # Kafka has no code for these either, and answers so (tried on 4.3.1 but for the offset).
+    # Kafka has no code for these either (tried on 4.3.1, except for the offset).
     UnexpectedAppendOffset: ErrorCode.UNKNOWN_SERVER_ERROR,
     UnknownCodec: ErrorCode.UNKNOWN_SERVER_ERROR,
     UnreadableRecords: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -67,7 +67,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
 
 
 def error_code_of(error: BaseException) -> ErrorCode:
-    """The code that stands for an exception; UNKNOWN_SERVER_ERROR for one that nobody expected."""
+    """Return the code of an exception; UNKNOWN_SERVER_ERROR for an unexpected one."""
     for kind in type(error).__mro__:
         code = ERROR_CODES.get(kind)
         if code is not None:
@@ -76,7 +76,7 @@ def error_code_of(error: BaseException) -> ErrorCode:
 
 
 def fenced_in_words_of(api_version: int, knows_fenced_from: int, code: ErrorCode) -> ErrorCode:
-    """PRODUCER_FENCED (KIP-588) to clients of a version before the one that knows it: INVALID_PRODUCER_EPOCH."""
+    """Return INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED (KIP-588) in versions that do not know that code."""
     if code is ErrorCode.PRODUCER_FENCED and api_version < knows_fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

@@ -2,7 +2,7 @@
 
 Where a response has an error code of its own, that is set. Where it has one per topic or partition, the topics and
 partitions of the request are repeated, each with the error, as Kafka's `getErrorResponse` methods do; a few responses
-have both. What a response needs beyond that has its default.
+have both. All other fields have their defaults.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from protocol.messages.elect_leaders import ELECT_LEADERS
 from protocol.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
 from protocol.schema import UNSET, Api, Array, Field, Struct, StructType
 
-# Of these Kafka tells the error of the whole, and of each item besides.
-_TOLD_TWICE = (ELECT_LEADERS.key, ALTER_PARTITION_REASSIGNMENTS.key, DESCRIBE_USER_SCRAM_CREDENTIALS.key)
-# Of these Kafka repeats the items, too, though none of them can tell an error.
+# Responses of these have the error of the whole and that of each item, as in Kafka.
+_BOTH = (ELECT_LEADERS.key, ALTER_PARTITION_REASSIGNMENTS.key, DESCRIBE_USER_SCRAM_CREDENTIALS.key)
+# Responses of these repeat the items, as in Kafka, though the items have no error code.
 _REPEATED = (LIST_PARTITION_REASSIGNMENTS.key,)
-# Kafka calls the number of a partition by any of these names, also in the request and the response of one API.
+# The names of a partition's number, which may differ between the request and the response of one API.
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 
 
 def error_reply(api: Api, version: int, request: Struct, code: ErrorCode) -> Struct | None:
-    """A response with `code` wherever one fits, or None when the response has no place for an error."""
+    """Return a response with `code` in each error field, or None if the response has no such field."""
     reply = api.response()
     placed = _fill(reply, version, request, code)
-    if api.key in _TOLD_TWICE:
+    if api.key in _BOTH:
         placed = _fill_items(reply, version, request, code) or placed
     elif api.key in _REPEATED:
         _fill_items(reply, version, request, code, bare=True)
@@ -34,7 +34,7 @@ def error_reply(api: Api, version: int, request: Struct, code: ErrorCode) -> Str
 
 
 def _fill(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
-    """Put `code` into a struct, or else into what its arrays hold; whether it fits."""
+    """Set `code` in a struct, or else in the structs of its arrays. Returns whether there was a field for it."""
     fields = [field for field in target.struct_type.fields if version in field.versions]
     if any(field.name == "error_code" for field in fields):
         target.error_code = code
@@ -45,9 +45,9 @@ def _fill(target: Struct, version: int, source: object, code: ErrorCode, *, bare
 
 
 def _fill_items(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
-    """Put `code` into what the arrays of a struct hold, one for each element of the source's; whether it fits.
+    """Set `code` in the arrays of a struct, with an item for each of the source. Returns whether it had a field.
 
-    `bare`: repeat also elements that have no place for it.
+    `bare`: repeat also items without an error field.
     """
     fields = [field for field in target.struct_type.fields if version in field.versions]
     placed = False
@@ -68,7 +68,7 @@ def _fill_items(target: Struct, version: int, source: object, code: ErrorCode, *
 
 
 def _element(field: Field) -> StructType | None:
-    """What an array of structs holds."""
+    """Return the struct type of an array field, or None."""
     element = field.type.element if isinstance(field.type, Array) else None
     return element if isinstance(element, StructType) else None
 
@@ -83,7 +83,7 @@ def _holds_error(kind: StructType, version: int) -> bool:
 
 
 def _counterpart(field: Field, version: int, source: object) -> str | None:
-    """The array of the request that an array of the response answers: of the same name, else the only one there is."""
+    """Return the array of the request that an array of the response answers: of the same name, else the only one."""
     if not isinstance(source, Struct):
         return None
     arrays = [
@@ -95,10 +95,10 @@ def _counterpart(field: Field, version: int, source: object) -> str | None:
 
 
 def _copy_identity(target: Struct, source: object) -> None:
-    """Copy what names an item: the fields that both have, or the item itself where the request lists plain values.
+    """Copy the fields that identify an item and that both have, or the item itself if the request lists plain values.
 
-    Fields with a default of their own, such as a timestamp, are not names: the default says that there is no answer. Of
-    arrays those are names that hold the very same structs in both, such as the entity of a quota.
+    Fields with a declared default, such as a timestamp, do not identify: the default stands for no answer. An array
+    identifies if both have the same struct type in it, such as the entity of a quota.
     """
     fields = [
         field

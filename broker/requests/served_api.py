@@ -50,7 +50,7 @@ class CannotLoad(Exception):
 
 
 class Implementation(NamedTuple):
-    """What serves an API.
+    """The code that serves an API.
 
     `shortcut` is asked first, with the request as bytes; its answer must be the handler's. `encoder` replaces the
     encoder of the schema.

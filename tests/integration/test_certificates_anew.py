@@ -32,7 +32,7 @@ listener._LOOK_MS = 200
 run()
 """
 _KEPT = "Listener MUTUAL keeps its certificates: "
-_ANEW = "Listener MUTUAL has read its certificates anew"
+_RELOADED = "Listener MUTUAL has reloaded its certificates"
 
 
 class Hasty(OurBroker):
@@ -193,14 +193,14 @@ def test_while_clients_are_at_work(stage: Stage) -> None:
             stage.client(stage.new)
 
         stage.replace(stage.keys, stage.new.issue("server"))
-        stage.logged(_ANEW, 1)
+        stage.logged(_RELOADED, 1)
         with stage.client(stage.old) as another:
             assert issuer(another) == "new"
         ask(connected)
         work.goes_on()
 
         stage.replace(stage.trusted, stage.new.path)
-        stage.logged(_ANEW, 2)
+        stage.logged(_RELOADED, 2)
         stack.enter_context(stage.client(stage.new))
         with pytest.raises(Closed):
             stage.client(stage.old)
@@ -219,7 +219,7 @@ def test_while_clients_are_at_work(stage: Stage) -> None:
             ask(connected)
             work.goes_on()
             store.write_bytes(whole)
-            stage.logged(_ANEW, 2 + number)
+            stage.logged(_RELOADED, 2 + number)
     assert work.failed == []
     assert work.read == work.sent
     assert stage.broker.output.count(_KEPT) == 2

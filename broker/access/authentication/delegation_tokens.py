@@ -1,4 +1,4 @@
-"""Delegation tokens of this cluster: their secret, whose they are, and when their time is over."""
+"""Delegation tokens of this cluster: their secret, their owners and their expiry."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _USER_PREFIX = "User:"
 _FIRST_VERSION_WITH_REQUESTER = 3
 _NO_TIME = -1
-#: Tokens that are swept away in one turn of the loop.
+#: The most expired tokens that are removed in one turn of the loop.
 _MOST_SWEPT = 500
 
 
 class DelegationTokens:
-    """All of them. `secret` is None where there are to be none."""
+    """All tokens. `secret` is None if tokens are disabled."""
 
     def __init__(
         self, config: BrokerConfig, metadata: MetadataCache, controller: Controller, clock: Clock, timers: Timers
@@ -52,14 +52,14 @@ class DelegationTokens:
         self._clock = clock
         self._timers = timers
         self._sweep_ms = config.get_int("delegation.token.expiry.check.interval.ms")
-        self._ids: dict[bytes, str] = {}  # by the hash of their HMAC: how long a search takes tells nothing of that
+        self._ids: dict[bytes, str] = {}  # by the hash of their HMAC, so that the time of a look-up reveals nothing
         if self.secret is not None:
             for token_id in self._image.delegation_tokens:
                 self._ids[self._place(token_id)] = token_id
             metadata.on_change(self._on_change)
 
     def start(self) -> None:
-        """Look for expired ones from now on."""
+        """Remove expired tokens from now on."""
         if self.secret is not None:
             self._timers.call_later(self._sweep_ms, self._sweep)
 
@@ -79,29 +79,29 @@ class DelegationTokens:
         swept = self._controller.submit(expired)
         if len(expired) < _MOST_SWEPT:
             self._timers.call_later(self._sweep_ms, self._sweep)
-        else:  # there may be more: when these are on the disk
+        else:  # there may be more: go on when these are on disk
             swept.add_done_callback(self._sweep_on)
 
     def _sweep_on(self, swept: Deferred[None]) -> None:
         try:
             swept.result()
-        except Exception:  # told of by the controller
+        except Exception:  # the controller has logged it
             self._timers.call_later(self._sweep_ms, self._sweep)
         else:
             self._timers.call_later(0, self._sweep)
 
     @staticmethod
     def new_id() -> str:
-        """As Kafka's."""
+        """Return a new id in Kafka's form."""
         return urlsafe_b64encode(random_id()).decode().rstrip("=")
 
     def by_hmac(self, code: bytes) -> Struct | None:
-        """The token with that HMAC."""
+        """Return the token with that HMAC, or None."""
         token_id = self._ids.get(sha256(code).digest())
         return None if token_id is None else self._image.delegation_tokens[token_id]
 
     def credential(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None:
-        """By what SCRAM knows who has a token; None for one that is not there, or not any more."""
+        """Return the SCRAM credential of a token; None if it does not exist or has expired."""
         token = self._image.delegation_tokens.get(token_id)
         if self.secret is None or token is None or is_expired(token, self._clock.now_ms()):
             return None
@@ -110,7 +110,7 @@ class DelegationTokens:
 
 
 def may_ask(ctx: RequestContext) -> bool:
-    """Whether a client may ask for tokens: who has not come by one, and is known by more than an open connection."""
+    """Whether a client may use the token APIs: it is authenticated, and not by a token."""
     peer = ctx.connection
     if peer.token_authenticated or peer.security_protocol == "PLAINTEXT":
         return False
@@ -147,7 +147,7 @@ def change_end(
 
 
 def people_of(version: int, owner: str, requester: str) -> dict[str, str]:
-    """Whose a token is, as fields of answers in that version."""
+    """Return the owner and the requester of a token as fields of answers in that version."""
     kind, _, name = owner.partition(":")
     people = {"principal_type": kind, "principal_name": name}
     if version >= _FIRST_VERSION_WITH_REQUESTER:

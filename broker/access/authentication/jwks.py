@@ -1,4 +1,4 @@
-"""The public keys of who signs tokens (a JWKS, RFC 7517), from a file or an address: https://..., file:///...
+"""The public keys of the token provider (a JWKS, RFC 7517), from a file or an address: https://..., file:///...
 
 They are read at the start, which fails without them; then every sasl.oauthbearer.jwks.endpoint.refresh.ms, and when a
 token names a key that is not known, off the loop. While they cannot be read those that were stay.
@@ -27,20 +27,20 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 10
 _MOST_BYTES = 1024 * 1024
 _MOST_NAMED = 10
-#: What every client could sign with who has the broker's copy: never a provider's public key.
+#: Symmetric keys: anyone with the broker's copy could sign with one, so they are never accepted.
 _SHARED_SECRET = "oct"
 
 
-#: What a pair of RSA can sign by, where its key does not say.
+#: The algorithms of an RSA key that names none.
 _RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
 class JwksError(Exception):
-    """Why keys cannot be had."""
+    """Keys cannot be read."""
 
 
 class SigningKey(NamedTuple):
-    """The public half, of `cryptography`, and the algorithms of JWS that it verifies."""
+    """A public key of `cryptography`, and the JWS algorithms that it verifies."""
 
     public: Any
     algorithms: tuple[str, ...]
@@ -50,7 +50,7 @@ Keys = dict[str | None, SigningKey]
 
 
 def read_keys(url: str) -> Keys:
-    """Keys by id; one without an id by None. Those that cannot be used are left out. Blocks. Raises JwksError."""
+    """Return keys by id; None for one without an id. Unusable keys are left out. Blocks. Raises JwksError."""
     try:
         with urlopen(url, timeout=_TIMEOUT_S) as response:
             listed = list(json.loads(response.read(_MOST_BYTES))["keys"])
@@ -62,9 +62,9 @@ def read_keys(url: str) -> Keys:
         try:
             if each.get("kty") != _SHARED_SECRET and each.get("use") != "enc":
                 keys[each.get("kid")] = _signing_key(each)
-        except Exception as error:  # as many kinds as there are ways to write a key wrongly
+        except Exception as error:  # a malformed key may raise anything
             name = each.get("kid") if isinstance(each, dict) else None
-            skipped.append(f"{log_text(str(name))} ({type(error).__name__})")  # its own words may hold the whole key
+            skipped.append(f"{log_text(str(name))} ({type(error).__name__})")  # its message may contain the whole key
     if skipped:
         log.warning("%s: keys that cannot be used are left out: %s", url, ", ".join(skipped[:_MOST_NAMED]))
     if not keys:
@@ -74,13 +74,13 @@ def read_keys(url: str) -> Keys:
 
 def _signing_key(jwk: dict[str, Any]) -> SigningKey:
     key = PyJWK.from_dict(jwk)
-    if jwk["kty"] == "RSA" and not jwk.get("alg"):  # PyJWT would hold it for one of RS256 alone
+    if jwk["kty"] == "RSA" and not jwk.get("alg"):  # PyJWT would use it for RS256 only
         return SigningKey(key.key, _RSA_ALGORITHMS)
     return SigningKey(key.key, (key.algorithm_name,))
 
 
 class Jwks:
-    """Keys that are kept fresh. `start` reads them for the first time."""
+    """Keys that are refreshed. `start` reads them for the first time."""
 
     def __init__(
         self,
@@ -100,15 +100,15 @@ class Jwks:
         self._read = read
         self._keys: Keys = {}
         self._next: Timer | None = None
-        self._may_ask = True  # for a key that is not known: anyone may name one that nobody has
+        self._may_ask = True  # for an unknown key: any client may name one that does not exist
 
     def start(self) -> None:
-        """Blocks. Raises JwksError."""
+        """Read the keys. Blocks. Raises JwksError."""
         self._keys = self._read(self._url)
         self._next = self._timers.call_later(self._refresh_ms, self._refresh)
 
     def key(self, key_id: str | None) -> SigningKey | None:
-        """The key of that id, or the only one for None. Who asks for another may find it a little later."""
+        """Return the key of an id, or the only one for None. An unknown id triggers a refresh."""
         if key_id is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         found = self._keys.get(key_id)
@@ -127,7 +127,7 @@ class Jwks:
             self._keys = done.result()
         except JwksError as error:
             log.warning("The keys of tokens stay as they are: %s", error)
-        except Exception:  # whatever it is: keys that are never read again would be worse
+        except Exception:  # any: the keys must be refreshed again later
             log.exception("The keys of tokens stay as they are")
         finally:
             self._next = self._timers.call_later(self._refresh_ms, self._refresh)

@@ -1,4 +1,4 @@
-"""Who comes in by which listener is asked who it is: each listener's welcome, as its security protocol has it."""
+"""Sets up the authentication of each listener, by its security protocol."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What `pybroker[security]` brings: PyJWT alone checks no signature of a key pair.
+#: The packages of `pybroker[security]`: PyJWT alone cannot verify signatures of key pairs.
 _TOKEN_PACKAGES = ("jwt", "cryptography")
 
 
 def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) -> None:
-    """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
+    """Set up TLS and SASL for the listeners that use them. Later changes of their settings take effect too.
 
-    Raises CannotBind for a listener whose certificates cannot be used, whose key of salts cannot be kept, or the keys
-    of whose tokens cannot be had.
+    Raises CannotBind if the certificates of a listener cannot be used, the key for its salts cannot be stored, or the
+    keys for its tokens cannot be read.
     """
     for listener in listeners:
         if listener.security_protocol.endswith("SSL"):
@@ -78,7 +78,7 @@ def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) 
 
 
 def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
-    """What would end a start is refused, too, as it counts at once. Kafka takes it, and puts it off until the next."""
+    """Refuse a change that would fail a start, as it takes effect at once. Kafka accepts it, for its next start."""
     from config.sasl import sasl_problems
 
     known = frozenset(sasl_problems(now))

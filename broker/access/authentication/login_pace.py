@@ -1,8 +1,8 @@
-"""Steps of logins get so much time of each turn of the loop; what is beyond that waits its turn, in order.
+"""Limits the time of login steps in each turn of the loop. Further steps wait for later turns, in order.
 
-Signatures, proofs and the credentials of tokens are computed on the loop: each takes a millisecond or few, most of it
-in Python, which threads would not take off it. Of one connection there is one at a time, but anybody may open a
-thousand: who has logged in is served between any two slices of theirs.
+Signatures, proofs and the credentials of tokens are computed on the loop. Each takes a few milliseconds, mostly in
+Python, which a thread would not save. A connection has one step at a time, but a client may open a thousand
+connections. Authenticated clients are served between any two slices of login steps.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Of a turn. A step that has begun is not broken off: a turn may take longer by one.
+#: The share of a turn. A step is not interrupted, so a turn may take longer by one step.
 _SLICE_NS = 2_000_000
-#: Frames that are larger wait as long as there is room for them, smaller ones in any case: most logins are.
+#: Larger frames wait only while there is room for them; smaller ones, as in most logins, always may.
 _SMALL_BYTES = 20 * 1024
 _MOST_HELD_BYTES = 16 << 20
 
 
 class LoginPace:
-    """Of all listeners together. `now_ns` is a clock that does not jump."""
+    """The limit of all listeners together. `now_ns` is a monotonic clock."""
 
     def __init__(
         self, call_soon: Callable[[Callable[[], None]], object], now_ns: Callable[[], int] = time.monotonic_ns
@@ -43,15 +43,15 @@ class LoginPace:
 
     @property
     def has_time(self) -> bool:
-        """Whether the next step is taken at once."""
+        """Whether the next step may run at once."""
         return self._spent_ns < _SLICE_NS
 
     def has_room(self, size: int) -> bool:
-        """Whether a step may wait that holds so many bytes."""
+        """Whether a step that holds so many bytes may wait."""
         return size <= _SMALL_BYTES or self._held_bytes + size <= _MOST_HELD_BYTES
 
     def __call__(self, step: Callable[[], T | None], held_bytes: int = 0) -> T | Deferred[T] | None:
-        """What `step()` gives, now or in a turn to come; a Deferred stays as it is where that is None.
+        """Return what `step()` returns, now or in a later turn. If that is None, the Deferred is not resolved.
 
         `held_bytes`: what it holds while it waits.
         """
@@ -82,7 +82,7 @@ class LoginPace:
 
     def _take_up(self, step: Callable[[], T | None], deferred: Deferred[T], held_bytes: int) -> None:
         self._held_bytes -= held_bytes
-        if deferred.cancelled:  # the client has hung up
+        if deferred.cancelled:  # the client has disconnected
             return
         try:
             value = step()

@@ -1,13 +1,13 @@
-"""A connection on its way in by SASL: it stands where dispatch will, until the client has shown who it is.
+"""Serves a connection in place of the dispatcher until its client is authenticated by SASL.
 
     ApiVersions  SaslHandshake v0  (token)*             tokens are frames of their own
     ApiVersions  SaslHandshake v1  (SaslAuthenticate)*  KIP-152
 
-ApiVersions may be left out, and comes again where it was refused. Whatever else comes meanwhile closes the connection,
-after SaslHandshake v1 with ILLEGAL_SASL_STATE as its answer. Failures are answered after
-connection.failed.authentication.delay.ms, and nothing more is looked at until then. Where a session ends
-(connections.max.reauth.ms, or what was shown runs out) the client begins anew with a SaslHandshake, on the same
-connection and as the same user (KIP-368); after the end of the session nothing else is taken.
+ApiVersions is optional, and is repeated if it was refused. Any other request closes the connection; after SaslHandshake
+v1 it is answered with ILLEGAL_SASL_STATE first. Failures are answered after connection.failed.authentication.delay.ms,
+and no request is read until then. A session ends after connections.max.reauth.ms, or when its credential expires. Then
+the client re-authenticates with a SaslHandshake, on the same connection and as the same user (KIP-368); any other
+request closes the connection.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Larger requests amid SASL are not looked at: an answer to many elements takes long, and nobody knows yet who asks.
+#: Larger requests during SASL are not decoded: an answer with many elements takes long, for an unknown client.
 _MOST_REFUSED_BYTES = 1024
-#: A client that authenticates again sooner than this is not listened to (as in Kafka).
+#: A client that re-authenticates sooner than this is refused, as in Kafka.
 _REAUTHENTICATION_INTERVAL_MS = 1_000
 
 
 class SaslAuthenticator:
-    """Of one connection, for as long as that lives."""
+    """The SASL exchanges of one connection, during its whole life."""
 
     __slots__ = (
         "_begun_again_ms",
@@ -90,17 +90,17 @@ class SaslAuthenticator:
         self._raw_tokens = False
         self._failed = False
         self._knows_versions = False  # whether ApiVersions was answered without an error
-        self._previous: tuple[str, str] | None = None  # mechanism and principal, when the client comes again
-        self._unfit: str | None = None  # why it cannot come again like that
+        self._previous: tuple[str, str] | None = None  # mechanism and principal, during a re-authentication
+        self._unfit: str | None = None  # why the re-authentication is refused
         self._begun_again_ms: int | None = None
         self._session_end: Timer | None = None
         self._session_lifetime_ms = 0
-        self.admitted = False  # whether the client has ever shown who it is
+        self.admitted = False  # whether the client is authenticated
         connection.authenticator = self
         connection.redirect(self.dispatch, listener.max_token_bytes)
 
     def close(self) -> None:
-        """The connection is gone."""
+        """End the exchange: the connection is closed."""
         if self._session_end is not None:
             self._session_end.cancel()
             self._session_end = None
@@ -108,7 +108,7 @@ class SaslAuthenticator:
     # -- in place of Dispatcher.dispatch -------------------------------------------------------------------------------
 
     def dispatch(self, connection: Connection, request: memoryview) -> Answer:
-        """Serve one frame of a client that is not authenticated, at once or when others have had their time.
+        """Serve one frame of a client that is not authenticated, now or in a later turn.
 
         Raises as `Dispatcher.dispatch` does.
         """
@@ -119,7 +119,7 @@ class SaslAuthenticator:
                 raise CloseConnection("too much waits for its turn to log in")
             request = memoryview(bytes(request))
         answer: Any = self._pace(partial(self._serve, connection, request), held_bytes)
-        # as that of a shortcut, whose value is a frame: of those no codec is asked
+        # as with a shortcut, the value is a frame, which needs no encoder
         return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer
 
     def _serve(self, connection: Connection, request: memoryview) -> Answer:
@@ -150,7 +150,7 @@ class SaslAuthenticator:
         return answer
 
     def dispatch_expired(self, connection: Connection, request: memoryview) -> Answer:
-        """Serve the first frame after the session's end, which has to be the SaslHandshake of the next."""
+        """Serve the first frame after the session's end, which must be the SaslHandshake of the next one."""
         if decode_request_header(request).api_key != SASL_HANDSHAKE.key:
             raise CloseConnection("its SASL session has ended")
         return self._dispatcher.dispatch(connection, request)
@@ -158,7 +158,7 @@ class SaslAuthenticator:
     # -- called by the handler of SaslHandshake ------------------------------------------------------------------------
 
     def reauthenticate(self, version: int, mechanism: str) -> Struct | None:
-        """The answer to a SaslHandshake in a session; None where it has no end, or has only just begun."""
+        """Return the answer to a SaslHandshake in a session; None if it has no end, or has only begun."""
         if self._session_end is None:
             return None
         now_ms = self._clock.monotonic_ms()
@@ -246,7 +246,7 @@ class SaslAuthenticator:
         log.debug("Connection %s is %s by %s", self._connection, principal, self._mechanism)
 
     def _begin_session(self, expires_at_ms: int | None) -> None:
-        """The session ends with what the client has shown, or after the longest time allowed, whichever is sooner."""
+        """Return the end of the session: that of the credential, or the longest session, whichever is sooner."""
         self.close()
         limits = [self._listener.max_session_ms.get(self._mechanism, 0) or None]
         if expires_at_ms is not None:
@@ -256,11 +256,11 @@ class SaslAuthenticator:
             self._session_end = self._timers.call_later(self._session_lifetime_ms, self._end_session)
 
     def _end_session(self) -> None:
-        if self._exchange is None:  # else the client is just coming again
+        if self._exchange is None:  # otherwise the client is re-authenticating
             self._connection.redirect(self.dispatch_expired)
 
     def _fail(self, answer: list[Chunk] | None, reason: str) -> None:
-        """Answer later, and close: who tries passwords has to wait."""
+        """Answer after a delay, and close: guessing passwords takes time."""
         self._failed = True
         self._exchange = None
         connection = self._connection

@@ -1,4 +1,4 @@
-"""What a listener with SASL asks of who comes in: its mechanisms, made ready from the configuration.
+"""The SASL mechanisms of a listener, prepared from the configuration.
 
 Mechanisms and their JAAS entries may change while the broker runs; who comes after that is asked by the new ones.
 """
@@ -23,7 +23,7 @@ from security.scram_credential import BY_SASL_NAME, MIN_ITERATIONS, ScramCredent
 
 
 class SaslListener(msgspec.Struct, frozen=True):
-    """`exchanges` by mechanism in the order in which clients are told; `max_session_ms` by mechanism, 0 for ever."""
+    """`exchanges` by mechanism, in the order of answers; `max_session_ms` by mechanism, 0 for no limit."""
 
     exchanges: Mapping[str, NewExchange]
     max_session_ms: Mapping[str, int]
@@ -92,7 +92,7 @@ def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str)
 
 
 def _iterations_at(image: MetadataImage, mechanism: ScramMechanism, place: float) -> int:
-    """See `IterationsAt`: of unknown names as large a part has the same iterations as of users."""
+    """Return iterations for unknown users, distributed as those of the users (see `IterationsAt`)."""
     counts: Mapping[int, int] = image.scram_iterations.get(mechanism, {})
     left = place * sum(counts.values())
     for iterations, users in sorted(counts.items()):
@@ -115,7 +115,7 @@ def _int(config: BrokerConfig, listener_name: str, key: str) -> int:
 
 
 def changing_keys(listener_names: Iterable[str]) -> frozenset[str]:
-    """The keys after whose change `sasl_listener` says something else, as far as they are known without a mechanism."""
+    """Return the keys that change the result of `sasl_listener`, except those of single mechanisms."""
     own = ("sasl.enabled.mechanisms", "plain.sasl.jaas.config")
     prefixed = (f"listener.name.{name.lower()}.{key}" for name in listener_names for key in own)
     return frozenset(("sasl.enabled.mechanisms", *prefixed))

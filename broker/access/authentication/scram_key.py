@@ -1,7 +1,7 @@
-"""The key that salts are made with for users who are not there: a secret of the directory's own, readable by its owner.
+"""The key for the salts of unknown users: a secret of the data directory, readable only by its owner.
 
-Nothing that is told to anybody will do, as ids of directories are: who has the key can tell such a salt from a stored
-one. It stays the same over restarts, since one that changes tells as much.
+Public values, such as ids of directories, are no substitute: with the key, a client can distinguish these salts from
+stored ones. The key survives restarts, since a changing salt would reveal the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OWNER_ALONE = 0o600
 
 
 def scram_key(directory: str) -> bytes:
-    """The key of a directory, made if there is none yet, or none that is whole. Raises OSError."""
+    """Return the key of a directory; create it if it is missing or incomplete. Raises OSError."""
     path = os.path.join(directory, KEY_FILE)
     try:
         with open(path, "rb") as file:
@@ -31,7 +31,7 @@ def scram_key(directory: str) -> bytes:
 def _write(path: str, key: bytes) -> None:
     unfinished = f"{path}.tmp"
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
-        os.fchmod(file.fileno(), _OWNER_ALONE)  # one that was left behind may have been another's to read
+        os.fchmod(file.fileno(), _OWNER_ALONE)  # an old file may have been readable by others
         file.write(key)
         file.flush()
         os.fsync(file.fileno())

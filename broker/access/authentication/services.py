@@ -1,4 +1,4 @@
-"""What authentication needs of the process."""
+"""The services that authentication uses."""
 
 from __future__ import annotations
 

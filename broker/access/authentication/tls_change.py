@@ -1,4 +1,4 @@
-"""What is refused of a listener's stores when they are to be changed while the broker runs (KIP-226, KIP-492, KIP-519).
+"""Checks changes of a listener's key and trust stores while the broker runs (KIP-226, KIP-492, KIP-519).
 
 As in Kafka 4.3.1 a store has to be readable with its password, of settings that go together, and a certificate to be
 who the one before was; in its words, which tools of others look into, and then in ours, which say what is wrong. Other
@@ -31,7 +31,7 @@ _KEY_PASSWORD = "ssl.key.password"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a new certificate may be called, by the configuration at the start."""
+    """The names that a new certificate may have, by the configuration at the start."""
 
     another_dn: bool
     other_sans: bool
@@ -44,7 +44,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class TlsChange:
-    """From the settings that count to others. `chain`: the certificates that are shown now, in PEM."""
+    """A change from the current settings to others. `chain`: the current certificates, in PEM."""
 
     now: TlsSettings
     wanted: TlsSettings
@@ -52,7 +52,7 @@ class TlsChange:
     allowed: Allowed
 
     def problem(self) -> Problem | None:
-        """Why it cannot be; reads files, and may take long."""
+        """Return why the change is refused, or None. Blocks: it reads files."""
         for sentence in (*_keys_at_odds(self.wanted), *_trust_at_odds(self.wanted)):
             return _refused(_INVALID, sentence)
         try:
@@ -79,13 +79,13 @@ class TlsChange:
 
 
 def _refused(exception: str, sentence: str) -> Problem:
-    """With Kafka's sentences around it."""
+    """Return a reason within Kafka's message."""
     failed = f"Validation of dynamic config update of SSLFactory failed: {exception}: {sentence}"
     return rule(f"Invalid value {_CONFIG}: {failed} for configuration Invalid dynamic configuration")
 
 
 def _keys_at_odds(settings: TlsSettings) -> Iterator[str]:
-    """What is said of a key store that does not go together."""
+    """Return the message for a key store with inconsistent settings."""
     kind, location = settings.text("ssl.keystore.type"), settings.text("ssl.keystore.location")
     password = settings.text("ssl.keystore.password")
     key, chain = settings.text("ssl.keystore.key"), settings.text("ssl.keystore.certificate.chain")
@@ -104,7 +104,7 @@ def _keys_at_odds(settings: TlsSettings) -> Iterator[str]:
 
 
 def _trust_at_odds(settings: TlsSettings) -> Iterator[str]:
-    """What is said of a trust store that does not go together."""
+    """Return the message for a trust store with inconsistent settings."""
     kind, location = settings.text("ssl.truststore.type"), settings.text("ssl.truststore.location")
     password, certificates = settings.text("ssl.truststore.password"), settings.text("ssl.truststore.certificates")
     if certificates is not None and kind != "PEM":
@@ -122,7 +122,7 @@ def _has_trust(settings: TlsSettings) -> bool:
 
 
 def _in_kafka_s_words(settings: TlsSettings, problem: Problem) -> tuple[str, str]:
-    """The name of its exception, and what that says of a store that cannot be used, with our reason."""
+    """Return the name and the message of Kafka's exception for an unusable store, with our reason."""
     store = next((kind for kind in ("ssl.keystore", "ssl.truststore") if kind in problem.key), None)
     if _KEY_PASSWORD in problem.key:
         store = "ssl.keystore"
@@ -142,7 +142,7 @@ def _in_kafka_s_words(settings: TlsSettings, problem: Problem) -> tuple[str, str
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Whom a certificate is for; alternative names by the number of their kind."""
+    """The subject of a certificate; alternative names by the number of their kind."""
 
     dn: str
     sans: frozenset[tuple[int, str]]
@@ -150,7 +150,7 @@ class _Names:
 
 def _names(chain: bytes) -> _Names:
     first = _CERTIFICATE.search(chain)
-    assert first is not None  # of what serves already, or has just been read
+    assert first is not None  # the chain is in use, or was just read
     certificate = b64decode(first[1])
     return _Names(distinguished_name(certificate), alternative_names(certificate))
 

@@ -1,4 +1,4 @@
-"""A listener of SSL or SASL_SSL: its certificates, read anew when files or keys change, and its clients' names."""
+"""A listener of SSL or SASL_SSL: its certificates, which are reloaded when they change, and its clients' names."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked whether somebody has put new certificates where the old ones were.
+#: How often the files of certificates are checked for changes.
 _LOOK_MS = 10_000
 
 
 class TlsListener:
-    """What makes connections of one listener secure. Raises TlsError where it cannot."""
+    """Makes TLS connections for one listener. Raises TlsError if it cannot."""
 
     def __init__(self, listener: Listener, broker: AuthenticationServices) -> None:
         self._listener = listener
@@ -56,12 +56,12 @@ class TlsListener:
     def connect(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
     ) -> TlsTransport:
-        """The transport of a new connection."""
+        """Return the transport of a new connection."""
         context = self._secured.context
         return TlsTransport(loop, sock, connection, hang_ups, context, self._broker.handshakes, self._on_secured)
 
     def _on_secured(self, connection: Connection, certificate: bytes | None) -> None:
-        """Where nobody asks by SASL, a client is who its certificate says, if it has shown one."""
+        """Set the principal of the client from its certificate, if it has one and the listener has no SASL."""
         if self._names_user and certificate is not None:
             connection.principal = "User:" + self._rules.user_of(distinguished_name(certificate))
 
@@ -69,7 +69,7 @@ class TlsListener:
         return tuple(_modified_ns(path) for path in self._settings.files)
 
     def _look(self) -> None:
-        self._broker.timers.call_later(_LOOK_MS, self._look)  # first: whatever comes of this look, there is a next
+        self._broker.timers.call_later(_LOOK_MS, self._look)  # first, so that a failure does not end the checks
         if self._modified() != self._seen:
             self._reload()
 
@@ -84,13 +84,13 @@ class TlsListener:
         self._reload()
 
     def _reload(self) -> None:
-        """New connections get the new certificates; where these cannot be used, the old ones stay."""
+        """Reload the certificates for new connections. If they cannot be used, the old ones stay."""
         self._seen = self._modified()
-        self._under_way = self._broker.offload(self._settings.secured)  # a password's hash may take long
+        self._under_way = self._broker.offload(self._settings.secured)  # hashing a password may take long
         self._under_way.add_done_callback(self._on_read)
 
     def _on_read(self, read: Deferred[Secured]) -> None:
-        if read is not self._under_way:  # what was read later counts
+        if read is not self._under_way:  # a later read counts
             return
         try:
             self._secured = read.result()
@@ -99,11 +99,11 @@ class TlsListener:
         except Exception:
             log.exception("Listener %s keeps its certificates", self._listener.name)
         else:
-            log.info("Listener %s has read its certificates anew", self._listener.name)
+            log.info("Listener %s has reloaded its certificates", self._listener.name)
 
 
 def _modified_ns(path: str) -> int:
-    """0 for a file that is not there or not to be seen, such as one that is being replaced."""
+    """Return 0 for a file that is missing or unreadable, for example while it is being replaced."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:

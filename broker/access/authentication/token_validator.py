@@ -1,4 +1,4 @@
-"""Which bearer tokens are good: signed by a key of the provider, in time, for this audience, with a user.
+"""Validates bearer tokens: signature by a key of the provider, time, audience, and user.
 
 The claims that are looked at are those that Apache Kafka's BrokerJwtValidator looks at. Signatures are PyJWT's
 business.
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 MECHANISM = "OAUTHBEARER"
 _PREFIX = "sasl.oauthbearer."
-#: By key pairs only: who can verify such a signature cannot make one.
+#: Algorithms with key pairs only: the key that verifies a signature cannot make one.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
 class TokenValidator:
-    """Of one listener; called with a token. Raises InvalidToken."""
+    """The validator of one listener, called with a token. Raises InvalidToken."""
 
     def __init__(self, config: BrokerConfig, listener_name: str, jwks: Jwks) -> None:
         def value(key: str) -> Any:
@@ -72,7 +72,7 @@ class TokenValidator:
 
 
 def token_validator(broker: AuthenticationServices, listener_name: str) -> TokenValidator:
-    """The validator of a listener, with the provider's keys. Blocks. Raises JwksError."""
+    """Return the validator of a listener, with the provider's keys. Blocks. Raises JwksError."""
     config = broker.config
 
     def value(key: str) -> Any:

@@ -1,4 +1,4 @@
-"""What one client may do, as far as one request is concerned."""
+"""Access checks for the client of one request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def java_host(host: str) -> str:
 
 
 class Access:
-    """What the client of one request may do."""
+    """Checks access for the client of one request."""
 
     __slots__ = ("_authorizer", "_ctx", "_host", "_policy", "_principal")
 

@@ -1,4 +1,4 @@
-"""Rules of APIs about groups whose questions are not all alike."""
+"""Rules of APIs about groups that need more than a table row."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _describe_topic = to_topic(Operation.DESCRIBE)
 
 
 def list_groups(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Who may describe the cluster sees all, others those that they may describe."""
+    """List all groups to a client that may describe the cluster, to others those that they may describe."""
     if access.may_cluster(Operation.DESCRIBE, tell=False):
         return handle(request)
     return _listed(access, request, handle)
 
 
 def find_coordinator(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Groups and transactional ids by name; those of shares are the brokers' business."""
+    """DESCRIBE on groups and transactional ids by name; share keys are for brokers only."""
     kind = _KINDS.get(request.key_type)
     if kind is None:
         if access.may_cluster(Operation.CLUSTER_ACTION):
@@ -95,7 +95,7 @@ _FIRST_VERSION_WITH_MANY_KEYS = 4
 
 
 def sync(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group; but who has to name a protocol and does not is told that, whoever it is."""
+    """READ on the group. A missing protocol is reported first, to every client."""
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if access.version >= _FIRST_VERSION_NAMING_PROTOCOLS and not names_protocol:
         return handle(request)
@@ -106,7 +106,7 @@ _FIRST_VERSION_NAMING_PROTOCOLS = 5
 
 
 def offset_delete(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and each topic; an error of the whole group is told alone."""
+    """DELETE on the group, and READ on each topic. An error of the whole group is returned alone."""
     return _delete_group(access, request, lambda allowed: _delete_offsets(access, allowed, handle))
 
 
@@ -129,7 +129,7 @@ def _delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def offset_fetch(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each group, and of its topics those that may be described; asked for all, the others are not told."""
+    """DESCRIBE on each group and its topics. If all topics are requested, the others are left out."""
     if access.version < _FIRST_VERSION_WITH_GROUPS:
         return together(_describe_group, _offsets_of_one)(access, request, handle)
     return together(_describe_groups, _offsets_of_each)(access, request, handle)
@@ -158,7 +158,7 @@ def _offsets_of_each(access: Access, request: Struct, handle: Handle) -> Reply:
 def _of_described_topics(
     access: Access, request: Struct, handle: Handle, refuse: Callable[[Struct, ErrorCode], Struct]
 ) -> Reply:
-    """Offsets of groups by topic: those that may not be described are refused where they are named, else left out."""
+    """Refuse topics that are named and may not be described; leave them out if all topics are requested."""
     hidden: dict[str, list[Struct]] = {}
     groups = []
     for group in request.groups:
@@ -177,19 +177,19 @@ def _of_described_topics(
 
 
 def describe(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each group; one whose members have a topic that may not be described is refused whole (KIP-848)."""
+    """DESCRIBE on each group. A group with a topic that may not be described is refused as a whole (KIP-848)."""
     return _describe_open(access, request, handle, _topics_of_members, _HIDDEN_TOPICS)
 
 
 def describe_streams(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each group; one whose topology has a topic that may not be described is refused whole (KIP-1071)."""
+    """DESCRIBE on each group. A group with such a topic in its topology is refused as a whole (KIP-1071)."""
     return _describe_open(access, request, handle, _topics_of_topology, _HIDDEN_TOPOLOGY)
 
 
 def _describe_open(
     access: Access, request: Struct, handle: Handle, names_in: Callable[[Struct], Iterable[str]], text: str
 ) -> Reply:
-    """Groups of whose topics none is hidden; of the others `text` is told."""
+    """Return the groups of which the client may describe all topics; the others have an error with `text`."""
 
     def checked(group: Struct) -> Struct:
         if all(access.may(Operation.DESCRIBE, _TOPIC, name) for name in dict.fromkeys(names_in(group))):
@@ -203,7 +203,7 @@ def _describe_open(
 
 
 def _topics_of_members(group: Struct) -> Iterator[str]:
-    """What members have, or are to have."""
+    """Yield the topics that members have, or are to get."""
     for member in group.members:
         fields = {field.name for field in member.struct_type.fields}
         for assignment in ("assignment", "target_assignment"):
@@ -212,14 +212,14 @@ def _topics_of_members(group: Struct) -> Iterator[str]:
 
 
 def consumer_heartbeat(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and all topics that a member names."""
+    """READ on the group, and DESCRIBE on all topics that a member names."""
     return together(_read_group, _describe_all(lambda request: request.subscribed_topic_names or ()))(
         access, request, handle
     )
 
 
 def streams_heartbeat(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and all topics of the topology that come with it."""
+    """READ on the group, and DESCRIBE on all topics of the topology in the request."""
     return together(_read_group, _describe_all(_topics_of_topology))(access, request, handle)
 
 
@@ -232,7 +232,7 @@ def _topics_of_topology(value: Struct) -> Iterator[str]:
 
 
 def _describe_all(names_in: Callable[[Struct], Iterable[str]]) -> Rule:
-    """Who may describe all of these topics."""
+    """Whether the client may describe all of these topics."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         if all(access.may(Operation.DESCRIBE, _TOPIC, name) for name in dict.fromkeys(names_in(request))):
@@ -243,7 +243,7 @@ def _describe_all(names_in: Callable[[Struct], Iterable[str]]) -> Rule:
 
 
 def describe_share_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each group, and of its topics those that may be described."""
+    """DESCRIBE on each group; the answer has the topics that may be described."""
     return _describe_groups(access, request, lambda allowed: _share_offsets(access, allowed, handle))
 
 

@@ -28,7 +28,7 @@ _NAMED = {ConfigResource.TOPIC: ResourceType.TOPIC, ConfigResource.GROUP: Resour
 
 
 def to_configs_of(operation: Operation) -> Ask:
-    """That operation on what the configuration is of; brokers' is the cluster's. Unknown kinds are the handler's."""
+    """Ask for an operation on the resource of a configuration; on the cluster for brokers. Handlers refuse others."""
 
     def ask(_: Access, resource: Any) -> Question | None:
         if resource.resource_type in _OF_CLUSTER:
@@ -40,7 +40,7 @@ def to_configs_of(operation: Operation) -> Ask:
 
 
 def alter_replica_log_dirs(access: Access, request: Struct, handle: Handle) -> Reply:
-    """ALTER on the cluster; the refusal is told for each partition, whichever directory it is to be in."""
+    """ALTER on the cluster. A refusal is reported for each partition, not for each directory."""
     if access.may_cluster(Operation.ALTER):
         return handle(request)
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -60,7 +60,7 @@ def alter_replica_log_dirs(access: Access, request: Struct, handle: Handle) -> R
 
 
 def alter_user_scram_credentials(access: Access, request: Struct, handle: Handle) -> Reply:
-    """ALTER on the cluster; the refusal is told for each user once."""
+    """ALTER on the cluster. A refusal is reported once for each user."""
     if access.may_cluster(Operation.ALTER):
         return handle(request)
     users = dict.fromkeys(change.name for change in (*request.deletions, *request.upsertions))

@@ -1,9 +1,9 @@
-"""Of which kinds of questions a rule is made.
+"""The parts that rules are made of.
 
-A rule is a function: it is given a request and the handler, and gives back an answer. It takes out of the request what
-is not allowed, calls the handler with the rest, and puts the refusals into its answer. So handlers know nothing of
-access, but for those that ask the guard for what no request says: what sessions of fetches remember, which topics there
-are to be told page by page, which are made by the way, and what clients may do.
+A rule is a function of a request and its handler. It removes from the request what is not allowed, calls the handler
+with the rest, and adds the refusals to the answer. So handlers need not check access. A few ask the guard for things
+that are not in the request: the topics of a fetch session, the topics of a page, topics that a request creates, and the
+operations that a client may do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CODES = {
 
 
 class Question(NamedTuple):
-    """What has to be allowed for an item."""
+    """The operation that must be allowed for an item."""
 
     operation: Operation
     kind: ResourceType
@@ -44,12 +44,12 @@ Ask: TypeAlias = "Callable[[Access, Any], Question | None]"
 
 
 def free(_: Access, request: Struct, handle: Handle) -> Reply:
-    """Everybody may."""
+    """Allow every client."""
     return handle(request)
 
 
 def cluster(*operations: Operation) -> Rule:
-    """Who may do one of these to the cluster."""
+    """Allow clients that may do one of the operations on the cluster."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         *first, last = operations
@@ -61,7 +61,7 @@ def cluster(*operations: Operation) -> Rule:
 
 
 def one(operation: Operation, kind: ResourceType, field: str) -> Rule:
-    """Who may do that to what a field names; a field without a value asks for nothing."""
+    """Allow clients that may do the operation on the resource in a field; all clients if the field is null."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         name = getattr(request, field)
@@ -73,7 +73,7 @@ def one(operation: Operation, kind: ResourceType, field: str) -> Rule:
 
 
 def together(*rules: Rule) -> Rule:
-    """All of these, one after the other."""
+    """Apply several rules, one after the other."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         def ask(number: int, request: Struct) -> Reply:
@@ -87,9 +87,9 @@ def together(*rules: Rule) -> Rule:
 
 
 def each(array: str, ask: Ask, text: Callable[[ErrorCode], str | None] = lambda _: None) -> Rule:
-    """Each item of an array by itself; those that are refused are answered with their error, behind the others.
+    """Check each item of an array by itself. Refused items come last in the answer, each with its error.
 
-    `text` is what is told besides, in answers that have a place for it.
+    `text(code)` is the error message, in answers that have a field for it.
     """
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
@@ -108,12 +108,12 @@ def each(array: str, ask: Ask, text: Callable[[ErrorCode], str | None] = lambda 
 
 
 def kafka_text(code: ErrorCode) -> str:
-    """The sentence for an error, where Kafka tells it."""
+    """Return the text of an error, in answers in which Kafka has it."""
     return code.text
 
 
 def worded(reply: Struct, text: str | None) -> Struct:
-    """A refusal with words for each of its items."""
+    """Refuse each item, with a text."""
     for field in reply.struct_type.fields:
         if text is not None and isinstance(field.type, Array):
             for item in getattr(reply, field.name) or ():
@@ -122,7 +122,7 @@ def worded(reply: Struct, text: str | None) -> Struct:
 
 
 def told(array: str, ask: Ask) -> Rule:
-    """Everybody may ask; what the answer has in an array is left out where that may not be known."""
+    """Allow every client; leave out the items of an array of the answer that it may not see."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         def shorten(reply: Struct) -> Struct:
@@ -135,7 +135,7 @@ def told(array: str, ask: Ask) -> Rule:
 
 
 def to_topic(operation: Operation) -> Ask:
-    """That operation on the topic that an item names, by name or id. One that is not known is left to the handler."""
+    """Ask for an operation on the topic that an item names, by name or id. The handler refuses unknown topics."""
 
     def ask(access: Access, item: Struct) -> Question | None:
         name = access.topic_name(item)
@@ -145,7 +145,7 @@ def to_topic(operation: Operation) -> Ask:
 
 
 def to_named(operation: Operation, kind: ResourceType, field: str | None = None) -> Ask:
-    """That operation on what a field of the item names; the item itself is the name unless told."""
+    """Ask for an operation on the resource in a field of the item; without a field, the item itself is the name."""
 
     def ask(_: Access, item: Any) -> Question:
         return Question(operation, kind, item if field is None else getattr(item, field))
@@ -156,7 +156,7 @@ def to_named(operation: Operation, kind: ResourceType, field: str | None = None)
 def split(
     access: Access, items: Iterable[Any], ask: Ask, *, tell: bool = True
 ) -> tuple[list[Any], dict[ErrorCode, list[Any]]]:
-    """What is allowed of the items, and what is refused, by error."""
+    """Return (the allowed items, the refused items by error)."""
     allowed: list[Any] = []
     refused: dict[ErrorCode, list[Any]] = {}
     for item in items:
@@ -169,7 +169,7 @@ def split(
 
 
 def changed(value: Struct, **fields: object) -> Struct:
-    """A copy with other values in some fields."""
+    """Return a copy with other values in some fields."""
     copied = copy.copy(value)
     for name, field in fields.items():
         setattr(copied, name, field)
@@ -177,7 +177,7 @@ def changed(value: Struct, **fields: object) -> Struct:
 
 
 def joined(replies: Sequence[Struct]) -> Struct:
-    """The first answer with what the others have in their arrays."""
+    """Return the first answer with the items of the others in its arrays."""
     first, *others = replies
     arrays = [field.name for field in first.struct_type.fields if isinstance(field.type, Array)]
     return (
@@ -191,12 +191,12 @@ def joined(replies: Sequence[Struct]) -> Struct:
 
 
 def then(reply: Reply, function: Callable[[Struct], Struct]) -> Reply:
-    """`function` of an answer, now or when it comes."""
+    """Apply `function` to an answer, now or when it is there."""
     if isinstance(reply, Deferred):
         return reply.then(function)
     return None if reply is None else function(reply)
 
 
 def beside(reply: Reply, refused: Struct) -> Reply:
-    """An answer with what was refused besides; an error of the whole is told alone."""
+    """Add refused items to an answer, unless the answer is an error of the whole."""
     return then(reply, lambda answer: answer if answer.error_code else joined([answer, refused]))

@@ -1,4 +1,4 @@
-"""Whether anybody is asked who may do what."""
+"""Chooses whether access is checked."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def guard_of(config: BrokerConfig, metadata: MetadataCache) -> Guard | None:
-    """Whom handlers' requests pass, where the configuration names an authorizer."""
+    """Return the guard if the configuration names an authorizer, else None."""
     if not has_authorizer(config):
         return None
-    from broker.access.authorization.guard import make_guard  # most brokers need none of it
+    from broker.access.authorization.guard import make_guard  # most brokers have no authorizer
 
     return make_guard(config, metadata)

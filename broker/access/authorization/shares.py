@@ -35,7 +35,7 @@ _delete_group = one(Operation.DELETE, ResourceType.GROUP, "group_id")
 
 
 def alter_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and each topic; with its id, which Kafka tells also whom it refuses the topic."""
+    """READ on the group and each topic. A refused topic has its id in the answer, as in Kafka."""
 
     def refuse(topic: Struct, code: ErrorCode) -> Struct:
         return _not_altered(topic, access.topic_id(topic.topic_name), code)
@@ -46,7 +46,7 @@ def alter_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and each topic."""
+    """DELETE on the group, and READ on each topic."""
     return _delete_group(
         access, request, lambda allowed: _each_topic(access, allowed, handle, DELETE_SHARE_GROUP_OFFSETS, _not_deleted)
     )
@@ -55,7 +55,7 @@ def delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
 def _each_topic(
     access: Access, request: Struct, handle: Handle, api: Api, refuse: Callable[[Struct, ErrorCode], Struct]
 ) -> Reply:
-    """Those that may be read. Where that is none of them the group may have something against it all the same."""
+    """READ on each topic. The handler is called even if none is left: the group may have an error."""
     allowed, refused = split(access, request.topics, to_topic(Operation.READ))
     answer = api.response(responses=[refuse(topic, code) for code, topics in refused.items() for topic in topics])
     return beside(handle(changed(request, topics=allowed)), answer)

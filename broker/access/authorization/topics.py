@@ -1,4 +1,4 @@
-"""Rules of APIs about topics whose questions are not all alike."""
+"""Rules of APIs about topics that need more than a table row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
 
 
 def produce(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The transactional id where there are records of a transaction, then each topic.
+    """WRITE on the transactional id if there are transactional records, then on each topic.
 
     With acks=0 nothing is answered: a refusal closes the connection.
     """
@@ -66,14 +66,14 @@ def _has_transactional_records(request: Struct) -> bool:
 
 
 def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Of topics that it may not describe a client is told nothing; making them by asking is creating them."""
+    """DESCRIBE on each topic. Automatic creation needs CREATE."""
     if request.topics is None or (not request.topics and access.version == 0):
         return _describe_told(access, request, handle)
     allowed, hidden, uncreatable = [], [], []
     creates = request.allow_auto_topic_creation and access.creates_topics
     for topic in request.topics:
         if topic.topic_id != ZERO_UUID and access.version < _FIRST_METADATA_BY_ID:
-            return handle(request)  # which is answered with INVALID_REQUEST, whatever it asks for
+            return handle(request)  # the handler answers INVALID_REQUEST
         name = access.topic_name(topic)
         if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
             hidden.append(topic)
@@ -91,7 +91,7 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
         return handle(request)
     if allowed or access.version > 0:
         reply = handle(changed(request, topics=allowed))
-    else:  # in v0 no topics are all of them, and none of those is made
+    else:  # in v0 an empty list means all topics, and creates none
         reply = then(handle(changed(request, topics=[])), lambda told: changed(told, topics=[]))
     return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
 
@@ -100,7 +100,7 @@ _FIRST_METADATA_BY_ID = 12
 
 
 def _may_come_about(access: Access, name: str) -> bool:
-    """Whether it is there, or may be made."""
+    """Whether the topic exists, or the client may create it."""
     return (
         access.has_topic(name)
         or access.may_cluster(Operation.CREATE, tell=False)
@@ -109,7 +109,7 @@ def _may_come_about(access: Access, name: str) -> bool:
 
 
 def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
-    """On the cluster, or on each; what the new topic is like is told to who may describe its configuration."""
+    """CREATE on the cluster or on each topic. The answer needs DESCRIBE_CONFIGS to show the configuration."""
 
     def hide(reply: Struct) -> Struct:
         for topic in reply.topics:
@@ -128,7 +128,7 @@ def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
-    """On the cluster, or on each; who named a topic by its id is told its name only if it may describe it."""
+    """Check each topic. A topic that is given by its id has its name in the answer only with DESCRIBE."""
     if access.may_cluster(Operation.DELETE, tell=False):
         return handle(request)
     if access.version < _FIRST_VERSION_WITH_IDS:
@@ -149,7 +149,7 @@ _FIRST_VERSION_WITH_IDS = 6
 
 
 def _to_delete(access: Access, item: str | Struct) -> Question | None:
-    """DELETE; of a topic that is not there who may describe it is told just that. An unknown id is left alone."""
+    """DELETE. A missing topic is reported only to clients that may describe it. The handler refuses unknown ids."""
     name = item if isinstance(item, str) else access.topic_name(item)
     if name is None:
         return None
@@ -157,7 +157,7 @@ def _to_delete(access: Access, item: str | Struct) -> Question | None:
 
 
 def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Brokers may; others need to be allowed to describe each topic."""
+    """Allow brokers; other clients need DESCRIBE on each topic."""
     if access.may_cluster(Operation.CLUSTER_ACTION, tell=False):
         return handle(request)
     return _describe_each(access, request, handle)

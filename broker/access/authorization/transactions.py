@@ -1,4 +1,4 @@
-"""Rules of APIs about transactions whose questions are not all alike."""
+"""Rules of APIs about transactions that need more than a table row."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _FIRST_VERSION_OF_BROKERS = 4
 
 
 def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The transactional id, for two phases, too, if they are asked for (KIP-939); without one, writing to any topic at
-    all, or IDEMPOTENT_WRITE (KIP-679).
+    """WRITE on the transactional id, and TWO_PHASE_COMMIT if requested (KIP-939).
+
+    Without an id: IDEMPOTENT_WRITE, or WRITE on any topic (KIP-679).
     """
     if request.transactional_id is not None:
         return (_write_id_in_two_phases if request.enable2_pc else _write_id)(access, request, handle)
@@ -49,7 +50,7 @@ def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Brokers ask in v4 and later. A producer gets all topics or none."""
+    """CLUSTER_ACTION from v4 on, for brokers. Before v4, WRITE on the transactional id and on all topics."""
     if access.version >= _FIRST_VERSION_OF_BROKERS:
         if access.may_cluster(Operation.CLUSTER_ACTION):
             return handle(request)
@@ -70,7 +71,7 @@ def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def _added(topics: Iterable[Struct], code_of: Callable[[str, int], ErrorCode]) -> Struct:
-    """The answer of which no partition is added, each with its error."""
+    """Return the answer if no partition is added, with the error of each."""
     return ADD_PARTITIONS_TO_TXN.response(
         results_by_topic_v3_and_below=[
             AddPartitionsToTxnTopicResult(
@@ -88,7 +89,7 @@ def _added(topics: Iterable[Struct], code_of: Callable[[str, int], ErrorCode]) -
 
 
 def describe_transactions(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each transactional id; of its topics those that may be described."""
+    """DESCRIBE on each transactional id; the answer has the topics that may be described."""
 
     def shorten(reply: Struct) -> Struct:
         for state in reply.transaction_states:

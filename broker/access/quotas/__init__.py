@@ -1,1 +1,1 @@
-"""How much one client may take: quotas of users, clients and addresses, and what becomes of who takes more."""
+"""Quotas of users, clients and addresses. Clients above a quota are throttled."""

@@ -1,4 +1,4 @@
-"""Names of addresses in quotas: numbers as connections have them, or hosts that have some."""
+"""Addresses in quotas: IP addresses, or names of hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, ip_address
 
 
 def numeric(name: str) -> str | None:
-    """An address as connections have it; None for what is none, such as the name of a host."""
+    """Return an IP address in the form that connections have; None for anything else, such as a host name."""
     try:
         address = ip_address(name)
     except ValueError:
@@ -18,7 +18,7 @@ def numeric(name: str) -> str | None:
 
 
 def resolved(names: frozenset[str]) -> dict[str, str]:
-    """The address of each host that has one; asks the network, so not for the loop."""
+    """Return the address of each host that has one. Blocks: it asks name servers."""
     found = {}
     for name in names:
         try:

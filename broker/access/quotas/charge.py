@@ -1,4 +1,4 @@
-"""What one request takes of its client's quotas, and how long the client is not listened to if that was too much.
+"""Counts one request against its client's quotas, and throttles the client above them.
 
 The answer goes out at once and says how long (KIP-219); what the client sends meanwhile stays where it is, and is
 served after that. Only requests of clients with a quota have a charge.
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
 
 _PER_CENT = 100 / 1_000_000_000  # of a second, a nanosecond
-_LONGEST_MS = 2**31 - 1  # that an answer can tell
+_LONGEST_MS = 2**31 - 1  # the largest throttle time of an answer
 
 
 class Charge:
-    """Of one request of `size` bytes. The broker's time runs from here on, but from `pause` to `resume`."""
+    """The charge of one request of `size` bytes. Its time runs from now on, except between `pause` and `resume`."""
 
     __slots__ = ("_api", "_clock", "_connection", "_limits", "_size", "_spent_ns", "_started_ns", "_wait_ms")
 
@@ -41,25 +41,25 @@ class Charge:
         self._started_ns: int | None = perf_counter_ns()  # None while it is paused
 
     def pause(self) -> None:
-        """The request waits for something. What it takes meanwhile is not counted, as in Kafka."""
+        """Stop the time: the request waits for something. That is not counted, as in Kafka."""
         self._spent_ns = self._time_ns()
         self._started_ns = None
 
     def resume(self) -> None:
-        """It is served again."""
+        """Let the time run on."""
         self._started_ns = perf_counter_ns()
 
     # -- called by handlers --------------------------------------------------------------------------------------------
 
     def most_fetched(self, max_bytes: int) -> int:
-        """How many of so many bytes may be fetched at once: beyond it the answer could never go out."""
+        """Return how many of `max_bytes` may be fetched at once. A larger answer could never be sent."""
         rate = self._limits.fetched
         return max_bytes if rate is None else min(max_bytes, int(rate.most_at_once))
 
     def allows_fetched(self, size: int) -> bool:
-        """Whether so many bytes of records may go out now. If not they do not count: nothing goes out.
+        """Whether so many bytes of records may be sent now. They are counted only if so.
 
-        A batch that is more than all windows allow goes out when nothing else did (in Kafka its client waits for ever).
+        A batch above the limit of all windows is sent if nothing else was sent (in Kafka its client waits for ever).
         """
         now_ms = self._clock.monotonic_ms()
         self._wait_ms = self._spend_time(now_ms)
@@ -74,13 +74,13 @@ class Charge:
         return not self._wait_ms
 
     def count_fetched(self, size: int) -> None:
-        """So many bytes of records go out, as what is locked for a member has to; the wait comes after it."""
+        """Count bytes of records that are sent in any case, as they are locked for a member. Throttle after it."""
         rate = self._limits.fetched
         if rate is not None:
             self._wait_ms = max(self._wait_ms or 0, rate.record(size, self._clock.monotonic_ms()))
 
     def admit_mutations(self, partitions: int, *, strict: bool) -> None:
-        """So many partitions are to be made or removed. Raises Refused if it is `strict` and some are owed already."""
+        """Count partitions to create or delete. Raises Refused if `strict` and the quota is exceeded already."""
         bucket = self._limits.mutations
         if bucket is None:
             return
@@ -96,7 +96,7 @@ class Charge:
     # -- called by dispatch --------------------------------------------------------------------------------------------
 
     def settle(self, reply: Any) -> Any:
-        """The answer as the client gets it, None for none, now that the request is served; it may have to wait now."""
+        """Throttle the client if needed, and return its answer with the throttle time; None if there is no answer."""
         wait_ms = min(self._settled_ms(reply), _LONGEST_MS)
         if wait_ms > 0:
             self._connection.throttle(wait_ms)
@@ -113,12 +113,12 @@ class Charge:
         wait_ms = self._wait_ms or 0
         if self._api is PRODUCE and self._limits.produced is not None:
             wait_ms = max(wait_ms, self._limits.produced.record(self._size, now_ms))
-        if reply is not None:  # as Kafka: not for acks=0
+        if reply is not None:  # as in Kafka, not for acks=0
             wait_ms = max(wait_ms, self._spend_time(now_ms))
         return wait_ms
 
     def _spend_time(self, now_ms: int) -> int:
-        """The broker's time that went into the request, as a share of a second; waits are a window at most."""
+        """Count the broker's time for the request, as a share of a second. Returns the wait, at most a window."""
         rate = self._limits.requests
         if rate is None:
             return 0

@@ -1,4 +1,4 @@
-"""Which quotas a client has, by its user and its client id (KIP-13, KIP-55), and what it has taken of them.
+"""The quotas of a client, by its user and its client id (KIP-13, KIP-55), and its use of them.
 
 For each kind of quota the most specific that is set counts, alone:
 
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", Rate, TokenBucket)
 
-#: Clients that are remembered. One that makes up a new id for each request is forgotten before the memory is full.
+#: The number of clients that are remembered. It bounds the memory if a client uses a new id for each request.
 _MOST = 10_000
-#: Longer client ids are looked up anew each time, and what they take is kept by their digest.
+#: Longer client ids are looked up at each request, and their use is stored under their digest.
 _LONGEST_REMEMBERED = 249
-#: A user is called so by connections, and without it by quotas.
+#: The prefix of users in principals, which quotas do not have.
 _USER_PREFIX = "User:"
 
 
 class ClientLimits(NamedTuple):
-    """The quotas of one client, with what it has taken; None where it may take what it wants."""
+    """The quotas of one client, with its use of them; None without a limit."""
 
     produced: Rate | None  # bytes
     fetched: Rate | None  # bytes
     requests: Rate | None  # per cent of a second
-    mutations: TokenBucket | None  # partitions made and removed
+    mutations: TokenBucket | None  # partitions created and deleted
 
 
 class ClientQuotas:
-    """All clients' quotas. `on_any(self or None)` is told whenever there begin to be any, and when there are none."""
+    """All clients' quotas. Calls `on_any(self)` when there are any, `on_any(None)` when there are none."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ClientQuotas:
         self._load()
 
     def on_change(self, delta: Delta) -> None:
-        """The metadata has changed."""
+        """Take over changed quotas from the metadata."""
         if delta.changed_quotas:
             self._load()
 
@@ -93,14 +93,14 @@ class ClientQuotas:
         self._on_any(self if any_set else None)
 
     def charge(self, connection: ClientConnection, client_id: bytes, api: Api, size: int) -> Charge | None:
-        """What a request of so many bytes takes of its client's quotas; None where it has none, or is not known yet."""
+        """Return the charge of a request of `size` bytes; None without quotas, and before authentication."""
         if not connection.is_admitted:
             return None
         limits = self.of(connection.principal, client_id)
         return None if limits is None else Charge(self._clock, connection, limits, api, size)
 
     def of(self, principal: str, client_id: bytes) -> ClientLimits | None:
-        """The limits of a client; None where it has none at all."""
+        """Return the limits of a client; None if it has none at all."""
         key = principal, client_id
         try:
             return self._limits[key]
@@ -122,7 +122,7 @@ class ClientQuotas:
         return None if limits == (None, None, None, None) else limits
 
     def _share(self, quota: str, user: str, client_id: str, new: Callable[[float], R]) -> R | None:
-        """What those have taken together who share the quota that is this client's; None where there is none."""
+        """Return the common use of all clients that share a quota with this one; None if it has no such quota."""
         for entity, (shared_user, shared_client) in _candidates(user, client_id):
             bound = self._image.client_quotas.get(entity, {}).get(quota)
             if bound is not None:
@@ -141,7 +141,7 @@ def _short(client_id: str) -> str:
 
 
 def _candidates(user: str, client_id: str) -> list[tuple[QuotaEntity, tuple[str, str]]]:
-    """The entities whose quota could be a client's, the most specific first; with user and client id of sharers."""
+    """Return the entities whose quota may apply, the most specific first, with the user and client id that share it."""
     found: list[tuple[QuotaEntity, tuple[str, str]]] = []
     for user_name in (user, None):
         if client_id:

@@ -1,6 +1,6 @@
-"""How many connections a second there may be from one address (KIP-612): quotas of addresses, and of any address.
+"""The rate of new connections from one address (KIP-612): quotas of single addresses, and of all others.
 
-Who comes too often is accepted, and let go after the time that is too much, so that trying again at once is no use.
+A connection above the quota is accepted, and closed after the excess time: an immediate retry gains nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runtime.deferred import Deferred
     from runtime.thread_pool import ThreadPool
 
-#: Addresses that are remembered.
+#: The number of addresses that are remembered.
 _MOST = 10_000
 
 
@@ -33,7 +33,7 @@ class LimitedServer(Protocol):
 
 
 class ConnectionQuotas:
-    """All addresses' quotas. `server.connection_quotas` is this while there are any, else None."""
+    """All addresses' quotas. Sets `server.connection_quotas` to itself while there are any, else to None."""
 
     def __init__(
         self, config: BrokerConfig, image: MetadataImage, server: LimitedServer, clock: Clock, lookups: ThreadPool
@@ -51,7 +51,7 @@ class ConnectionQuotas:
         self._load()
 
     def on_change(self, delta: Delta) -> None:
-        """The metadata has changed."""
+        """Take over changed quotas from the metadata."""
         if delta.changed_quotas:
             self._load()
 
@@ -73,20 +73,20 @@ class ConnectionQuotas:
             self._lookups(resolved, hosts).add_done_callback(partial(self._set_hosts, quotas))
 
     def _set_hosts(self, quotas: Mapping[str | None, float], found: Deferred[dict[str, str]]) -> None:
-        """Hosts count by the address that they have when quotas are set, or the broker is started."""
-        if quotas is self._quotas:  # else they have been altered, and hosts are looked up again
+        """Look hosts up. They keep the address that they have when quotas are set or the broker starts."""
+        if quotas is self._quotas:  # otherwise they have changed, and another look-up has begun
             known = {**self._hosts, **found.result()}
             self._hosts = {name: address for name, address in known.items() if name in quotas}
             self._set_bounds()
 
     def _set_bounds(self) -> None:
-        """What is set for an address itself counts before what is set for a host that has it."""
+        """Combine the quotas. That of an address itself overrides that of a host with the address."""
         named = [(name, bound) for name, bound in self._quotas.items() if name is not None]
         bounds = {self._hosts[name]: bound for name, bound in named if name in self._hosts}
         self._bounds = bounds | {address: bound for name, bound in named if (address := numeric(name)) is not None}
 
     def wait_ms(self, address: str) -> int:
-        """0 if one more connection may come from there, which is counted; else how long it takes until one may."""
+        """Count a new connection and return 0 if it is allowed; else return the wait in milliseconds."""
         bound = self._bounds.get(address, self._quotas.get(None))
         if bound is None:
             return 0

@@ -1,4 +1,4 @@
-"""Quotas are on the way of requests and connections while there are any, and as they were last altered."""
+"""Enforces the quotas of clients and addresses, as they were last altered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quota on making and removing partitions (KIP-599), as decisions about topics ask for it."""
+"""The quota on creating and deleting partitions (KIP-599), as decisions about topics use it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def admit(ctx: RequestContext, strict_from: int) -> Admit:
-    """What is asked before so many partitions are made or removed; raises Refused where they are too many.
+    """Return a function that counts partitions before they are created or deleted; it raises Refused above the quota.
 
-    Clients that know the error (from the version `strict_from` on) get it; others are only made to wait afterwards.
+    Clients from version `strict_from` on get the error; others are only throttled afterwards.
     """
     if ctx.charge is None:
         return unlimited

@@ -1,4 +1,4 @@
-"""How much there was of something, against how much there may be; as Apache Kafka reckons, so that waits are the same.
+"""Rates with limits, computed as in Apache Kafka, so that throttle times are the same.
 
 Times are of the monotonic clock, in milliseconds.
 """
@@ -9,7 +9,7 @@ from collections import deque
 
 
 class Rate:
-    """So much a second, over samples of some seconds (quota.window.num, quota.window.size.seconds).
+    """A limit for each second, over windows of some seconds (quota.window.num, quota.window.size.seconds).
 
     `bound` is how much it may be; it may change at any time, what was counted stays.
     """
@@ -25,16 +25,16 @@ class Rate:
 
     @property
     def most_at_once(self) -> float:
-        """What may be taken in all windows but one: more in one piece would be too much whatever was before."""
+        """Return the limit of all windows but one: a larger amount exceeds the quota in any case."""
         return self.bound * (self._window_count - 1) * self.window_ms / 1000
 
     def is_unused(self, now_ms: int) -> bool:
-        """Whether nothing was counted in all windows."""
+        """Whether nothing was counted in any window."""
         self._expire(now_ms)
         return self._total <= 0
 
     def record(self, value: float, now_ms: int) -> int:
-        """Count so much more, or less; milliseconds to wait until it is not too much any more, or 0."""
+        """Count an amount, which may be negative. Returns the milliseconds until the rate is within the limit, or 0."""
         self._expire(now_ms)
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= self.window_ms:
@@ -56,14 +56,14 @@ class Rate:
         return round(excess / self.bound * elapsed_ms) if excess > 0 else 0
 
     def _elapsed_ms(self, now_ms: int) -> int:
-        """The time that was counted over: of a client that has only begun, all windows but the one under way."""
+        """Return the time over which the rate is computed; for a new client, all windows but the current one."""
         elapsed_ms = now_ms - self._samples[0].start_ms
         missing = self._window_count - 1 - elapsed_ms // self.window_ms
         return max(elapsed_ms + max(missing, 0) * self.window_ms, self.window_ms)
 
 
 class _Sample:
-    """What was counted within one window."""
+    """The count of one window."""
 
     __slots__ = ("last_ms", "start_ms", "value")
 
@@ -78,9 +78,9 @@ class _Sample:
 
 
 class TokenBucket:
-    """So much a second, and what was not used of it for a while at once (KIP-599): for what comes in large pieces.
+    """A limit for each second that allows bursts (KIP-599), for large single amounts.
 
-    `bound` tokens come a second, up to as many as come in all windows. Who takes more than there are owes them.
+    `bound` tokens are added each second, up to those of all windows. A client may take more and owes them then.
     """
 
     __slots__ = ("_at_ms", "_tokens", "_window_s", "bound")
@@ -92,12 +92,12 @@ class TokenBucket:
         self._at_ms = 0
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long it takes until nothing is owed; 0 when nothing is."""
+        """Return the milliseconds until no tokens are owed, or 0."""
         self._refill(now_ms)
         return round(-self._tokens * 1000 / self.bound) if self._tokens < 0 else 0
 
     def record(self, tokens: float, now_ms: int) -> int:
-        """Take so many, whether there are as many or not; how long to wait then."""
+        """Take tokens, even more than there are. Returns the wait in milliseconds."""
         self._refill(now_ms)
         self._tokens -= tokens
         return self.wait_ms(now_ms)
