@@ -1,1 +1,1 @@
-"""Hand-written codecs for frequent requests, which cache the parts that repeat."""
+"""Hand-written codecs for frequent requests."""

@@ -1,7 +1,7 @@
-"""OffsetCommit requests for partitions of one topic without metadata, read and answered without schema structs.
+"""A hand-written codec for OffsetCommit of one topic without metadata, without schema structs.
 
-Most consumers send nothing else. `parse` returns None for all other requests, and for malformed bytes: the schema reads
-those. Property tests compare both functions with the schema's codec. Flexible versions only (v8-v10).
+Most consumers send nothing else. `parse` returns None for all other requests and for malformed bytes, which the schema
+decodes. Property tests compare both functions with the schema's codec. Flexible versions only (v8-v10).
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ _int32_at = Layout(">i").unpack_from
 _TOPIC_ID_SIZE = 16
 #: The number of topics, which is one.
 _ONE_TOPIC = 2
-#: Partition, offset, leader epoch; a metadata string of nothing, no tagged fields.
+#: Partition, offset, leader epoch; empty metadata, no tagged fields.
 _OFFSET = "iqi2x"
 _OFFSET_SIZE = Layout(f">{_OFFSET}").size
-#: Where in it the metadata and the number of tagged fields are; and the first bytes of null and of an empty string.
+#: The positions of the metadata and of the number of tagged fields in it; and the first bytes of null and of an empty
+#: string.
 _METADATA_AT, _TAGS_AT = 16, 17
 _NO_METADATA = b"\0\1"
-#: Counts, and lengths of strings, up to here have one byte, in which they count themselves.
+#: Counts and string lengths up to this have one byte, which holds the number plus one.
 _MOST = 127
 _FRAME = Layout(">iixi")
 _UNSIZED = 4
 _PARTITION = Layout(">ihx")
-#: Two structs end, without tagged fields.
+#: The ends of two structs without tagged fields.
 _TWO_ENDS = b"\0\0"
 
 
 class Offsets(NamedTuple):
-    """What is committed, in columns of one length."""
+    """The committed offsets, in columns of one length."""
 
     partitions: tuple[int, ...]
     offsets: tuple[int, ...]
@@ -44,9 +45,9 @@ class Offsets(NamedTuple):
 
 
 class SingleCommit(NamedTuple):
-    """What the request says, by the names of its schema. `topic` is empty where it has an id instead.
+    """A decoded request, with the names of the schema. `topic` is empty if the topic has an id instead.
 
-    `key` are the bytes that name the topic, in requests and answers.
+    `key` are the bytes that name the topic in requests and responses.
     """
 
     group_id: str
@@ -60,7 +61,7 @@ class SingleCommit(NamedTuple):
 
 
 def parse(version: int, frame: memoryview, position: int) -> SingleCommit | None:
-    """Return the request whose body begins at `position` and ends with the frame; None: it has another shape."""
+    """Return the request whose body begins at `position` and ends with the frame; None if it has another shape."""
     body = bytes(frame[position:])
     topic, topic_id = "", ZERO_UUID
     try:
@@ -104,12 +105,12 @@ def parse(version: int, frame: memoryview, position: int) -> SingleCommit | None
 
 @lru_cache(_MOST)
 def _offsets(count: int) -> Layout:
-    """Return the layout of so many partitions of a request."""
+    """Return the layout of `count` partitions of a request."""
     return Layout(f">{_OFFSET * count}")
 
 
 def answer(correlation_id: int, commit: SingleCommit, code: int) -> bytes:
-    """Return the frame of an answer that has the same code for all partitions."""
+    """Return the frame of a response with the same code for all partitions."""
     pack = _PARTITION.pack
     partitions = commit.offsets.partitions
     rows = b"".join([pack(partition, code) for partition in partitions])
