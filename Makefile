@@ -1,4 +1,4 @@
-# The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
+# The project's commands. `make` lists them. Each installs what it needs, once.
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-quick test-all test-times prove lint docs dist fuzz soak bench bench-check demo lock audit clean
 
@@ -110,17 +110,17 @@ $(VENV)/.broker: pyproject.toml setup.py constraints.txt $(COMPILED) $(COMPILED:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.broker
-	@echo "Installing what the pipeline needs into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
+	@echo "Installing the pipeline's packages into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.broker
-	@echo "Installing what the site is built with into $(VENV)"
+	@echo "Installing the site's packages into $(VENV)"
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.develop: $(VENV)/.broker
-	@echo "Installing what tests and development need into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
+	@echo "Installing packages for tests and development into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,docs,pipeline]'
 	@touch $@
 

@@ -1,5 +1,5 @@
-"""Readers and writers of records in a process of their own: `python -I -m pybroker.isolated`.
+"""Read and write records in a separate process: `python -I -m pybroker.isolated`.
 
-The only part of pybroker that imports rooms of the engine, `protocol` and `storage`; so nobody may import it but this
-process and tests. What it is asked, and how: docs/decisions/record-readers.md
+This is the only part of pybroker that imports the engine (`protocol`, `storage`, `security`), so only this process and
+tests may import it. docs/decisions/record-readers.md describes its requests.
 """

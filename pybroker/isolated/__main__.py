@@ -1,4 +1,4 @@
-"""The process: requests on standard input, answers on standard output, until the input ends."""
+"""The process: requests on standard input, responses on standard output, until the input ends."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pybroker import engine_process
 
 
 def main() -> None:
-    """Serve whoever started this."""
+    """Serve the process that started this one."""
     engine_process.enter()
     from pybroker.isolated.serving import serve
 
-    # whoever interrupts a Spark job, or a notebook, means that; what it has started ends when it does
+    # Ctrl-C is for the Spark job or the notebook; this process ends with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing that anybody prints gets between the frames
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text must not get between the frames
     try:
         serve(sys.stdin.buffer, answers)
-    except BrokenPipeError:  # nobody wants to know any more
+    except BrokenPipeError:  # the reader is gone
         os._exit(0)
 
 

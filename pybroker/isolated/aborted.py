@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions: by ranges that are known, or in the way of Kafka's clients."""
+"""Find batches of aborted transactions: by known ranges, or as Kafka's clients do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Aborted(NamedTuple):
 
 
 class AbortedRanges:
-    """Transactions of which first and last offset are known."""
+    """Aborted transactions with known first and last offsets."""
 
     def __init__(self, transactions: Iterable[Aborted]) -> None:
         self._ranges: dict[int, list[tuple[int, int]]] = {}
@@ -34,7 +34,7 @@ class AbortedRanges:
 
 
 class FetchedAborted:
-    """Those that a Fetch's answer lists: by first offset; markers among its batches say where they end (KIP-98)."""
+    """The aborted transactions of a Fetch response, by first offset. They end at markers among its batches (KIP-98)."""
 
     def __init__(self, transactions: Iterable[tuple[int, int]]) -> None:
         """`transactions`: (producer id, first offset)."""

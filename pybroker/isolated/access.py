@@ -1,6 +1,6 @@
-"""How one gets into a broker: TLS and SASL, by properties in the names of Kafka's Java client.
+"""Connect to a broker by TLS and SASL, with the properties of Kafka's Java client.
 
-What is wrong is told with the option that is to be changed, in the words of whoever gives it: `kafka.` and its name.
+Errors name the option to change, as the user wrote it: `kafka.` and its name.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _MODULES = {
     **dict.fromkeys(BY_SASL_NAME, "ScramLoginModule"),
     "OAUTHBEARER": "OAuthBearerLoginModule",
 }
-#: In what OpenSSL says where the other side does not like a certificate, or wants one.
+#: Parts of OpenSSL's messages if the peer rejects a certificate, or requires one.
 _ABOUT_CERTIFICATES = ("certificate", "unknown ca", "handshake failure", "access denied")
 _JAAS, _TOKEN_URL = "kafka.sasl.jaas.config", "kafka.sasl.oauthbearer.token.endpoint.url"
 
 Call = Callable[..., tuple[Struct, int]]
-"""A request on a connection: API, newest version, fields; the answer and its version."""
+"""Send a request (API, newest version, fields), and return the response and its version."""
 
 
 class Access:
-    """The properties that count here; see source/client_properties.py. Errors: UnusableOption."""
+    """The properties for access; see source/client_properties.py. Errors: UnusableOption."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         protocol = properties.get("security.protocol", "PLAINTEXT").upper()
@@ -55,7 +55,7 @@ class Access:
         self._login = Login(properties) if with_sasl else None
 
     def secured(self, plain: socket.socket, host: str, address: str) -> socket.socket:
-        """The socket as it is, or with TLS. Errors: AccessDenied, OSError."""
+        """Return the socket, wrapped in TLS if the protocol has it. Errors: AccessDenied, OSError."""
         if self._tls is None:
             return plain
         try:
@@ -64,21 +64,21 @@ class Access:
             raise _denied(error, address) or error from None
 
     def failed(self, error: OSError, address: str) -> AccessDenied | None:
-        """Whether that is TLS's way of saying no, which may come after the handshake only."""
+        """Return whether the error is a TLS rejection, which may arrive after the handshake."""
         return _denied(error, address) if isinstance(error, ssl.SSLError) else None
 
     def log_in(self, call: Call, address: str) -> None:
-        """Say who one is, where that is wanted. Errors: AccessDenied."""
+        """Authenticate, if the protocol requires it. Errors: AccessDenied."""
         if self._login is not None:
             self._login(call, address)
 
 
-#: Neither is wanted.
+#: Neither TLS nor SASL.
 OPEN = Access({})
 
 
 class Login:
-    """An authentication by SASL (KIP-152), of sasl.mechanism and sasl.jaas.config. Errors: UnusableOption."""
+    """SASL authentication (KIP-152) with sasl.mechanism and sasl.jaas.config. Errors: UnusableOption."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._mechanism = properties.get("sasl.mechanism", "").upper()
@@ -96,7 +96,7 @@ class Login:
             wanted = _MODULES[self._mechanism]
             raise UnusableOption(f"{_JAAS}: {self._module.name} is not for {self._mechanism}, which has {wanted}")
         self._token_url = properties.get("sasl.oauthbearer.token.endpoint.url")
-        self._exchange()  # what is missing is told before any broker is asked
+        self._exchange()  # report a missing option before any connection
 
     def __call__(self, call: Call, address: str) -> None:
         answer, _ = call(SASL_HANDSHAKE, 1, mechanism=self._mechanism)
@@ -141,7 +141,7 @@ def _given(module: LoginModule, name: str) -> str:
 
 
 def _bearer_token(module: LoginModule, url: str | None) -> str:
-    """Of the login module, or of a file, which is read each time: somebody may renew it."""
+    """Return the token of the login module, or of a file, which is read each time as it may be renewed."""
     if url is None:
         return _given(module, "token")
     parts = urlsplit(url)
@@ -175,7 +175,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _trusting(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Of the certificates that are named, or of the system's."""
+    """Return a context that trusts the given certificates, or the system's."""
     certificates = properties.get("ssl.truststore.certificates")
     name = "kafka.ssl.truststore.certificates"
     for key in ("ssl.truststore.location", "ssl.ca.location"):
@@ -194,7 +194,7 @@ def _trusting(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _is_pem(properties: Mapping[str, str], kind: str, data: bytes) -> bool:
-    """By its type, and where that is not said by what is in it."""
+    """Read a store by its type; without one, detect the type."""
     given = properties.get(f"{kind}.type")
     if given is None:
         return b"-----BEGIN " in data
@@ -204,7 +204,7 @@ def _is_pem(properties: Mapping[str, str], kind: str, data: bytes) -> bool:
 
 
 def _load(name: str, context: ssl.SSLContext, pem: bytes, password: str | None) -> None:
-    """Certificates and their key; OpenSSL reads files only, this one is nobody else's to read."""
+    """Load certificates and their key. OpenSSL only reads files: this one is readable by its owner alone."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(pem)
         file.flush()
@@ -225,7 +225,7 @@ def _read(name: str, path: str) -> bytes:
 
 
 def _denied(error: ssl.SSLError, address: str) -> AccessDenied | None:
-    """What another try would not change; None where the connection has just broken."""
+    """Return the error for a permanent problem; None if the connection only broke."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return AccessDenied(
             f"kafka.ssl.truststore.location: the certificate of {address} is not accepted: {error.verify_message}"

@@ -12,13 +12,13 @@ from protocol.records.record import Headers
 
 #: The most bytes of a batch of several records, before compression: below the default of max.message.bytes.
 BATCH_BYTES = 512 << 10
-#: What a broker answers whose topic takes no batches of that size: max.message.bytes, segment.bytes.
+#: Errors of a topic that does not accept batches of this size: max.message.bytes, segment.bytes.
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _SEQUENCE_MASK = 0x7FFFFFFF
 
 
 class UnsentRecord(NamedTuple):
-    """A record without its place."""
+    """A record without topic, partition and offset."""
 
     timestamp: int
     key: bytes | None
@@ -27,13 +27,13 @@ class UnsentRecord(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """About as many as it has in a batch."""
+        """Return its approximate size in a batch, in bytes."""
         named = sum(len(name) + len(value or b"") + 10 for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + named + 20
 
 
 class Unsent:
-    """Records of a partition that wait for being sent together, and about how many bytes they are."""
+    """Records of a partition to be sent together, and their approximate size in bytes."""
 
     __slots__ = ("records", "size_bytes")
 
@@ -46,18 +46,18 @@ class Unsent:
         self.size_bytes += record.size_bytes
 
     def drop(self, count: int) -> None:
-        """Let go of the first `count`, or all if they are fewer."""
+        """Remove the first `count` records, or all if there are fewer."""
         self.size_bytes -= size_of(self.records[:count])
         del self.records[:count]
 
 
 def size_of(records: Sequence[UnsentRecord]) -> int:
-    """About as many bytes as they have in a batch."""
+    """Return their approximate size in a batch, in bytes."""
     return sum(record.size_bytes for record in records)
 
 
 def build_batch(records: Sequence[UnsentRecord], codec: Codec, producer: tuple[int, int], sequence: int) -> bytes:
-    """A batch of an idempotent producer, which is its id and epoch; `sequence` is the first record's, of any size."""
+    """Build a batch of an idempotent producer (id, epoch). `sequence` is the first record's, before it wraps."""
     batch = BatchBuilder(
         0, codec, producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence & _SEQUENCE_MASK
     )

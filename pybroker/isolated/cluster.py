@@ -1,4 +1,4 @@
-"""A cluster: where its partitions are led, and requests to their leaders, tried again while that may help."""
+"""A cluster: the leaders of its partitions, and requests to them with retries."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pybroker.source.errors import BrokerFailed, UnknownPartition, UnusableOptio
 T = TypeVar("T")
 TopicPartition = tuple[str, int]
 
-#: Topics by name; the versions from 10 on also know them by id.
+#: The newest version before topics have ids.
 _METADATA_VERSION = 9
 _PAUSE_S = 0.2
 
 
 class Retriable(Exception):
-    """An answer after which the same request may well succeed: another leader, a broker that has just started."""
+    """An error that may be temporary, such as a new leader, or a broker that has just started."""
 
     def __init__(self, code: int, about: str) -> None:
         super().__init__(f"{about}: {ErrorCode(code).text}")
 
 
 def check(code: int, about: str) -> None:
-    """Nothing where `code` is no error. Errors: Retriable, UnknownPartition, BrokerFailed."""
+    """Raise the exception of an error code, if it is one. Errors: Retriable, UnknownPartition, BrokerFailed."""
     if not code:
         return
     try:
@@ -44,10 +44,10 @@ def check(code: int, about: str) -> None:
 
 
 class Cluster:
-    """Connections to brokers by address, opened when they are needed.
+    """Connections to brokers by address, opened on demand.
 
-    `properties` are those of Kafka's clients: bootstrap.servers, request.timeout.ms, and how one gets in (access.py).
-    Errors of all methods that ask brokers: AccessDenied, too.
+    `properties` are those of Kafka's clients: bootstrap.servers, request.timeout.ms, and those of access.py. All
+    methods that send requests also raise AccessDenied.
     """
 
     def __init__(self, properties: Mapping[str, str], now_s: Callable[[], float] = time.monotonic) -> None:
@@ -72,16 +72,16 @@ class Cluster:
             connection.close()
 
     def partitions(self, topics: list[str] | None, pattern: str | None = None) -> list[TopicPartition]:
-        """All partitions of these topics, or of those whose whole name matches, also those without a leader now.
+        """Return all partitions of these topics, or of topics whose full name matches, also those without a leader.
 
         Errors: UnknownPartition, BrokerFailed.
         """
         return self.patiently(lambda: self._partitions(topics, pattern))
 
     def at_leader(self, place: TopicPartition, call: Callable[[Connection], T]) -> T:
-        """What `call` returns, given a connection to a partition's leader. Errors: of `call`, BrokerFailed.
+        """Call `call` with a connection to a partition's leader; return its result. Errors: of `call`, BrokerFailed.
 
-        Where it raises Retriable, or the connection fails, the leader is looked for again, and it is called again.
+        After Retriable or a failed connection, find the leader again, and retry.
         """
 
         def attempt() -> T:
@@ -95,11 +95,11 @@ class Cluster:
         return self.patiently(attempt)
 
     def anywhere(self, call: Callable[[Connection], T]) -> T:
-        """What `call` returns, given a connection to any broker. Errors: of `call`, BrokerFailed."""
+        """Call `call` with a connection to any broker, and return its result. Errors: of `call`, BrokerFailed."""
         return self.patiently(lambda: call(self._any()))
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Try until it succeeds, or the time is over."""
+        """Retry until success, or until the time is over."""
         deadline = self.now_s() + self.timeout_s
         while True:
             try:
@@ -109,10 +109,10 @@ class Cluster:
                     raise BrokerFailed(str(error)) from None
             time.sleep(_PAUSE_S)
 
-    # ---- inside
+    # ---- internals
 
     def _partitions(self, topics: list[str] | None, pattern: str | None) -> list[TopicPartition]:
-        """All of them, with or without a leader; who leads them is noted."""
+        """Return all partitions, with or without a leader, and remember their leaders."""
         names = None if pattern is not None else [MetadataRequestTopic(name=name) for name in topics or ()]
         answer, _ = self._any().call(METADATA, _METADATA_VERSION, topics=names, allow_auto_topic_creation=False)
         brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
@@ -131,7 +131,7 @@ class Cluster:
         return sorted(found)
 
     def _leader(self, place: TopicPartition) -> tuple[str, int]:
-        """Its address. Errors: UnknownPartition; Retriable where the partition has no leader now."""
+        """Return the leader's address. Errors: UnknownPartition; Retriable if the partition has no leader now."""
         name = f"{place[0]}-{place[1]}"
         if place not in self._leaders and place not in self._partitions([place[0]], None):
             raise UnknownPartition(f"there is no partition {name}")
@@ -159,13 +159,13 @@ class Cluster:
         return self._connections[address]
 
 
-#: One cluster after the other, mostly the same: its connections stay open between requests.
+#: The cluster of the last request, which the next one usually needs too: its connections stay open.
 _kept: dict[str, Cluster] = {}
 
 
 @contextmanager
 def kept_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
-    """The cluster of these properties, with its open connections; after an error it is made anew."""
+    """Return the cluster of these properties, with its open connections; after an error, a new one."""
     key = repr(sorted(properties.items()))
     if key not in _kept:
         _kept[key] = Cluster(properties)
@@ -182,7 +182,7 @@ def _address(text: str) -> tuple[str, int]:
         raise UnusableOption(f"kafka.bootstrap.servers: {text!r} is not host:port")
     host = host.strip("[]")
     try:
-        host.encode("idna")  # as a socket does
+        host.encode("idna")  # as a socket would encode it
     except UnicodeError as error:
         raise UnusableOption(f"kafka.bootstrap.servers: {text!r} has no name of a host: {error}") from None
     return host, int(port)
@@ -196,7 +196,7 @@ def _milliseconds(properties: Mapping[str, str], name: str, usual: str) -> int:
 
 
 def as_isolation_level(properties: Mapping[str, Any]) -> int:
-    """isolation.level as requests have it. Errors: UnusableOption."""
+    """Return isolation.level as a number. Errors: UnusableOption."""
     levels = {"read_uncommitted": 0, "read_committed": 1}
     name = properties.get("isolation.level", "read_uncommitted")
     if name not in levels:

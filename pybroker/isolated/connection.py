@@ -1,4 +1,4 @@
-"""One connection to a broker: requests, and their answers in the same order."""
+"""A connection to a broker: requests, and their responses in the same order."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from protocol.schema import Api, Struct
 from pybroker.isolated.access import OPEN, Access
 from pybroker.source.errors import AccessDenied, BrokerFailed
 
-#: The largest answer that is read: a Fetch asks for less, and an oversized first batch comes on top.
+#: The largest response: a Fetch asks for less, but its first batch may exceed the limit.
 _MOST_BYTES = 1 << 30
-#: Bytes for which there is room at once: all of what a Fetch asks for, mostly.
+#: The initial size of a buffer, in bytes: usually enough for a whole Fetch response.
 _ROOM = 9 << 20
 _CLIENT_ID = "pybroker-reader"
 
 
 class ConnectionFailed(BrokerFailed):
-    """No connection, or one that has broken: another try, or another broker, may help."""
+    """The connection failed: a retry, or another broker, may help."""
 
 
 class Asked(NamedTuple):
@@ -33,10 +33,10 @@ class Asked(NamedTuple):
 
 
 class Connection:
-    """A socket, and the versions that the broker at its other end serves. Errors: ConnectionFailed, BrokerFailed."""
+    """A socket, and the API versions of its broker. Errors: ConnectionFailed, BrokerFailed."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float, access: Access = OPEN) -> None:
-        """Errors: AccessDenied, too."""
+        """Connect and authenticate. Also raises AccessDenied."""
         self.address = f"{host}:{port}"
         self.is_broken = False
         self._access = access
@@ -65,7 +65,7 @@ class Connection:
         self._socket.close()
 
     def version(self, api: Api, most: int) -> int:
-        """The newest version of an API that both sides have, up to `most`."""
+        """Return the newest version of an API that both sides have, up to `most`."""
         served = self._versions.get(api.key, (0, -1))
         version = min(most, served[1])
         if version < served[0]:
@@ -73,17 +73,17 @@ class Connection:
         return version
 
     def call(self, api: Api, most: int, **fields: Any) -> tuple[Struct, int]:
-        """Send a request in the newest version up to `most`; its answer, and the version."""
+        """Send a request in the newest version up to `most`. Return the response, and the version."""
         asked = self.ask(api, most, **fields)
         return self.answer(asked), asked.version
 
     def ask(self, api: Api, most: int, **fields: Any) -> Asked:
-        """Send a request, as `call` does, and do not wait."""
+        """Send a request, as `call` does, without waiting for the response."""
         version = self.version(api, most)
         return self._ask(api, version, api.request(**fields))
 
     def answer(self, asked: Asked) -> Struct:
-        """What the broker says to the request that was sent before all others without an answer."""
+        """Return the response to the oldest request without one."""
         api, version, correlation_id = asked
         try:
             body = self._receive()
@@ -122,7 +122,7 @@ class Connection:
         return memoryview(self._exactly(size))
 
     def _exactly(self, size: int) -> bytearray:
-        """So many bytes. Memory for them is taken as they come: a size that is a lie costs none."""
+        """Receive this many bytes. The buffer grows as they arrive, so a wrong size allocates nothing."""
         received, begun = bytearray(min(size, _ROOM)), 0
         while begun < size:
             if begun == len(received):

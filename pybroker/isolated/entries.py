@@ -1,7 +1,6 @@
-"""What is in a batch, or an old message set: checked, and as rows.
+"""Validate a batch, or an old message set, and turn its records into rows.
 
-Not taken are control batches, which are the broker's own, and those of aborted transactions where only committed
-records are wanted.
+Control batches are skipped; so are batches of aborted transactions if only committed records are wanted.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from pybroker.isolated.rows import Rows
 _NO_TIMESTAMP_TYPE = -1
 
 IsAborted = Callable[[BatchHeader, memoryview], bool]
-"""Whether a batch's transaction was aborted; asked of every v2 batch in order, also of control batches."""
+"""Return whether a batch's transaction was aborted. Called for every v2 batch in order, also for control batches."""
 
 
 def nothing_aborted(header: BatchHeader, batch: memoryview) -> bool:
-    """For who wants uncommitted records too."""
+    """For read_uncommitted: no batch is skipped."""
     return False
 
 
 def add_entry(rows: Rows, entry: memoryview, start: int, end: int, is_aborted: IsAborted) -> int:
-    """Give `rows` the records of one whole entry with offsets in [start, end); returns the offset after the entry.
+    """Add the records of one whole entry with offsets in [start, end) to `rows`. Return the offset after the entry.
 
     Errors: RecordsError, also for a wrong checksum.
     """
@@ -51,7 +50,7 @@ def _add_batch(rows: Rows, entry: memoryview, size: int, start: int, end: int, i
     header = parse_header(entry)
     if not verify_crc(entry, 0, size):
         raise CorruptBatch(f"the checksum of the batch with base offset {header.base_offset} is wrong")
-    aborted = is_aborted(header, entry)  # in any case: it may have to know of each
+    aborted = is_aborted(header, entry)  # called for every batch: it may have to see each
     if not header.is_control and not aborted and header.base_offset < end:
         rows.add_batch(entry, header, start, end)
     return header.next_offset

@@ -1,7 +1,7 @@
-"""A range of one partition's records, by Fetch requests to its leader.
+"""Read a range of one partition's records by Fetch requests to its leader.
 
-While an answer's records are opened, the next request is on its way: what a broker, the wire and this process do, they
-do at the same time.
+The next request is sent before the records of a response are parsed: the broker, the network and this process work at
+the same time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pybroker.isolated.entries import IsAborted, add_entry, nothing_aborted
 from pybroker.isolated.rows import Rows
 from pybroker.source.errors import DamagedLog, DataLoss
 
-#: The newest that names topics, which later ones know by id alone.
+#: The newest version with topic names: later ones have ids alone.
 _FETCH_VERSION = 12
-#: So much at a time: enough that requests cost little, little enough that several readers fit into a machine.
+#: Bytes of a response: large enough that requests cost little, small enough for several readers on a machine.
 _FETCH_BYTES = 8 << 20
 _WAIT_MS = 500
 _NO_SESSION = -1
@@ -40,7 +40,7 @@ class Range(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As errors name it."""
+        """Return the name for errors."""
         return f"{self.place[0]}-{self.place[1]}"
 
 
@@ -51,11 +51,10 @@ def fetch_range(
     isolation: int,
     earliest: Callable[[], int] | None = None,
 ) -> None:
-    """Give `rows` the records of a range. Offsets that no record has are passed over.
+    """Add the records of a range to `rows`. Offsets without a record are skipped.
 
-    `earliest` gives the partition's first offset; with it, what is not there any more is left out. Errors: without it
-    DataLoss, where the log begins behind the start, or nothing comes where the range says that something is;
-    DamagedLog, BrokerFailed.
+    `earliest` returns the partition's first offset; with it, deleted records are skipped. Errors: without it, DataLoss
+    if the log begins after the start, or the range's records are missing; DamagedLog, BrokerFailed.
     """
     fetches = _Fetches(wanted, isolation)
     offset, deadline = wanted.start, cluster.now_s() + cluster.timeout_s
@@ -65,7 +64,7 @@ def fetch_range(
             if earliest is None:
                 raise DataLoss(f"{wanted.name}: offset {offset} is wanted, and is not there any more, or not yet")
             begun = earliest()
-            if begun <= offset:  # the log has become shorter
+            if begun <= offset:  # the log was truncated
                 return
             offset = begun
             continue
@@ -81,7 +80,7 @@ def fetch_range(
 
 
 class _Fetches:
-    """Requests for a range, of which one may be sent before its turn."""
+    """Requests for a range, of which one may be sent ahead."""
 
     def __init__(self, wanted: Range, isolation: int) -> None:
         self._wanted = wanted
@@ -90,7 +89,7 @@ class _Fetches:
         self._ahead: tuple[Connection, Asked, int] | None = None
 
     def fetch(self, connection: Connection, offset: int) -> Struct:
-        """What a partition has from an offset on; then the next offset is asked for, where that can be told.
+        """Return a partition's records from an offset on, and send the next request if its offset is known.
 
         Errors: those of connections, Retriable, BrokerFailed.
         """
@@ -132,20 +131,20 @@ class _Fetches:
 
 
 def _behind(records: Buffer | None) -> int:
-    """The offset after the last whole batch, as its header says; -1 where there is none, or one of an older format."""
+    """Return the offset after the last whole batch, by its header; -1 without one, or for an older format."""
     view, position, behind = memoryview(records or b""), 0, -1
     try:
         while (entry := entry_at(view, position)) is not None:
             _, size, magic = entry
             behind = parse_header(view, position).next_offset if magic == 2 else -1
             position += size
-    except CorruptBatch:  # who opens it tells
+    except CorruptBatch:  # the parser reports the error
         return -1
     return behind
 
 
 def _take(data: Struct, wanted: Range, offset: int, rows: Rows, isolation: int) -> int:
-    """The offset after the last whole entry of an answer. The last one may be cut off; the next answer has it."""
+    """Return the offset after the last whole entry. A response may truncate the last one; the next has it."""
     is_aborted: IsAborted = nothing_aborted
     if isolation and data.aborted_transactions:
         is_aborted = FetchedAborted((each.producer_id, each.first_offset) for each in data.aborted_transactions)

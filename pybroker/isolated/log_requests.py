@@ -1,4 +1,4 @@
-"""Requests for a data directory: how it is split, and the records of one split."""
+"""Requests for a data directory: plan its splits, and read one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from storage.directory_names import DirectoryKind, parse_name
 
 
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
-    """The splits of a directory, a segment's part each, in order.
+    """Return the splits of a directory, each a part of a segment, in order.
 
-    Wanted: `path` of a partition's directory, or of one with many; `topics` to which that is narrowed, or None, or
-    `assigned`, partitions; `start` and `end` (Bounds); `committed`.
+    Wanted: `path` of a partition's directory, or of one with many; `topics` to read, or None; or `assigned`, the
+    partitions to read; `start` and `end` (Bounds); `committed`.
     """
     wanted = exchange.wanted
     start, end = Bounds.from_json(wanted["start"]), Bounds.from_json(wanted["end"])
@@ -32,9 +32,9 @@ def plan(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
-    """(topic, partition, earliest, closed, latest): `closed` is where the last segment begins, which still grows.
+    """Return (topic, partition, earliest, closed, latest): `closed` is the start of the active segment.
 
-    Wanted: as `plan`, without bounds. With `committed` neither end lies behind the first transaction that is open.
+    Wanted: as `plan`, without bounds. With `committed`, `closed` and `latest` end at the first open transaction.
     """
     wanted = exchange.wanted
     told = []
@@ -49,7 +49,7 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
 
 
 def read(exchange: Exchange) -> dict[str, int]:
-    """The records of a split that `plan` has given, in its fields; how many they are."""
+    """Send the records of a split of `plan`, and return their number."""
     wanted = exchange.wanted
     log = StoredLog(wanted["directory"])
     rows = Rows(wanted["columns"], log.topic, log.partition, exchange.emit)
@@ -80,7 +80,7 @@ def _directories(path: str, topics: list[str] | None) -> Iterator[str]:
 
 
 def _wanted_directories(wanted: Mapping[str, Any]) -> list[str]:
-    """Of the topics, or of the partitions, that are wanted, in order. Errors: UnknownPartition."""
+    """Return the logs of the wanted topics or partitions, in order. Errors: UnknownPartition."""
     if wanted.get("assigned") is None:
         return sorted(_directories(wanted["path"], wanted["topics"]), key=_order)
     assigned = {(topic, partition) for topic, partition in wanted["assigned"]}

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, as Java clients have it: murmur2 of its bytes, and of that 31 bits."""
+"""The partition of a key, as Java clients choose it: 31 bits of the murmur2 hash of its bytes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ _MASK = 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, of so many."""
+    """Return the partition of a key."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """The 32 bits of org.apache.kafka.common.utils.Utils.murmur2."""
+    """Return the 32 bits of org.apache.kafka.common.utils.Utils.murmur2."""
     length = len(data)
     result = _SEED ^ length
     whole = length & ~3

@@ -1,8 +1,8 @@
-"""From records to columns: Arrow record batches of those columns that are wanted.
+"""Turn records into Arrow record batches of the wanted columns.
 
-Records stay the bytes that they are. What is noted of each is numbers: its offset, its time, and where in these bytes
-its key and its value lie (protocol/records/fields.py). Those borders make all bytes an Arrow array, of keys, values and
-what is between them, of which Arrow then takes the keys, or the values.
+The bytes of records are not copied. For each record, numbers are stored: its offset, its time, and the positions of its
+key and value in these bytes (protocol/records/fields.py). These borders make the bytes an Arrow array of keys, values
+and the bytes between them, from which Arrow takes the keys, or the values.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from protocol.records.fields import BORDERS, HAS_HEADERS, NO_KEY, NO_VALUE, deco
 from protocol.records.record import Record, decode_headers, encode_record
 from pybroker.source.columns import arrow_schema
 
-#: As many rows as Spark itself puts into a batch; bytes of records, since these may be large.
+#: The rows of a batch, as in Spark; and the bytes of its records, as these may be large.
 MOST_ROWS, MOST_BYTES = 10_000, 8 << 20
 
-#: Milliseconds that fit into a timestamp of microseconds.
+#: The largest time in milliseconds that fits into a timestamp in microseconds.
 _MOST_MS = ((1 << 63) - 1) // 1000
-#: Within these no record's time, as far as walks know deltas, is beyond that.
+#: Between these base times, no time with a delta exceeds that.
 _USUAL_MS = 1 << 52
 _FIELDS = frozenset(("key", "value", "headers"))
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class Rows:
-    """Records of one partition, given away as record batches whenever there are enough."""
+    """Collects records of one partition, and emits a record batch whenever there are enough."""
 
     def __init__(
         self,
@@ -55,22 +55,22 @@ class Rows:
         self._most_rows = most_rows
         self._most_bytes = most_bytes
         self._with_fields = not _FIELDS.isdisjoint(columns)
-        #: How many records were taken.
+        #: The number of records so far.
         self.count = 0
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is noted yet. Arrays that were given away belong to their record batch."""
+        """Start a new batch. The arrays of an emitted batch belong to that batch."""
         room, fields = self._most_rows, self._most_rows if self._with_fields else 0
         self._parts: list[bytes] = []
         self._bytes = self._taken = self._seen = 0
         self._offsets, self._timestamps = array("q", bytes(8 * room)), array("q", bytes(8 * room))
         self._borders, self._marks = array("i", bytes(4 * (BORDERS * fields + 1))), bytearray(fields)
-        #: (how many, timestampType) of rows one after the other.
+        #: (count, timestampType) of consecutive rows.
         self._types: list[tuple[int, int]] = []
 
     def add_batch(self, batch: memoryview, header: BatchHeader, start: int, end: int) -> None:
-        """Take those records of a whole v2 batch that have offsets in [start, end). Errors: RecordsError."""
+        """Add the records of a whole v2 batch with offsets in [start, end). Errors: RecordsError."""
         kind, codec, base = header.timestamp_type, header.codec, header.base_offset
         time_ms = header.max_timestamp if kind else header.base_timestamp
         packed = batch[HEADER_SIZE : header.batch_length + LOG_OVERHEAD]
@@ -81,14 +81,14 @@ class Rows:
         self._add(data, header.record_count, Placed(start, end, base, time_ms, kind, bool(kind)))
 
     def add(self, records: Iterable[Record], timestamp_type: int, start: int, end: int) -> None:
-        """Take those with offsets in [start, end), of an older format: as v2 has them."""
+        """Add records of an older format with offsets in [start, end), in the layout of v2."""
         for record in records:
             if start <= record.offset < end:
                 data = encode_record(0, 0, record.key, record.value, record.headers)
                 self._add(data, 1, Placed(start, end, record.offset, record.timestamp, timestamp_type, True))
 
     def flush(self) -> None:
-        """Give away what is left."""
+        """Emit the remaining rows."""
         if not self._taken:
             return
         count, types, offsets, timestamps = self._taken, self._types, self._offsets, self._timestamps
@@ -107,10 +107,10 @@ class Rows:
         self._begin()
         self._emit(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
-    # ---- inside
+    # ---- internals
 
     def _needs_no_records(self, header: BatchHeader, size: int) -> bool:
-        """Whether the header says all of a batch: its offsets have no gap, and nothing else is wanted."""
+        """Return whether the header is enough: the offsets have no gap, and no other column is wanted."""
         most = size if header.codec == Codec.NONE else DEFAULT_MAX_SIZE
         return (
             not self._with_fields
@@ -119,7 +119,7 @@ class Rows:
         )
 
     def _add_unseen(self, wanted: range, time_ms: int, kind: int) -> None:
-        """Take records that have these offsets, and one time."""
+        """Add records with these offsets, and one time."""
         time_us = _microseconds(time_ms)
         while wanted:
             before = self._taken
@@ -131,12 +131,12 @@ class Rows:
             self._took(len(part), kind, b"")
 
     def _add(self, data: bytes, count: int, placed: Placed) -> None:
-        """Take records of `data`, `count` in all. InvalidRecord where these do not agree."""
+        """Add the `count` records of `data`. Raises InvalidRecord if the number is wrong."""
         position, is_usual = 0, -_USUAL_MS < placed.time_ms < _USUAL_MS
         while count > 0:
             begun, before, looked = position, self._taken, 0
             if is_usual:
-                # so that no more bytes are held than there may be, but those of the last record
+                # at most the allowed bytes are held, plus the last record
                 stop = begun + self._most_bytes - self._bytes if self._with_fields else len(data)
                 try:
                     looked, self._taken, position, seen = walk_fields(
@@ -158,7 +158,10 @@ class Rows:
                         self._with_fields,
                     )
                     self._seen |= seen
-                except (IndexError, OverflowError):  # somewhere; who looks carefully says what is wrong
+                except (
+                    IndexError,
+                    OverflowError,
+                ):  # there is an error somewhere: the careful parser finds and reports it
                     is_usual = False
             if not looked:
                 position = self._add_carefully(data, begun, placed)
@@ -168,7 +171,7 @@ class Rows:
             raise InvalidRecord(f"{len(data) - position} bytes are left after the records declared")
 
     def _add_carefully(self, data: bytes, position: int, placed: Placed) -> int:
-        """Take one record, whatever it is like; returns where it ends."""
+        """Add one record of any shape, and return its end."""
         offset_delta, time_delta, end, borders, mark = decode_fields(data, position)
         offset, row = placed.base_offset + offset_delta, self._taken
         if placed.start <= offset < placed.end:
@@ -183,7 +186,7 @@ class Rows:
         return end
 
     def _took(self, taken: int, kind: int, part: bytes) -> None:
-        """Note what rows have in common, and the bytes in which they are; give them away if they are enough."""
+        """Store what rows share, and their bytes; emit them if there are enough."""
         if taken:
             self.count += taken
             if self._types and self._types[-1][1] == kind:
@@ -196,9 +199,9 @@ class Rows:
 
 
 class Placed(NamedTuple):
-    """What records have in common: which offsets are wanted, [start, end), and the batch's own numbers.
+    """What the records of a batch share: the wanted offsets, [start, end), and the batch's own numbers.
 
-    `time_ms` is that of all records, `is_append_time`, or to which their deltas are added; `kind`: timestampType.
+    `time_ms` is the time of all records if `is_append_time`, else the base of their deltas. `kind` is timestampType.
     """
 
     start: int
@@ -210,7 +213,7 @@ class Placed(NamedTuple):
 
 
 class Fields:
-    """Keys, values and headers of rows, by their borders in the bytes of some parts."""
+    """Keys, values and headers of rows, by their borders in the bytes of several parts."""
 
     def __init__(self, parts: list[bytes], borders: array[int], marks: bytearray, count: int, seen: int) -> None:
         self._parts, self._borders, self._marks = parts, borders, marks
@@ -218,7 +221,7 @@ class Fields:
         self._seen = seen
 
     def column(self, number: int, without: int) -> pa.Array:
-        """Of each row what is between these two of its borders; null where its mark says so."""
+        """Return the bytes between two borders of each row, or null if the row's mark says so."""
         places = _places(self._count)[number]
         if self._seen & without:
             is_null = self._has(without)
@@ -228,7 +231,7 @@ class Fields:
         return self._pieces.take(places)
 
     def headers(self) -> list[list[dict[str, object]] | None]:
-        """Null where there are none, as in Spark's Kafka source; names that are no UTF-8 as Java decodes them."""
+        """Return the headers, null without any, as in Spark's Kafka source. Invalid UTF-8 is decoded as in Java."""
         if not self._seen & HAS_HEADERS:
             return [None] * self._count
         found = self.column(3, 0).to_pylist()
@@ -242,7 +245,7 @@ class Fields:
 
     @cached_property
     def _pieces(self) -> pa.Array:
-        """All bytes, cut at the borders: `BORDERS` pieces a row, the last of them what is before the next one's."""
+        """Return all bytes, cut at the borders: `BORDERS` pieces a row, the last of which ends at the next row."""
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         pieces = BORDERS * self._count
         self._borders[pieces] = self._borders[pieces - 1]
@@ -256,7 +259,7 @@ class Fields:
 
 @lru_cache(4)
 def _places(rows: int) -> list[pa.Array]:
-    """For each border the pieces that begin at it, of so many rows."""
+    """Return, for each border, the indexes of the pieces that begin at it."""
     return [pa.array(range(border, BORDERS * rows, BORDERS), pa.int32()) for border in range(BORDERS)]
 
 
@@ -265,12 +268,12 @@ def _numbers(numbers: array[int], count: int, kind: pa.DataType) -> pa.Array:
 
 
 def _microseconds(time_ms: int) -> int:
-    """A time that does not fit is the last that does."""
+    """Clamp times that do not fit."""
     return max(-_MOST_MS, min(_MOST_MS, time_ms)) * 1000
 
 
 def timestamp_array(timestamps_ms: Sequence[int]) -> pa.Array:
-    """Milliseconds as Arrow has them for Spark."""
+    """Return milliseconds as Arrow timestamps for Spark."""
     return pa.array(map(_microseconds, timestamps_ms), pa.int64()).view(_TIMESTAMP)
 
 

@@ -1,4 +1,4 @@
-"""Requests in, answers out: which function does what, and what becomes of its errors."""
+"""Serve requests: find the function of each, and return its result or its error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pybroker.source.frames import (
 )
 from storage.errors import StorageError
 
-#: What can be asked: the module, in this package, and the function that does it.
+#: The requests: the module in this package, and the function.
 _DOERS = {
     "plan_log": ("log_requests", "plan"),
     "log_ends": ("log_requests", "ends"),
@@ -40,12 +40,12 @@ _DOERS = {
     "new_producer": ("target_requests", "new_producer"),
     "restore_topic": ("topic_restorer", "restore"),
 }
-#: Those whose requests bring rows.
+#: Requests that come with rows.
 _WITH_ROWS = frozenset(("write_topic", "restore_topic"))
 
 
 class Exchange:
-    """One request: what is wanted, batches that come with it, and the batches that are its answer's."""
+    """One request: its fields, the batches that come with it, and the batches of its response."""
 
     def __init__(self, wanted: Mapping[str, Any], requests: Readable, answers: Writable) -> None:
         self.wanted = wanted
@@ -54,11 +54,11 @@ class Exchange:
         self._is_complete = wanted["do"] not in _WITH_ROWS
 
     def emit(self, batch: pa.RecordBatch) -> None:
-        """Send a record batch, as a part of the answer."""
+        """Send a record batch as a part of the response."""
         write_frame(self._answers, BATCH, batch.serialize())
 
     def received(self) -> Iterator[bytes]:
-        """The encapsulated record batches that come with the request. Errors: CutOff where that is not all of them."""
+        """Yield the encapsulated record batches of the request. Errors: CutOff if the stream ends early."""
         while not self._is_complete:
             frame = read_frame(self._requests)
             if frame is None:
@@ -72,16 +72,16 @@ class Exchange:
                 raise SystemExit(f"a frame of kind {kind!r} where rows should be")
 
     def answer(self, kind: bytes, value: object) -> None:
-        """Send the end of the answer, once all that comes with the request is read: until then nobody listens."""
+        """Send the end of the response, once all batches of the request are read: the caller does not read earlier."""
         for _ in self.received():
             pass
         write_json(self._answers, kind, value)
 
 
 def serve(requests: Readable, answers: Writable) -> None:
-    """Answer one request after the other, until there are none, or the stream ends within one.
+    """Serve requests in order until the stream ends, also within a request.
 
-    Errors: BrokenPipeError where nobody reads the answers.
+    Errors: BrokenPipeError if the reader is gone.
     """
     try:
         while (frame := read_frame(requests)) is not None:
@@ -89,7 +89,7 @@ def serve(requests: Readable, answers: Writable) -> None:
             if kind != REQUEST:
                 raise SystemExit(f"a frame of kind {kind!r} where a request should be")
             _answer(Exchange(json.loads(payload), requests, answers))
-    except CutOff:  # whoever asked has gone, or has given up: nobody waits for an answer
+    except CutOff:  # the caller has ended or given up: nothing waits for a response
         return
 
 
@@ -105,7 +105,7 @@ def _answer(exchange: Exchange) -> None:
 
 
 def _told(error: Exception) -> SourceError:
-    """An error as one of those that the caller knows. The stack of an unforeseen one goes to stderr."""
+    """Return an error that the caller knows. The traceback of an unexpected one goes to standard error."""
     if isinstance(error, SourceError):
         return error
     if isinstance(error, (StorageError, RecordsError)):

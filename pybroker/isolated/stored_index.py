@@ -1,7 +1,6 @@
-"""An index file as somebody else's data: read whole, never written, and believed by nobody before it is borne out.
+"""An index file of another process: read whole, never written, and verified before use.
 
-While its segment is active the file is longer than its entries, and zeros follow them; an index that a crash left is
-such a one, too.
+While its segment is active, and after a crash, the file is longer than its entries, and ends with zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ TIME_LAYOUT = Struct(">qi")
 
 
 class StoredIndex:
-    """Entries that ascend in both fields. What does not ascend is found where it misleads."""
+    """Entries that ascend in both fields. Readers detect wrong entries when they use them."""
 
     def __init__(self, data: bytes, layout: Struct) -> None:
         self._data = data
@@ -26,16 +25,16 @@ class StoredIndex:
         whole = len(data) // size
         zeros = bytes(size)
         self.entries = bisect_left(range(whole), True, key=lambda number: data[number * size :][:size] == zeros)
-        #: Whether the file ends with its entries: its segment was closed in order.
+        #: Whether the file ends with its entries: its segment was closed cleanly.
         self.is_cut = self.entries * size == len(data)
 
     def last_at_most(self, target: int, field: int = 0) -> tuple[int, int] | None:
-        """The last entry whose `field` is not above `target`; None where there is none."""
+        """Return the last entry whose `field` is at most `target`, or None."""
         number = bisect_right(range(self.entries), target, key=lambda number: self._entry(number)[field]) - 1
         return self._entry(number) if number >= 0 else None
 
     def last(self) -> tuple[int, int] | None:
-        """The last entry; None in an empty index."""
+        """Return the last entry; None in an empty index."""
         return self._entry(self.entries - 1) if self.entries else None
 
     def _entry(self, number: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""A partition's directory as it lies on a disk: read, never written or locked, also while a broker writes to it.
+"""A partition's directory on a disk: read, never written or locked, also while a broker writes to it.
 
-The log ends before the first batch of its last segment that is not whole, or whose checksum is wrong: there a recovery
-would cut it, and there a broker is just writing. Anywhere else such a batch is DamagedLog.
+The log ends before the first incomplete or corrupt batch of its last segment: recovery would truncate there, or a
+broker is writing there now. Anywhere else, such a batch is DamagedLog.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from storage.segment.scan import Entry, find_entry, has_right_checksum, scan_ent
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """Offsets from `base_offset` up to `end_offset`, which the last one has not: None."""
+    """A segment: offsets from `base_offset` up to `end_offset`, which is None for the last segment."""
 
     base_offset: int
     end_offset: int | None
 
 
 class StoredLog:
-    """One partition's directory. Errors, of all methods: DamagedLog, DataLoss where files go meanwhile, OSError."""
+    """One partition's directory. All methods raise DamagedLog, DataLoss if files are deleted meanwhile, OSError."""
 
     def __init__(self, directory: str, fs: FileSystem = LOCAL) -> None:
-        """Errors: UnusableOption where `directory` is not called TOPIC-PARTITION; DamagedLog where it has no log."""
+        """Open it. Errors: UnusableOption if `directory` is not named TOPIC-PARTITION; DamagedLog without a log."""
         self.directory = os.path.abspath(directory)
         kind, self.topic, self.partition = parse_name(os.path.basename(self.directory))
         if kind is not DirectoryKind.PARTITION:
@@ -60,7 +60,7 @@ class StoredLog:
         self._look()
 
     def _look(self) -> None:
-        """Take in what is there now."""
+        """List the files again."""
         self._names = self._listed()
         base_offsets, snapshots = [], []
         for name in self._names:
@@ -83,25 +83,25 @@ class StoredLog:
         self.snapshots = sorted(snapshots)
 
     def _listed(self) -> set[str]:
-        """The names in the directory: two listings have to agree.
+        """Return the names in the directory, once two listings agree.
 
-        One may lack a file that comes while it is made, and have those that come after it: a segment would be missing.
+        One listing may miss a file that is created meanwhile, and contain later ones: a segment would be missing.
         """
         names = set(self._fs.names(self.directory))
         while (again := set(self._fs.names(self.directory))) != names:
             names = again
         return names
 
-    # ---- where it begins and ends
+    # ---- first and last offset
 
     def start_offset(self) -> int:
-        """The first offset that readers may see: DeleteRecords moves it beyond the first segment's beginning."""
+        """Return the log start offset: DeleteRecords moves it beyond the first segment's base offset."""
         checkpoint = f"{os.path.dirname(self.directory)}/{LOG_START_OFFSETS}"
         deleted = read_offsets(self._fs, checkpoint).get((self.topic, self.partition), 0)
         return max(self.segments[0].base_offset, deleted)
 
     def end_offset(self) -> int:
-        """The offset after the last record."""
+        """Return the log end offset."""
         last = self.segments[-1]
         end = last.base_offset
         with self._opened(last) as (handle, size):
@@ -111,16 +111,16 @@ class StoredLog:
                     if entry.last_offset < end or not has_right_checksum(self._fs, handle, entry, batch):
                         break
                     end = entry.last_offset + 1
-            except CorruptBatch:  # zeros of a file that was made longer beforehand, or what a crash left
+            except CorruptBatch:  # zeros of a preallocated file, or the rest of a crash
                 pass
         return end
 
     # ---- reading
 
     def read(self, start: int, end: int) -> Iterator[memoryview]:
-        """The whole entries with any record in [start, end), in order; each lives until the next step.
+        """Yield the whole entries with any record in [start, end), in order. Each is valid until the next one.
 
-        `end` is at most `end_offset`. Checksums are the caller's matter. Raises DamagedLog.
+        `end` is at most `end_offset`. The caller verifies checksums. Raises DamagedLog.
         """
         while start < end:
             segment = self._segment_of(start)
@@ -143,7 +143,7 @@ class StoredLog:
             start = max(start, segment.end_offset)
 
     def headers(self, start: int, end: int) -> Iterator[tuple[Entry, memoryview]]:
-        """The entries in [start, end) by their headers; control batches with all their bytes, others with none."""
+        """Yield the headers of entries in [start, end), with the bytes of control batches only."""
         for segment in self.segments:
             if segment.base_offset >= end or (segment.end_offset is not None and segment.end_offset <= start):
                 continue
@@ -156,7 +156,7 @@ class StoredLog:
                         yield entry, memoryview(batch)
 
     def offset_since(self, timestamp_ms: int, end: int) -> int | None:
-        """The offset, before `end`, of the first record that is no older; None where none is."""
+        """Return the offset of the first record before `end` at or after a time, or None."""
         start = self.start_offset()
         for segment in self.segments:
             if segment.base_offset >= end:
@@ -177,7 +177,7 @@ class StoredLog:
         return None
 
     def aborted(self, before: int) -> Iterator[AbortedTransaction]:
-        """What the transaction indexes have of segments that begin before an offset."""
+        """Return the aborted transactions in the indexes of segments that begin before an offset."""
         files = OpenFiles(self._fs)
         for segment in self.segments:
             name = file_name(segment.base_offset, TXN_INDEX_SUFFIX)
@@ -185,10 +185,10 @@ class StoredLog:
                 yield from TransactionIndex(files, f"{self.directory}/{name}", exists=True).entries()
 
     def snapshot_path(self, offset: int) -> str:
-        """The file with the producers as they were at an offset."""
+        """Return the path of the producer snapshot at an offset."""
         return snapshot_path(self.directory, offset)
 
-    # ---- inside
+    # ---- internals
 
     def _segment_of(self, offset: int) -> StoredSegment:
         place = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
@@ -201,7 +201,7 @@ class StoredLog:
 
     @contextmanager
     def _opened(self, segment: StoredSegment) -> Iterator[tuple[int, int]]:
-        """The segment's records: handle and size."""
+        """Open the segment's log file; yield its handle and size."""
         try:
             handle = self._fs.open_read(self._path(segment, LOG_SUFFIX))
         except FileNotFoundError:
@@ -213,14 +213,14 @@ class StoredLog:
 
     @contextmanager
     def _reported(self, segment: StoredSegment) -> Iterator[None]:
-        """Errors of records with their file's name."""
+        """Add the file's name to errors of records."""
         try:
             yield
         except RecordsError as error:
             raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: {error}") from None
 
     def _entries(self, segment: StoredSegment, handle: int, position: int, size: int, end: int) -> Iterator[Entry]:
-        """Those from a byte on that begin before an offset; what follows the last one of these need be no entry."""
+        """Yield entries from a position on that begin before an offset. Any bytes may follow the last one."""
         behind = end if segment.end_offset is None else min(end, segment.end_offset)
         for entry in scan_entries(self._fs, handle, position, size):
             if entry.base_offset >= behind:
@@ -238,7 +238,7 @@ class StoredLog:
         return StoredIndex(data, layout)
 
     def _position(self, segment: StoredSegment, handle: int, size: int, offset: int | None) -> int:
-        """A byte at which a batch begins, and before which all offsets are below `offset`; None stands for the end."""
+        """Return the position of a batch before which all offsets are below `offset`; None is the end."""
         index = self._index(segment, INDEX_SUFFIX)
         found = index.last() if offset is None else index.last_at_most(offset - segment.base_offset)
         if found is None:
@@ -247,7 +247,7 @@ class StoredLog:
         return position if self._begins_batch(handle, size, position, segment, indexed) else 0
 
     def _begins_batch(self, handle: int, size: int, position: int, segment: StoredSegment, offset: int) -> bool:
-        """Whether what an entry of an offset index points at is a whole batch that begins no later than it says."""
+        """Return whether an offset index entry points at a whole batch that begins at its offset or earlier."""
         if not 0 < position < size:
             return False
         try:
@@ -259,7 +259,7 @@ class StoredLog:
         return has_right_checksum(self._fs, handle, *found)
 
     def _claims(self, segment: StoredSegment, handle: int, size: int, timestamp: int, offset: int) -> bool:
-        """Whether the batch that has an offset has the largest timestamp that a time index says."""
+        """Return whether a time index entry is right: the batch of its offset has its timestamp."""
         try:
             position = self._position(segment, handle, size, offset)
             found = find_entry(self._fs, handle, position, size, offset, LONG_MAX)
@@ -268,7 +268,7 @@ class StoredLog:
         return found is not None and found.max_timestamp == timestamp
 
     def _is_before(self, segment: StoredSegment, timestamp_ms: int) -> bool:
-        """Whether all of a closed segment is older, as far as its time index is to be believed."""
+        """Return whether all records of a closed segment are older, by its verified time index."""
         if segment.end_offset is None:
             return False
         index = self._index(segment, TIME_INDEX_SUFFIX)
@@ -279,7 +279,7 @@ class StoredLog:
             return self._claims(segment, handle, size, last[0], segment.base_offset + last[1])
 
     def _position_before_time(self, segment: StoredSegment, handle: int, size: int, timestamp_ms: int) -> int:
-        """A byte at which a batch begins, and before which all records are older."""
+        """Return the position of a batch before which all records are older."""
         found = self._index(segment, TIME_INDEX_SUFFIX).last_at_most(timestamp_ms - 1)
         if found is None:
             return 0

@@ -1,7 +1,7 @@
-"""Transactions of a log on a disk: which were aborted, and up to where all are decided.
+"""Transactions of a log on a disk: the aborted ones, and the last stable offset.
 
-The newest producer snapshot that can be read says which were open where it was taken; from there on the records say the
-rest. Before it, what was aborted stands in the transaction indexes.
+The newest readable producer snapshot has the transactions that were open at its offset; the records after it have the
+rest. Aborted transactions before it are in the transaction indexes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from storage.producers.snapshot import read_snapshot
 
 
 class StoredTransactions(NamedTuple):
-    """Aborted transactions by their markers' offsets; what lies before `last_stable_offset` is decided."""
+    """Aborted transactions by their markers' offsets. All transactions before `last_stable_offset` are decided."""
 
     aborted: tuple[Aborted, ...]
     last_stable_offset: int
 
 
 def find_transactions(log: StoredLog, end: int) -> StoredTransactions:
-    """Those of the records before `end`. Errors: as those of StoredLog, CorruptFile."""
+    """Return the transactions of the records before `end`. Errors: those of StoredLog, CorruptFile."""
     begun, opened = _newest_snapshot(log, end)
     aborted = [
         Aborted(each.producer_id, each.first_offset, each.last_offset)
@@ -46,7 +46,7 @@ def find_transactions(log: StoredLog, end: int) -> StoredTransactions:
 
 
 def _newest_snapshot(log: StoredLog, end: int) -> tuple[int, dict[int, int]]:
-    """Its offset, and where the transactions begin that were open then, by producer id."""
+    """Return a snapshot's offset, and the first offsets of its open transactions by producer id."""
     for offset in reversed([each for each in log.snapshots if each <= end]):
         try:
             entries = read_snapshot(LOCAL, log.snapshot_path(offset))

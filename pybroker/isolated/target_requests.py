@@ -1,4 +1,4 @@
-"""Requests about a topic that is to be restored: what it is like, and a producer id for it."""
+"""Requests about the target topic of a restore: its state, and a producer id."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pybroker.isolated.serving import Exchange
 from pybroker.isolated.topic_requests import ends
 from pybroker.isolated.topic_writer import ask_producer
 
-#: With the cluster's id, and topics by name; configurations without synonyms.
+#: Metadata with the cluster id and topic names; DescribeConfigs without synonyms.
 _METADATA_VERSION, _DESCRIBE_CONFIGS_VERSION = 9, 1
 _TOPIC_RESOURCE = 2
 _SETTINGS = ("message.timestamp.type", "retention.ms", "cleanup.policy")
 
 
 def describe(exchange: Exchange) -> dict[str, Any]:
-    """The cluster's id; each partition with its first offset and the one behind its last; settings, as far as told.
+    """Return the cluster id, each partition with its first and its end offset, and the configs that the user may see.
 
     Wanted: `properties`, `topics`, which has one. Errors: UnknownPartition, BrokerFailed.
     """
@@ -33,7 +33,7 @@ def describe(exchange: Exchange) -> dict[str, Any]:
 
 
 def new_producer(exchange: Exchange) -> list[int]:
-    """An idempotent producer's id and epoch. Wanted: `properties`. Errors: BrokerFailed."""
+    """Return the id and epoch of an idempotent producer. Wanted: `properties`. Errors: BrokerFailed."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
         return list(cluster.anywhere(ask_producer))
 
@@ -47,7 +47,7 @@ def _cluster_id(connection: Connection, topic: str) -> str | None:
 
 
 def _settings(connection: Connection, topic: str) -> dict[str, str | None]:
-    """The topic's settings that matter to a restore; none where one may not see them."""
+    """Return the topic's configs that matter to a restore; none if the user may not see them."""
     asked = DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(_SETTINGS)
     )

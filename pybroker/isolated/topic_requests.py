@@ -1,4 +1,4 @@
-"""Requests for topics of a running broker: which offsets are wanted, where partitions end, the records of a range."""
+"""Requests for topics of a running broker: plan the offsets to read, find ends of partitions, read a range."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pybroker.isolated.serving import Exchange
 from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bounds
 from pybroker.source.errors import NoSuchTime
 
-#: Offsets by time with an isolation level; what came later is about remote storage.
+#: The version with times and an isolation level; later ones are about remote storage.
 _LIST_OFFSETS_VERSION = 6
 _NO_OFFSET = -1
 
 
 def reach(exchange: Exchange) -> None:
-    """Whether a broker lets one in. Wanted: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
+    """Check that a broker grants access. Wanted: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
     with kept_cluster(exchange.wanted["properties"]) as cluster:
         cluster.anywhere(lambda connection: None)
 
 
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
-    """Each partition with `earliest` and `latest`, and the offsets at which reading starts and ends.
+    """Return each partition with `earliest` and `latest`, and the offsets where reading starts and ends.
 
     Wanted: `properties` of the client; `topics`, `pattern` or `assigned`; `start` and `end` (Bounds).
     """
@@ -53,7 +53,7 @@ def plan(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def ends(exchange: Exchange) -> list[tuple[str, int, int, int]]:
-    """(topic, partition, earliest, latest) of all partitions, as they are now. Wanted: as `plan`, without bounds."""
+    """Return (topic, partition, earliest, latest) of all partitions now. Wanted: as `plan`, without bounds."""
     wanted = exchange.wanted
     with kept_cluster(wanted["properties"]) as cluster:
         places = _places(cluster, wanted)
@@ -63,10 +63,10 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int]]:
 
 
 def read(exchange: Exchange) -> dict[str, int]:
-    """The records of a range; how many they are.
+    """Send the records of a range, and return their number.
 
-    Wanted: `properties`; `topic`, `partition`, `start`, `end`; `fail_on_data_loss`: what is not there any more is
-    DataLoss, or left out.
+    Wanted: `properties`; `topic`, `partition`, `start`, `end`; `fail_on_data_loss`: deleted records raise DataLoss, or
+    are skipped.
     """
     wanted = exchange.wanted
     rows = Rows(wanted["columns"], wanted["topic"], wanted["partition"], exchange.emit)
@@ -83,7 +83,7 @@ def read(exchange: Exchange) -> dict[str, int]:
 
 
 def partition_offset(cluster: Cluster, place: TopicPartition, timestamp: int) -> int:
-    """A partition's first offset (EARLIEST), or the one behind its last record (LATEST), uncommitted ones too."""
+    """Return a partition's first offset (EARLIEST), or its end (LATEST), with uncommitted records."""
     return _offsets(cluster, [place], timestamp, isolation=0)[place]
 
 
@@ -108,7 +108,7 @@ def _resolve(cluster: Cluster, place: TopicPartition, bounds: Bounds, known: dic
 def _offsets(
     cluster: Cluster, places: Sequence[TopicPartition], timestamp: int, isolation: int
 ) -> dict[TopicPartition, int]:
-    """The offset of a time, or of a place, in each partition; -1 where no record is as late."""
+    """Return the offset of a time, EARLIEST or LATEST in each partition; -1 if no record is as late."""
     return {place: cluster.at_leader(place, _list_offset(place, timestamp, isolation)) for place in places}
 
 

@@ -1,8 +1,8 @@
-"""Archived rows into a topic, each once: with their timestamps, keys, headers and partitions, in their order.
+"""Write archived rows into a topic, each once, with their timestamps, keys, headers and partitions, in order.
 
-A partition's rows are numbered from 0. Row n goes to offset `base` + n and has the sequence number n of a producer
-whose id stays the same from one attempt to the next, so that the broker refuses to append a row again, also where a
-batch of an attempt that was killed arrives late. Which row is next, the partition's end says.
+A partition's rows are numbered from 0. Row n goes to offset `base` + n with sequence number n. All attempts have the
+same producer id, so the broker rejects a row that it has, also if a batch of a killed attempt arrives late. The
+partition's end says which row is next.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from pybroker.source.bounds import EARLIEST, LATEST
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import BrokerFailed, SourceError
 
-#: What a request's batches have, in this order.
+#: The columns of a request's batches, in order.
 RESTORED_COLUMNS = ("partition", "timestamp", "key", "value", "headers")
 
-#: What a broker answers that has these rows, or some of them.
+#: Errors of a broker that has some of these rows already.
 _THERE_ALREADY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
 
 def restore(exchange: Exchange) -> dict[str, Any]:
-    """Write the rows of the request's batches that are not there yet; for each partition how many, and how many were.
+    """Write the missing rows of the request's batches. Return for each partition how many were written, and found.
 
-    Wanted: `properties`, also compression.type; `topic`; `producer`, its id and epoch; `partitions`: for each its
-    `base`, and `index`, the number of the first row that is sent. Rows come by partition, and in order. Errors:
-    SourceError where somebody else has written there, UnknownPartition, BrokerFailed.
+    Wanted: `properties`, also compression.type; `topic`; `producer`, its id and epoch; `partitions`: the `base` of
+    each, and `index`, the number of its first row. Rows come by partition, and in order. Errors: SourceError if another
+    producer writes there, UnknownPartition, BrokerFailed.
     """
     wanted = exchange.wanted
     done = []
@@ -64,7 +64,7 @@ def restore(exchange: Exchange) -> dict[str, Any]:
 
 
 class PartitionRestorer:
-    """One partition: rows that are there are passed over, the others sent in batches."""
+    """Writes one partition: skips rows that the topic has, and sends the others in batches."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class PartitionRestorer:
         self._place: TopicPartition = topic, partition
         self._producer = producer
         self._base = base
-        #: The number of the next row that is taken; those below `_there` are in the topic.
+        #: The number of the next row; rows below `_there` are in the topic.
         self._index = index
         self._there = self._end() - base
         if self._there < index:
@@ -95,7 +95,7 @@ class PartitionRestorer:
         self._found = self._written = 0
 
     def take(self, row: UnsentRecord) -> None:
-        """The next row."""
+        """Add the next row."""
         index = self._index
         self._index += 1
         if self._unsent.size_bytes + row.size_bytes > self._batch_bytes:
@@ -108,11 +108,11 @@ class PartitionRestorer:
         self._unsent.append(row)
 
     def finish(self) -> list[int]:
-        """Send what is left: (partition, written, found there)."""
+        """Send the remaining rows. Return (partition, written, found)."""
         self._deliver()
         return [self.partition, self._written, self._found]
 
-    # ---- inside
+    # ---- internals
 
     @property
     def _name(self) -> str:
@@ -122,7 +122,7 @@ class PartitionRestorer:
         return partition_offset(self._cluster, self._place, LATEST)
 
     def _compare(self, index: int, row: UnsentRecord) -> None:
-        """Whether the last record there is the row of its number. Errors: SourceError where it is not."""
+        """Check that the last record of the topic is the row of its number. Errors: SourceError if not."""
         offset = self._base + index
         if partition_offset(self._cluster, self._place, EARLIEST) > offset:
             return  # deleted since
@@ -139,7 +139,7 @@ class PartitionRestorer:
             )
 
     def _deliver(self) -> None:
-        """Send the rows that are held, but for those that turn out to be there; by halves where they are too many."""
+        """Send the buffered rows, without those that the topic has; in halves if the batch is too large."""
         unsent = self._unsent.records
         most = len(unsent)
         while unsent:
@@ -158,7 +158,7 @@ class PartitionRestorer:
                 self._pass_on(len(rows))
 
     def _pass_over(self, count: int) -> None:
-        """Rows that a batch of an attempt before has brought. Errors: BrokerFailed where there is none."""
+        """Return the number of rows that an earlier attempt's batch added. Errors: BrokerFailed if none."""
         if count <= 0:
             raise BrokerFailed(
                 f"{self._name}: the broker does not take row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "

@@ -1,7 +1,7 @@
-"""Rows into topics: batches of an idempotent producer, acknowledged by all replicas.
+"""Write rows into topics, in batches of an idempotent producer, acknowledged by all replicas.
 
-A batch that is sent again after a lost connection is written once. A whole task that Spark runs again is another
-producer: its rows are written again.
+A batch that is resent after a lost connection is written once. A task that Spark reruns is a new producer: its rows are
+written again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pybroker.isolated.serving import Exchange
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import SourceError, UnknownPartition, UnusableOption
 
-#: The newest that names topics, without transactions begun by it; and one that any broker with idempotence has.
+#: The newest version with topic names before KIP-890; and one of every broker with idempotence.
 _PRODUCE_VERSION, _INIT_VERSION = 9, 1
 _TIMEOUT_MS = 30_000
 _ALL_REPLICAS = -1
-#: Where rows without keys begin is drawn from so many turns, so that small tasks do not all go to one partition.
+#: Range of the random start for rows without keys, so that small tasks do not all use one partition.
 _TURNS = 1 << 31
 
 Row = tuple[str, int | None, bytes | None, bytes | None, Headers]
@@ -41,9 +41,9 @@ Row = tuple[str, int | None, bytes | None, bytes | None, Headers]
 
 
 def write(exchange: Exchange) -> dict[str, int]:
-    """Send the rows of the request's batches; how many they are, all acknowledged.
+    """Send the rows of the request's batches. Return their number, once all are acknowledged.
 
-    Wanted: `properties`, also compression.type; `columns` of the batches; `topic` where they have none. Errors:
+    Wanted: `properties`, also compression.type; `columns` of the batches; `topic` if they have none. Errors:
     UnknownPartition, UnusableOption, BrokerFailed.
     """
     wanted = exchange.wanted
@@ -61,7 +61,7 @@ def write(exchange: Exchange) -> dict[str, int]:
 
 
 def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) -> Iterator[Row]:
-    """The rows of a batch. `topic` comes before a row's own, as with Spark's sink.
+    """Yield the rows of a batch. `topic` overrides a row's own, as with Spark's sink.
 
     Errors: SourceError for a row without any, and for a header without a name.
     """
@@ -77,7 +77,7 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) ->
 
 
 def header_pairs(given: Sequence[Mapping[str, Any] | None] | None) -> Headers:
-    """A row's headers as records have them. Errors: SourceError for one without a name."""
+    """Return a row's headers as a record's. Errors: SourceError for one without a name."""
     headers = []
     for each in given or ():
         if each is None or each["key"] is None:
@@ -87,12 +87,12 @@ def header_pairs(given: Sequence[Mapping[str, Any] | None] | None) -> Headers:
 
 
 class Sender:
-    """An idempotent producer: a batch for each partition is filled, and sent when it is full."""
+    """An idempotent producer: fills a batch for each partition, and sends it when it is full."""
 
     def __init__(
         self, cluster: Cluster, codec: Codec, *, first_turn: int, now_s: Callable[[], float] = time.time
     ) -> None:
-        """`first_turn`, any number from 0 on: its remainder is the partition where rows without keys begin."""
+        """`first_turn` is at least 0: its remainder is the partition of the first rows without keys."""
         self._cluster = cluster
         self._codec = codec
         self._now_s = now_s
@@ -104,19 +104,19 @@ class Sender:
         self._turns = count(first_turn)
 
     def send(self, row: Row) -> None:
-        """Take a row."""
+        """Add a row."""
         topic, partition, key, value, headers = row
         place = topic, self._partition(topic, partition, key)
         record = UnsentRecord(int(self._now_s() * 1000), key, value, headers)
         while (unsent := self._unsent.get(place)) and unsent.size_bytes + record.size_bytes > self._batch_bytes:
             self._deliver(place)
-            place = topic, self._partition(topic, partition, key)  # without a key the next rows go elsewhere
+            place = topic, self._partition(topic, partition, key)  # the next rows without keys go to another partition
         if unsent is None:
             unsent = self._unsent[place] = Unsent()
         unsent.append(record)
 
     def flush(self) -> None:
-        """Send what was taken, and wait until all of it is acknowledged."""
+        """Send the buffered rows, and wait until all are acknowledged."""
         for place in list(self._unsent):
             self._deliver(place)
 
@@ -134,7 +134,7 @@ class Sender:
         return filling[0] if filling else next(self._turns) % there
 
     def _deliver(self, place: TopicPartition) -> None:
-        """Send what is held for a partition; by halves where its topic does not take so much at once."""
+        """Send the buffered rows of a partition; in halves if the batch is too large for the topic."""
         records = self._unsent.pop(place).records
         most = len(records)
         while records:
@@ -156,7 +156,7 @@ class Sender:
 
 
 def ask_producer(connection: Connection) -> tuple[int, int]:
-    """A new idempotent producer's id and epoch."""
+    """Return the id and epoch of a new idempotent producer."""
     answer, _ = connection.call(
         INIT_PRODUCER_ID, _INIT_VERSION, transactional_id=None, transaction_timeout_ms=_TIMEOUT_MS
     )
@@ -165,7 +165,7 @@ def ask_producer(connection: Connection) -> tuple[int, int]:
 
 
 def produce(connection: Connection, place: TopicPartition, data: bytes, allowed: Collection[ErrorCode] = ()) -> Struct:
-    """What the broker says of a batch for a partition. Errors: those of the answer that are not `allowed`."""
+    """Send a batch to a partition, and return the response. Errors: those of the response that are not `allowed`."""
     topic, partition = place
     part = PartitionProduceData(index=partition, records=data)
     answer, _ = connection.call(
@@ -183,7 +183,7 @@ def produce(connection: Connection, place: TopicPartition, data: bytes, allowed:
 
 
 def codec_of(name: str) -> Codec:
-    """The codec that compression.type names. Errors: UnusableOption."""
+    """Return the codec of compression.type. Errors: UnusableOption."""
     if name.upper() not in Codec.__members__:
         raise UnusableOption(f"kafka.compression.type: {name!r} is none of none, gzip, snappy, lz4 and zstd")
     return Codec[name.upper()]

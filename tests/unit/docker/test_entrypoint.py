@@ -188,7 +188,7 @@ def test_log_goes_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert done == [(1, 2), ["pybroker", "kafka.properties"]]
 
 
-def test_dashes_and_underscores_are_the_other_way_round_in_confluents_images() -> None:
+def test_confluents_images_swap_dashes_and_underscores() -> None:
     """And the id of the cluster is its scripts' business."""
     environ = {
         "KAFKA_LISTENER_NAME_PLAINTEXT___HOST_MAX_CONNECTIONS": "5",

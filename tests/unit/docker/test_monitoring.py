@@ -51,7 +51,7 @@ def test_ports_are_published_on_loopback_alone() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
-def test_dashboard_is_found_and_asks_the_data_source_that_is_there() -> None:
+def test_dashboard_uses_the_provisioned_data_source() -> None:
     """By its uid."""
     (source,) = read("datasources.yaml")["datasources"]
     (provider,) = read("dashboards.yaml")["providers"]

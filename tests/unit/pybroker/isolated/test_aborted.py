@@ -62,7 +62,7 @@ def test_fetched_transactions_of_two_producers_lie_side_by_side() -> None:
     assert judged(is_aborted, *batches) == [True, True, False, False, True, False, False, False]
 
 
-def test_commit_marker_of_an_empty_transaction_ends_no_aborted_one() -> None:
+def test_commit_marker_ends_no_aborted_transaction() -> None:
     """Only an abort marker does, as in Kafka's clients."""
     is_aborted = FetchedAborted([(7, 10)])
 

@@ -51,7 +51,7 @@ def test_partitions_by_name_and_by_pattern(cluster: Cluster) -> None:
     assert cluster.partitions(None, ".*") == [(TOPIC, 0), (TOPIC, 1)]
 
 
-def test_topic_or_partition_that_is_not_there_is_an_error_at_once(cluster: Cluster, broker: BrokerDouble) -> None:
+def test_missing_topic_or_partition_fails_at_once(cluster: Cluster, broker: BrokerDouble) -> None:
     with pytest.raises(UnknownPartition, match="missing"):
         cluster.partitions(["missing"])
     with pytest.raises(UnknownPartition, match="orders-7"):
@@ -59,9 +59,7 @@ def test_topic_or_partition_that_is_not_there_is_an_error_at_once(cluster: Clust
     assert broker.now_s == 0
 
 
-def test_request_goes_to_the_leader_and_after_it_has_moved_to_the_new_one(
-    cluster: Cluster, broker: BrokerDouble
-) -> None:
+def test_request_follows_the_leader(cluster: Cluster, broker: BrokerDouble) -> None:
     cluster.at_leader(PLACE, end_of_log)
     broker.partitions[0].leader = 2
     broker.fail(LIST_OFFSETS, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -187,7 +187,7 @@ def test_log_ends_before_what_is_not_whole(tmp_path: Path, tail: bytes) -> None:
     assert offsets(tmp_path / "orders-0", start=at_time(T0 + 1_000_000)) == []
 
 
-def test_segments_of_their_whole_size_have_the_records_that_are_in_them(tmp_path: Path) -> None:
+def test_preallocated_segments_have_their_records(tmp_path: Path) -> None:
     """With `preallocate` zeros follow the last record, for as long as its segment is written to."""
     log = open_log(tmp_path, LogConfig(segment_bytes=500, index_interval_bytes=100, preallocate=True))
     for number in range(20):
@@ -291,7 +291,7 @@ def test_what_is_no_directory_of_records_is_refused(tmp_path: Path) -> None:
     [path for path in recorded_directories(v2_only=False) if "damaged" not in path.parent.name],
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
-def test_apache_kafkas_directories_have_the_records_that_are_in_them(directory: Path) -> None:
+def test_directories_of_apache_kafka_have_their_records(directory: Path) -> None:
     """All formats and codecs, compacted logs, logs that were killed, and such as have deleted records."""
     expected = []
     partition = directory.name.rpartition("-")

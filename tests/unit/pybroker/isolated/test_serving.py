@@ -65,7 +65,7 @@ def test_errors_of_the_engine_have_a_class_of_the_readers(
     assert answered(NOWHERE) == [(ERROR, told)]
 
 
-def test_error_that_nobody_has_foreseen_is_told_too_and_leaves_its_stack(
+def test_unexpected_error_is_reported_with_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(exchange: Exchange) -> None:

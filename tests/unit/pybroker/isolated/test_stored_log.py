@@ -48,7 +48,7 @@ class ListedMeanwhile(FileSystem):
         return [name for name in super().names(path) if self._listings > 1 or not name.startswith(f"{8:020}")]
 
 
-def test_segment_that_comes_while_the_directory_is_listed_is_not_missing(directory: Path) -> None:
+def test_segment_created_during_a_listing_is_not_missing(directory: Path) -> None:
     log = StoredLog(str(directory), ListedMeanwhile())
 
     assert [segment.base_offset for segment in log.segments] == list(range(10))

@@ -76,9 +76,7 @@ def test_fetch_is_tried_again_where_that_may_help(broker: BrokerDouble) -> None:
     assert read(10, 40) == THERE
 
 
-def test_what_follows_is_asked_for_once_and_before_records_are_opened(
-    broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_request_is_sent_before_records_are_parsed(broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     broker.fetch_bytes = 1
     asked_when_opened = []
     add_entry = fetching.add_entry
@@ -116,9 +114,7 @@ def test_records_that_have_gone_are_an_error_or_left_out(broker: BrokerDouble) -
     assert read(3, 40, fail=False) == THERE[4:]
 
 
-def test_records_that_go_while_they_are_read_are_left_out_and_none_comes_twice(
-    broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_deleted_while_read_are_skipped(broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention between two answers."""
     broker.fetch_bytes = 1
     fetch = broker._fetch
@@ -133,7 +129,7 @@ def test_records_that_go_while_they_are_read_are_left_out_and_none_comes_twice(
     assert read(10, 40, fail=False) == [*range(10, 20), *range(30, 40)]
 
 
-def test_log_that_is_shorter_than_the_range_is_an_error_or_its_end(broker: BrokerDouble) -> None:
+def test_log_shorter_than_the_range_fails_or_ends(broker: BrokerDouble) -> None:
     """At its end nothing comes until the time is over; behind it the broker says so."""
     with pytest.raises(DataLoss, match="nothing has come from offset 40"):
         read(35, 50)

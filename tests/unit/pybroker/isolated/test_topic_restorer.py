@@ -139,7 +139,7 @@ def test_rows_that_are_there_are_passed_over(broker: SequencedBroker, there: int
 
 
 @pytest.mark.parametrize("late", [1, 7, 20, 25])
-def test_batch_of_a_killed_attempt_that_comes_late_is_not_doubled(broker: SequencedBroker, late: int) -> None:
+def test_late_batch_of_a_killed_attempt_is_not_doubled(broker: SequencedBroker, late: int) -> None:
     """It has some of the rows, all that are sent, or more than those of the first batch."""
     builder = BatchBuilder(producer_id=99, producer_epoch=2, base_sequence=0)
     for number in range(late):
