@@ -54,7 +54,7 @@ def test_member_joins_and_is_described(broker: GroupBroker) -> None:
     assert describe(broker).authorized_operations == -(2**31)
 
 
-def test_expressions_stand_for_topics_that_the_client_may_describe(broker: GroupBroker) -> None:
+def test_expressions_match_topics_the_client_may_describe(broker: GroupBroker) -> None:
     """Also where a member that speaks the classic protocol is the occasion to look for them."""
     broker.guard = SimpleNamespace(describer=lambda ctx, *, tell: lambda topic: "secret" not in topic)
     broker.controller.add("secret", bytes(15) + b"\2")

@@ -45,7 +45,7 @@ def test_limits_cut_but_the_first_batch_is_whole(filled: DataBroker, limit: int,
     assert len(topic.partitions[0].records) == size
 
 
-def test_only_the_first_partition_with_records_goes_beyond_the_limits(filled: DataBroker) -> None:
+def test_only_the_first_records_may_exceed_the_limits(filled: DataBroker) -> None:
     append(filled, index=1)
     response = fetch(filled, max_bytes=500, topics=wanted((0, 15), (1, 0), (0, 3)))
     sizes = [len(answer.records) for answer in response.responses[0].partitions]
@@ -170,7 +170,7 @@ def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
     assert fetch(filled, 13, isolation_level=-1, topics=wanted((0, 0), version=13)).responses == []
 
 
-def test_an_isolation_level_that_is_none_tells_nothing_of_a_hidden_topic(filled: DataBroker) -> None:
+def test_a_bad_isolation_level_does_not_reveal_a_topic(filled: DataBroker) -> None:
     """The answer is the same whether it is there or not."""
     filled.guard = SimpleNamespace(
         reader=lambda ctx: lambda topic: False, asking=lambda operation, kind: lambda connection, name: False
@@ -205,7 +205,7 @@ def test_a_diverging_log_has_no_aborted_transactions(filled: DataBroker) -> None
     assert answer.aborted_transactions is None
 
 
-def test_a_session_that_asks_for_and_forgets_all_it_has_is_served_once_more(filled: DataBroker) -> None:
+def test_a_session_may_name_and_forget_all_its_partitions(filled: DataBroker) -> None:
     """It ends, and the answer is that of a fetch without a session."""
     session_id = fetch(filled, session_epoch=0, topics=wanted((0, 0))).session_id
     forgotten = [ForgottenTopic(topic="t", partitions=[0])]
@@ -226,7 +226,7 @@ def test_an_isolation_level_that_is_none_leaves_the_session(filled: DataBroker) 
     assert fetch(filled, session_id=session_id, session_epoch=2).error_code == ErrorCode.NONE
 
 
-def test_committed_readers_stop_at_open_transactions_and_learn_of_aborted_ones(broker: DataBroker) -> None:
+def test_read_committed_stops_at_open_transactions(broker: DataBroker) -> None:
     """KIP-98: read_committed sees up to the last stable offset, and skips the data of aborted transactions."""
     partition = broker.topic()
 

@@ -59,7 +59,7 @@ def test_min_bytes_are_waited_for(filled: DataBroker) -> None:
     assert [len(answer.records) for answer in partitions] == [2 * BATCH_BYTES, BATCH_BYTES]
 
 
-def test_min_bytes_beyond_max_bytes_do_not_wait_for_more_than_can_be_given(filled: DataBroker) -> None:
+def test_min_bytes_is_limited_by_max_bytes(filled: DataBroker) -> None:
     assert send(filled, min_bytes=10_000, max_bytes=300, topics=wanted((0, 0))).done
 
 

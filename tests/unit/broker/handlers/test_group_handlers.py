@@ -369,7 +369,7 @@ def test_share_keys_come_with_v6(broker):
     assert {each.key for each in answer.coordinators if each.error_code == ErrorCode.INVALID_REQUEST} == set(bad)
 
 
-def test_client_that_hangs_up_while_the_topic_is_made_gets_no_answer():
+def test_a_client_that_disconnects_meanwhile_gets_no_answer():
     broker = GroupBroker(partitions=0)
     waiting = broker.send(FIND_COORDINATOR, 3, key="g")
     waiting.cancel()

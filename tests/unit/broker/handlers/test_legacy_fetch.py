@@ -44,7 +44,7 @@ def test_batches_are_fetched_as_they_are_since_v4(broker: DataBroker) -> None:
     assert entry_at(fetch(broker, 4).records, 0)[2] == 2
 
 
-def test_message_format_version_holds_for_those_who_are_given_messages(broker: DataBroker) -> None:
+def test_message_format_version_applies_to_messages(broker: DataBroker) -> None:
     """A topic of 0.9 has magic 0 for Fetch v2 and v3, too; nobody is given more than their version knows."""
     for release, expected in (("0.9.0", [0, 0, 0]), ("0.10.2-IV0", [0, 1, 1]), ("3.0-IV1", [0, 1, 1])):
         name = f"t{release}"
@@ -90,7 +90,7 @@ def test_markers_are_passed_over(broker: DataBroker) -> None:
     assert [record.offset for record in iter_records(found.records)] == [2]
 
 
-def test_any_number_of_segments_without_anything_to_show_is_passed_over(broker: DataBroker) -> None:
+def test_segments_without_visible_records_are_skipped(broker: DataBroker) -> None:
     """Each is read and converted by itself."""
     partition = broker.topic(config=LogConfig(segment_ms=1))
     for number in range(400):

@@ -29,7 +29,7 @@ def test_messages_are_appended_as_a_batch(broker: DataBroker, version: int, magi
     assert read(broker)[1:] == [Record(1 + n, times[n], b"k", b"v" * 10) for n in range(3)]
 
 
-def test_large_messages_are_converted_in_a_worker_and_keep_their_place(broker: DataBroker) -> None:
+def test_large_messages_are_converted_in_a_process_in_order(broker: DataBroker) -> None:
     """What comes meanwhile waits behind them."""
     broker.topic()
     broker.workers.held = True
@@ -60,7 +60,7 @@ def test_log_append_time_is_told_since_v2(broker: DataBroker) -> None:
     assert {record.timestamp for record in read(broker)} == {broker.clock.now_ms()}
 
 
-def test_record_batches_are_taken_from_old_clients_and_messages_not_from_new_ones(broker: DataBroker) -> None:
+def test_old_clients_may_send_batches_new_ones_no_messages(broker: DataBroker) -> None:
     """As Kafka 3.9: what is in it counts, not what the version should carry; from v3 on it does."""
     broker.topic()
 

@@ -54,7 +54,7 @@ def test_list_offsets_v0_refuses_what_kafka_refuses(broker: DataBroker) -> None:
     assert [each.old_style_offsets for each in topic.partitions] == [[0]]
 
 
-def test_list_offsets_v0_ends_at_the_high_watermark_for_consumers(broker: DataBroker) -> None:
+def test_v0_ends_at_the_high_watermark_for_consumers(broker: DataBroker) -> None:
     partition = broker.topic()
     partition.log.replicated = True
     partition.append(batch(b"a", b"b"), T0)

@@ -112,7 +112,7 @@ def test_log_append_time_is_told(broker: DataBroker) -> None:
     assert answer.log_append_time_ms == broker.clock.now_ms()
 
 
-def test_duplicates_are_answered_with_their_first_offset_and_time(broker: DataBroker) -> None:
+def test_duplicates_get_their_first_offset_and_time(broker: DataBroker) -> None:
     """An idempotent producer that tries again; Kafka tells the batch's timestamp as its append time then."""
     broker.topic()
     produce(broker, batch(3))
@@ -163,7 +163,7 @@ def test_a_disk_that_failed_answers_storage_error(broker: DataBroker) -> None:
     assert (answer.error_code, answer.log_start_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
-def test_a_partition_whose_directory_was_down_at_the_start_answers_storage_error(broker: DataBroker) -> None:
+def test_a_directory_down_at_the_start_is_a_storage_error(broker: DataBroker) -> None:
     for directory in broker.logs.directories:
         directory.fail("not mounted")
     broker.topic(is_new=False)

@@ -194,7 +194,7 @@ def test_zstd_needs_version_7(broker: DataBroker) -> None:
     assert produce(broker, batch(codec=Codec.ZSTD), version=7).error_code == ErrorCode.NONE
 
 
-def test_internal_topics_take_records_of_kafkas_admin_client_alone(broker: DataBroker) -> None:
+def test_internal_topics_accept_only_kafkas_admin_client(broker: DataBroker) -> None:
     broker.topic("__consumer_offsets")
     refused = produce(broker, batch(), topic="__consumer_offsets")
 
@@ -212,7 +212,7 @@ def test_too_few_replicas_in_sync_refuse_acks_all(broker: DataBroker) -> None:
     assert produce(broker, batch(), topic="alone").error_code == ErrorCode.NONE
 
 
-def test_transactional_records_without_a_transactional_id_fail_the_request(broker: DataBroker) -> None:
+def test_transactional_records_need_a_transactional_id(broker: DataBroker) -> None:
     broker.topic(partitions=2)
     response = broker.call(
         PRODUCE, 9, acks=1, timeout_ms=1000, topic_data=[*request(OK, index=0), *request(TRANSACTIONAL, index=1)]

@@ -66,7 +66,7 @@ def test_a_deferred_is_waited_for_unless_it_is_done():
     assert decoded(dispatcher_of({}).finish("the connection", waiting)).error_code == 6
 
 
-def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
+def test_a_shortcut_may_answer_later_or_not_at_all():
     """Its answer is a frame; the handler gets the request as it came."""
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
@@ -88,7 +88,7 @@ def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
 
 
 @pytest.mark.parametrize(("size", "mutes"), [(1_000, False), (1_000_000, True)])
-def test_a_large_request_that_waits_is_the_only_one_of_its_connection(size, mutes):
+def test_a_large_waiting_request_mutes_its_connection(size, mutes):
     """It keeps what it was decoded from."""
     data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=bytes(size))])]
     waiting = ask(lambda ctx, request: Deferred(mutes=False), api=PRODUCE, version=9, topic_data=data)
@@ -104,7 +104,7 @@ def test_none_is_no_answer():
 @pytest.mark.parametrize(
     ("error", "code"), [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (ZeroDivisionError(), -1)]
 )
-def test_what_a_handler_raises_is_answered_in_the_shape_of_the_api(error, code, caplog):
+def test_an_exception_becomes_an_error_answer_of_the_api(error, code, caplog):
     """By the table of exceptions; a traceback only for what nobody expected."""
 
     def handler(ctx, request):
@@ -140,7 +140,7 @@ def test_an_api_without_place_for_an_error_closes():
         ask(handler, api, 0)
 
 
-def test_an_answer_that_does_not_fit_its_schema_is_an_unknown_error():
+def test_an_answer_against_its_schema_is_an_unknown_error():
     """A bug of ours, told to the client as such."""
     assert decoded(ask(lambda ctx, request: HEARTBEAT.response(error_code=70_000))).error_code == -1
 
@@ -173,7 +173,7 @@ def failing_shortcut(error):
     ("error", "code"),
     [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
 )
-def test_what_a_shortcut_raises_is_answered_as_if_the_handler_had(error, code, caplog):
+def test_an_exception_of_a_shortcut_becomes_an_error_answer(error, code, caplog):
     """Also what would say of a header that it is too short: a bug of ours, with one traceback."""
     dispatcher = failing_shortcut(error)
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
@@ -188,7 +188,7 @@ def test_a_shortcut_may_close_the_connection():
         failing_shortcut(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
 
 
-def test_malformed_bytes_are_malformed_where_a_shortcut_fails_too():
+def test_malformed_bytes_are_reported_before_a_failed_shortcut():
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:-1]
     with pytest.raises(ProtocolError):
         failing_shortcut(IndexError()).dispatch(None, frame)
@@ -229,7 +229,7 @@ def test_what_is_advertised_is_what_kafka_advertises(facts):
     assert rows[PRODUCE.key].served.min == 3
 
 
-def test_versions_that_are_not_final_are_served_where_they_are_asked_for():
+def test_unstable_versions_are_served_if_they_are_enabled():
     """In 4.3 that is InitProducerId v6 alone."""
     more = {
         key: (row.served.max, row.advertised.max)
@@ -282,3 +282,23 @@ def test_requests_are_counted_by_api_and_version():
         dispatcher.dispatch("the connection", memoryview(request_frame(HEARTBEAT, 3, 77))[4:])
 
     assert {each.version: each.requests for each in dispatcher.prepared} == {4: 1, 3: 2}
+
+
+def test_a_handler_without_its_service_closes_the_connection(caplog):
+    """Before it is called, with an error that names both."""
+
+    def handler(ctx, request, *, groups):
+        raise AssertionError("called without its service")
+
+    with pytest.raises(CloseConnection, match="handler needs groups, which this process does not offer"):
+        ask(handler)
+    assert "HEARTBEAT requests are not served" in caplog.text
+
+
+def test_a_handler_gets_the_services_that_it_declares():
+    """By name; it is bound once for each version."""
+    dispatcher = dispatcher_of(
+        {HEARTBEAT: lambda ctx, request, *, code: HEARTBEAT.response(error_code=code)}, {"code": 5, "other": 6}
+    )
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]
+    assert [decoded(dispatcher.dispatch("the connection", frame)).error_code for _ in range(2)] == [5, 5]

@@ -58,7 +58,7 @@ def test_an_error_for_each_partition():
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
 
 
-def test_what_was_asked_for_is_repeated_where_only_the_whole_has_an_error():
+def test_items_are_repeated_beside_an_error_of_the_whole():
     """As Kafka does of reassignments."""
     asked = [ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 2])]
     reply = error_reply(LIST_PARTITION_REASSIGNMENTS, 0, LIST_PARTITION_REASSIGNMENTS.request(topics=asked), CODE)

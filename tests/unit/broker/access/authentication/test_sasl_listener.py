@@ -25,7 +25,7 @@ def image(**iterations: int) -> MetadataImage:
 @pytest.mark.parametrize(
     ("place", "iterations"), [(0.0, 4096), (0.49, 4096), (0.5, 8192), (0.74, 8192), (0.75, 9000), (0.999, 9000)]
 )
-def test_as_large_a_part_of_unknown_names_has_iterations_as_of_users(place: float, iterations: int) -> None:
+def test_unknown_names_have_iterations_as_users_have(place: float, iterations: int) -> None:
     assert _iterations_at(image(a=8192, b=4096, c=9000, d=4096), SHA_256, place) == iterations
 
 

@@ -81,7 +81,7 @@ def test_new_certificates_are_found(watched: Watched) -> None:
 @pytest.mark.parametrize(
     "failure", [UnsupportedAlgorithm("an old cipher"), TypeError("no key"), PermissionError(13, "no")]
 )
-def test_a_store_that_cannot_be_used_is_not_the_last_that_is_looked_at(
+def test_an_unusable_store_does_not_end_the_checks(
     watched: Watched, failure: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However it fails: the old certificates stay, a line says why, and the next are found."""

@@ -46,7 +46,7 @@ def test_a_transactional_id_comes_before_topics() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, ErrorCode.TOPIC_AUTHORIZATION_FAILED), (12, 29), (13, None)])
-def test_the_empty_name_has_to_be_allowed_where_topics_have_names(version: int, code: int | None) -> None:
+def test_the_empty_name_is_checked_where_topics_have_names(version: int, code: int | None) -> None:
     """By id, zeros are left to the handler: there is no topic to ask about."""
     guarded = Guarded()
     data = [TopicProduceData(name="", partition_data=[PartitionProduceData(index=0, records=None)])]
@@ -87,9 +87,7 @@ def test_topics_are_not_made_for_who_may_not(version: int, operations: tuple[Ope
         ([Operation.DELETE], {"open": 0, "nobodys": 0}),
     ],
 )
-def test_topics_that_are_not_there_are_for_those_who_may_describe_them(
-    acls: list[Operation], told: dict[str, int]
-) -> None:
+def test_missing_topics_are_reported_only_with_describe(acls: list[Operation], told: dict[str, int]) -> None:
     """To delete one that is there takes more; 0: it came through to who deletes."""
     guarded = Guarded(*(allow(ResourceType.TOPIC, name, each) for name in ("open", "nobodys") for each in acls))
 

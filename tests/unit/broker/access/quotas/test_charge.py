@@ -142,7 +142,7 @@ def test_a_full_fetch_that_is_too_much_opens_no_session(link: Throttled) -> None
     assert len(link.broker.fetch_sessions) == 0
 
 
-def test_a_batch_beyond_all_windows_goes_out_when_nothing_else_did(link: Throttled) -> None:
+def test_a_batch_beyond_all_windows_is_sent_if_it_is_first(link: Throttled) -> None:
     """Its client waits then, and not for ever before."""
     link.produce(5000)
     link.limit(consumer_byte_rate=10.0)
@@ -167,9 +167,7 @@ def test_the_time_of_any_request_counts(link: Throttled) -> None:
     assert answer.throttle_time_ms == 1000
 
 
-def test_a_fetch_that_waits_for_records_does_not_pay_for_its_waiting(
-    link: Throttled, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_fetch_is_not_charged_for_its_wait(link: Throttled, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four seconds of ten would be 40 per cent."""
     monkeypatch.setattr(
         "broker.access.quotas.charge.perf_counter_ns", lambda: link.loop.clock.monotonic_ms() * 1_000_000

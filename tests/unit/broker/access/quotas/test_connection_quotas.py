@@ -89,7 +89,7 @@ def test_a_host_counts_by_its_address(fixture: Fixture) -> None:
     assert fixture.come("127.0.0.1", 9) + fixture.come("::1", 9) == 11
 
 
-def test_a_host_that_is_found_late_gets_no_quota_that_was_taken_away(fixture: Fixture) -> None:
+def test_a_late_host_look_up_sets_no_removed_quota(fixture: Fixture) -> None:
     fixture.set("192.0.2.1", 1.0)
     fixture.lookups.held = True
     fixture.set("localhost", 1.0)

@@ -13,7 +13,7 @@ def rate() -> Rate:
     return Rate(100.0, 11, 1000)
 
 
-def test_a_client_that_has_just_begun_may_take_ten_seconds_at_once(rate: Rate) -> None:
+def test_a_new_client_may_use_ten_seconds_at_once(rate: Rate) -> None:
     assert rate.most_at_once == 1000
     assert rate.record(1000, 5) == 0
     assert rate.record(100, 5) == 1000
