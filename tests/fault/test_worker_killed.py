@@ -39,20 +39,20 @@ class PatchedBroker(WorkersBroker):
     patch: str
 
     def _command(self, config: Path) -> list[str]:
-        imports = "import sys; from broker.main import main; from broker.workers import member, pulse"
+        imports = "import sys; from broker.main import main; from broker.workers import handle, liveness"
         return [sys.executable, "-c", f"{imports}; {self.patch}; sys.exit(main())", str(config)]
 
 
 class ImpatientBroker(PatchedBroker):
     """Its owner thinks of a worker that is silent for three seconds that it hangs."""
 
-    patch = "pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.2, 15"
+    patch = "liveness.BEAT_S, liveness.BEATS_WITHOUT_ANSWER = 0.2, 15"
 
 
 class PromptBroker(PatchedBroker):
     """A worker that dies again and again is started again in a second: it would be 16 after the sixth time."""
 
-    patch = "member.LONGEST_PAUSE_S = 1.0"
+    patch = "handle.LONGEST_PAUSE_S = 1.0"
 
 
 @pytest.fixture
