@@ -66,6 +66,14 @@ def fetch_frame(version: int, offset: int) -> bytes:
     return frame(FETCH, version, max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, session_epoch=-1, topics=[topic])
 
 
+def fetch_many_frame(version: int, partitions: int, session_id: int = 0, session_epoch: int = -1) -> bytes:
+    """All partitions from their beginnings, by topic id."""
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in range(partitions)]
+    of_session = {"session_id": session_id, "session_epoch": session_epoch}
+    topics = [FetchTopic(topic_id=TOPIC_ID, partitions=wanted)]
+    return frame(FETCH, version, max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, topics=topics, **of_session)
+
+
 def main() -> None:
     directory = Path(tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else "/dev/shm"))
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-from bench.data_plane import CONNECTION, fetch_frame, produce_frame
+from bench.data_plane import CONNECTION, fetch_frame, fetch_many_frame, produce_frame
 from bench.storage_log import T0, NoWrites, appender, batch, new_log
 from broker.network.output_queue import joined
 from protocol.fetch_answer import answer_one
@@ -40,6 +40,10 @@ YARDSTICK = "yardstick"
 
 _PRODUCE_VERSION, _FETCH_VERSION = 13, 17
 _APPENDED = 2000
+_MANY = 10
+#: The session's id in an answer, behind size, correlation id, no tags, throttle time and error code; and its epoch in
+#: the body of a request.
+_SESSION_AT, _EPOCH_AT = 15, 17
 
 
 def _named(name: str) -> Callable[[Prepare], Prepare]:
@@ -192,6 +196,48 @@ def _fetch(folder: Path) -> Call:
     return _serving(folder, last)
 
 
+@_named("Produce of 10 partitions of 100 B, from the frame to the answer")
+def _produce_ten(folder: Path) -> Call:
+    return _serving(folder, lambda broker: produce_frame(_PRODUCE_VERSION, bytes(batch(100)), _MANY))
+
+
+@_named("Produce of 10 partitions of 10 kB, from the frame to the answer")
+def _produce_ten_large(folder: Path) -> Call:
+    return _serving(folder, lambda broker: produce_frame(_PRODUCE_VERSION, bytes(batch(10_000)), _MANY))
+
+
+@_named("Fetch of 10 partitions, from the frame to the answer")
+def _fetch_ten(folder: Path) -> Call:
+    return _serving(folder, lambda broker: fetch_many_frame(_FETCH_VERSION, _with_records(broker)))
+
+
+@_named("Fetch of 10 partitions in a session, from the frame to the answer")
+def _fetch_ten_in_session(folder: Path) -> Call:
+    broker = _broker(folder)
+    dispatcher = dispatcher_for(broker)
+    partitions = _with_records(broker)
+    first = fetch_many_frame(_FETCH_VERSION, partitions, session_epoch=0)
+    answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(first)))
+    session_id = int.from_bytes(bytes(answer[0])[_SESSION_AT : _SESSION_AT + 4], "big")  # type: ignore[index,arg-type]
+    data = bytearray(fetch_many_frame(_FETCH_VERSION, partitions, session_id=session_id, session_epoch=1))
+    epoch_at = decode_request_header(memoryview(data)).position + _EPOCH_AT
+    epochs = SimpleNamespace(next=0)
+
+    def call() -> None:
+        epochs.next += 1
+        struct.pack_into(">i", data, epoch_at, epochs.next)
+        _release_all(dispatcher.dispatch(CONNECTION, memoryview(data)))
+
+    return call
+
+
+def _with_records(broker: DataBroker) -> int:
+    """Give each partition a batch of 11 kB; how many there are."""
+    for partition in broker.partitions:
+        appender(partition.log, batch(100, 100))()
+    return len(broker.partitions)
+
+
 def _frame(data: bytes) -> tuple[memoryview, int]:
     """A request's frame, and where its body begins."""
     view = memoryview(bytearray(data))
@@ -211,18 +257,26 @@ def _released(records: FetchSlice | bytes) -> None:
         records.release()
 
 
-def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
+def _broker(folder: Path) -> DataBroker:
     broker = DataBroker(folder)
     broker.clock = Clock()  # type: ignore[assignment]
-    broker.topic(partitions=5)
+    broker.topic(partitions=_MANY)
+    return broker
+
+
+def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
+    broker = _broker(folder)
     dispatcher = dispatcher_for(broker)
     data = request(broker)
 
     def call() -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
-        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))
-        for chunk in answer if isinstance(answer, list) else ():
-            if isinstance(chunk, FetchSlice):
-                chunk.release()
+        _release_all(dispatcher.dispatch(CONNECTION, memoryview(bytearray(data))))
 
     return call
+
+
+def _release_all(answer: object) -> None:
+    for chunk in answer if isinstance(answer, list) else ():
+        if isinstance(chunk, FetchSlice):
+            chunk.release()
