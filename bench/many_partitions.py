@@ -1,7 +1,7 @@
 """Requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
 
-One connection, one request at a time. Of each kind: requests a second by the clock, and the broker's processor time
-for one, which other work on the machine disturbs less.
+One connection sends one request at a time. Each line has the requests a second by the clock, and the processor time of
+the broker for one request, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations

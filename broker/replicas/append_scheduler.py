@@ -5,7 +5,7 @@ that (storage/append/placing.py). One that has to be opened, or converted, and i
 (storage/append/opening.py), and until it is back it stands in its partition's queue: all that is to be done to the
 partition meanwhile, appends of clients and of coordinators and DeleteRecords, waits behind it. Several are opened at a
 time; each is appended when it is at the front, by the configuration, the time and the producers' sequences of then.
-Other partitions go on. Whoever gave the work may be gone by then: it is done all the same, as in Kafka.
+Other partitions go on. The client may have hung up by then: its records are appended all the same, as in Kafka.
 
 Not for the log of a coordinator of ours: it appends at once and replays, whatever its partition's queue holds.
 """
@@ -154,11 +154,11 @@ class _Step(Generic[T]):
 
 
 def _nothing() -> None:
-    """What a step wakes that is in no queue yet."""
+    """Do nothing: the step is in no queue yet."""
 
 
 class _Call(_Step[T]):
-    """What somebody else does."""
+    """A call of another part of the broker, in its turn."""
 
     __slots__ = ("_call",)
 
@@ -317,7 +317,7 @@ class _Conversion(_Append):
 
 
 class AppendQueue:
-    """What waits for its turn at one partition; it is the partition's as long as there is something in it."""
+    """The steps that wait for their turn at one partition, which has a queue only while it is not empty."""
 
     __slots__ = ("_partition", "_steps")
 

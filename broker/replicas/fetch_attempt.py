@@ -62,7 +62,7 @@ _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class FetchServices(NamedTuple):
-    """What a fetch needs of its process."""
+    """The services that a fetch uses."""
 
     config: BrokerConfig
     clock: Clock
@@ -279,7 +279,7 @@ class FetchAttempt:
         return data
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
-        """Wait for more; the Deferred is resolved with what there is at the deadline."""
+        """Wait for more records; at the deadline the Deferred is resolved with those found so far."""
         services = self._services
         woken = self._woken = Deferred()
         answered = after(woken, self.warmed)
@@ -325,7 +325,7 @@ class FetchAttempt:
         return bytes_there >= self._min_bytes
 
     def _on_timeout(self) -> None:
-        """Whoever changes a partition wakes those that wait for it: what nobody was woken for is as it was read."""
+        """Answer with the last read: a partition that has changed since would have woken this fetch."""
         if self._is_stale or self._may_read is not None:
             self.read()
         self._wake()
@@ -348,7 +348,7 @@ class FetchAttempt:
         return self._services.offload(_warm, cold).then(lambda _: answer)
 
     def _to_convert(self) -> list[Wanted]:
-        """What was read, and has to be messages."""
+        """Return the partitions whose records have to be converted to messages."""
         found = []
         for wanted, data in self._answers:
             partition = self._services.partitions.get(wanted.topic or "", wanted.index)
@@ -398,7 +398,7 @@ def _warm(slices: list[FetchSlice]) -> None:
 
 
 def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:
-    """What an error says: the code, and -1 wherever an offset would be."""
+    """Return the answer with an error: the code, and -1 for each offset."""
     return FetchedData(wanted.index, code)
 
 

@@ -6,7 +6,7 @@ told. Epoch -1 closes. Versions: v7 on; from v13 on partitions are known by topi
 (FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one cache, bounded by max.incremental.fetch.session.cache.slots and,
 other than in Kafka, by the partitions in all of them; followers' are worth more than consumers', bigger ones more than
 smaller, and what was unused for two minutes goes first. One that is in use goes only where that makes enough room.
-Whose session finds no room says all in each fetch.
+A client without a session names all partitions in each fetch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FetchedPartition:
         self.last_fetched_epoch: int = requested.last_fetched_epoch
 
     def update(self, requested: Struct) -> None:
-        """Take over what an incremental fetch asks for anew."""
+        """Take over the new values of an incremental fetch."""
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
@@ -118,7 +118,7 @@ class FetchedPartition:
 
 
 class FetchSession:
-    """What one client fetches, in the order in which it is to be served: those served last stand last."""
+    """The partitions that one client fetches, in the order of service: those served last stand last."""
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 

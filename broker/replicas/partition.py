@@ -105,7 +105,7 @@ class Partition:
         self.internal = internal
         #: False once the topic is deleted.
         self.hosted = True
-        #: What has to wait for a batch that is being opened; None mostly. See broker/replicas/append_scheduler.py.
+        #: Appends that wait for a batch that is being opened; None mostly. See broker/replicas/append_scheduler.py.
         self.queue: AppendQueue | None = None
         self._wake = wake
 
@@ -190,7 +190,7 @@ class Partition:
         (broker/replicas/append_scheduler.py).
 
         Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
-        `placed` anew.
+        `placed` again.
         """
         log = self.open_log or self.log
         result = log.append(records, self.leader_epoch, now_ms, origin, opened, placed)

@@ -37,7 +37,7 @@ _READ_UNCOMMITTED = 0
 
 
 class NotEnough(NamedTuple):
-    """The progress of a fetch that has to wait: what there is is less than it wants, and no partition has an error.
+    """The progress of a fetch that waits: it found fewer bytes than `min_bytes`, and no partition has an error.
 
     `session`: its epoch is advanced. `rows`: what would be answered now, in order; of a session those that `told` names
     (its partitions), else all. `read`: logs with the bytes found in each.

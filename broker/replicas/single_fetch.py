@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from runtime.purgatory import Purgatory
 
 _READ_UNCOMMITTED = 0
-#: What stands for the answer of a fetch that has to wait.
+#: Stands for the answer of a fetch that has to wait.
 _WAITS: list[Chunk] = []
 
 
 class FetchNeeds(NamedTuple):
-    """What a fetch needs of its broker."""
+    """The services that a fetch uses."""
 
     sessions: FetchSessions
     purgatory: Purgatory
