@@ -15,18 +15,19 @@ from struct import error as layout_error
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from broker.requests.binding import MissingService, bind
+from broker.requests.api_version_handler import ApiVersionHandler, HandlerGuard, Quotas
+from broker.requests.binding import MissingService
 from broker.requests.context import ClientConnection, CloseConnection, PartlyServed, RequestCharge, RequestContext
 from broker.requests.error_map import error_code_of
 from broker.requests.error_reply import error_reply
-from broker.requests.served_api import CannotLoad, Encode, Handler, Implementation, ServedApi
+from broker.requests.served_api import CannotLoad, ServedApi
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.framing import encode_response, response_encoder
+from protocol.framing import encode_response
 from protocol.headers import decode_request_header
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
 from protocol.primitives import skip_tagged_fields
 from protocol.registry import API_BY_KEY
-from protocol.schema import Api, Chunk, ReadBuffer, Struct
+from protocol.schema import Chunk, Struct
 from runtime.deferred import Deferred
 from runtime.log_limit import LimitedLog
 
@@ -41,20 +42,6 @@ _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, siz
 _MUTING_BYTES = 128 * 1024
 
 
-class HandlerGuard(Protocol):
-    """The authorizer's side of a broker that has one."""
-
-    def protect(self, api: Api, handler: Handler) -> Handler:
-        """Return a handler that checks access first."""
-
-
-class Quotas(Protocol):
-    """The quotas of clients."""
-
-    def charge(self, connection: ClientConnection, client_id: bytes, api: Api, size: int) -> RequestCharge | None:
-        """Return the charge of a request of `size` bytes; None for a client without quotas."""
-
-
 class Sampler(Protocol):
     """Measures some requests: those that follow `ApiVersionHandler.sample_next`."""
 
@@ -63,73 +50,6 @@ class Sampler(Protocol):
 
     def clock(self) -> float:
         """The time in seconds."""
-
-
-class ApiVersionHandler:
-    """What reads, serves and answers the requests of one version of one API. Made once, at the first request."""
-
-    __slots__ = (
-        "_is_sampled",
-        "api",
-        "decode",
-        "encode",
-        "handler",
-        "is_charged",
-        "is_observed",
-        "requests",
-        "shortcut",
-        "tagged",
-        "version",
-    )
-
-    def __init__(
-        self,
-        served: ServedApi,
-        version: int,
-        services: Mapping[str, object],
-        guard: HandlerGuard | None = None,
-        quotas: Quotas | None = None,
-    ) -> None:
-        """Raises CannotLoad, and MissingService where the process lacks what the handler declares."""
-        implementation = served.load()
-        self.api = api = implementation.api
-        self.version = version
-        handler = bind(implementation.handler, services)
-        self.handler = handler if guard is None else guard.protect(api, handler)
-        self.shortcut = None
-        if implementation.shortcut is not None:
-            self.shortcut = bind(implementation.shortcut, services)(version)
-        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = served.decoder(api, version)
-        self.encode = _encoder(implementation, version)
-        self.tagged = api.request_header_version(version) == 2
-        #: How many requests have arrived.
-        self.requests = 0
-        self.is_charged = served.is_charged
-        self._is_sampled = False
-        #: Whether dispatch has more to do for a request than to serve it: quotas, or a sample.
-        self.is_observed = False
-        self.observe(quotas)
-
-    def observe(self, quotas: Quotas | None) -> None:
-        """Note whether there are quotas."""
-        self.is_observed = self._is_sampled or (quotas is not None and self.is_charged)
-
-    def sample_next(self) -> None:
-        """Let the sampler measure the next request."""
-        self._is_sampled = self.is_observed = True
-
-    def take_sample(self, quotas: Quotas | None) -> bool:
-        """Whether to measure this request; not the one after it."""
-        sampled = self._is_sampled
-        self._is_sampled = False
-        self.observe(quotas)
-        return sampled
-
-
-def _encoder(implementation: Implementation, version: int) -> Encode:
-    if implementation.encoder is not None:
-        return implementation.encoder(version)
-    return response_encoder(implementation.api, version)
 
 
 def advertised_apis(served: Iterable[ServedApi]) -> list[Struct]:
