@@ -26,10 +26,11 @@ _MAGIC = 2
 _MOST_ELEMENTS = 1 << 14
 
 #: The front of a request for one partition, by topic id: transactional id, acks, timeout, number of topics, id, number
-#: of partitions, index, the first byte of the size of the records.
-_ONE = Layout(">bhiB16sBiB")
+#: of partitions, index, two bytes of the size of the records, of which the second may be the first of them.
+_ONE = Layout(">bhiB16sBiBB")
+_ONE_SIZE = _ONE.size - 1
 #: The same before and behind a topic's name.
-_ONE_HEAD, _ONE_TAIL = Layout(">bhiBB"), Layout(">BiB")
+_ONE_HEAD, _ONE_TAIL = Layout(">bhiBB"), Layout(">BiBB")
 #: Counts in front of an array of one element.
 _ONE_ELEMENT = 2
 #: The ends of a partition, a topic and the request, without tagged fields.
@@ -79,15 +80,14 @@ def parse_one(version: int, frame: memoryview, position: int) -> tuple[int, byte
             key = bytes(frame[at - 1 : at + size - 1])
             name = str(key[1:], "utf-8")
             at += size - 1
-            partitions, index, length = _ONE_TAIL.unpack_from(frame, at)
-            at += _ONE_TAIL.size
+            partitions, index, length, more = _ONE_TAIL.unpack_from(frame, at)
+            at += _ONE_TAIL.size - 1
         else:
-            transactional_id, acks, _, topics, key, partitions, index, length = _ONE.unpack_from(frame, position)
-            at = position + _ONE.size
+            transactional_id, acks, _, topics, key, partitions, index, length, more = _ONE.unpack_from(frame, position)
+            at = position + _ONE_SIZE
         if transactional_id or topics != _ONE_ELEMENT or partitions != _ONE_ELEMENT:
             return None
         if length > 127:
-            more = frame[at]
             if more > 127:
                 length, at = length_rest(frame, at, length)
             else:
@@ -208,8 +208,19 @@ def answer_one(
 ) -> bytes:
     """Return the frame of an answer about one partition, without an error."""
     layout = _one_layout(len(key))
-    numbers = (index, 0, base_offset, append_time_ms, start_offset, NO_ERRORS)
-    return layout.pack(layout.size - _UNSIZED, correlation_id, _ONE_ELEMENT, key, _ONE_ELEMENT, *numbers)
+    return layout.pack(
+        layout.size - _UNSIZED,
+        correlation_id,
+        _ONE_ELEMENT,
+        key,
+        _ONE_ELEMENT,
+        index,
+        0,
+        base_offset,
+        append_time_ms,
+        start_offset,
+        NO_ERRORS,
+    )
 
 
 @lru_cache(128)
