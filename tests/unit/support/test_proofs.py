@@ -117,6 +117,10 @@ def test_proofs_of_another_kafka_do_not_count(tmp_path: Path) -> None:
 
 SOURCE = '''"""What it is."""
 
+from far import (
+    b,  # wanted
+)
+
 X = "a # b"  # why
 
 
@@ -129,9 +133,10 @@ def f() -> int:
 '''
 
 
-def test_comments_and_docstrings_do_not_count() -> None:
+def test_comments_docstrings_and_imports_do_not_count() -> None:
     assert essence(SOURCE) == 'X = "a # b"\ndef f() -> int:\n    return 1'
     assert essence(SOURCE.replace("goes on", "does not")) == essence(SOURCE)
+    assert essence(SOURCE.replace("from far", "from near")) == essence(SOURCE)
     assert essence(SOURCE.replace("return 1", "return 2")) != essence(SOURCE)
 
 
