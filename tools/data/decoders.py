@@ -1,8 +1,8 @@
-"""What a dump shows of a record's key and value: text, or the records of Kafka's own topics as JSON.
+"""Decoders of record keys and values for dumps: plain text, and records of Kafka's internal topics as JSON.
 
-A decoder takes a record and gives (key, payload). bytes are text still to be decoded, a string is printed as it is, a
-dict as JSON; None prints nothing. What cannot be decoded is said in the place of the key or payload, and the dump goes
-on. Only a coordinator's record without any key ends it, as in Apache Kafka.
+A decoder takes a record and returns (key, payload). The dump decodes bytes as text, prints a string as it is and a
+dict as JSON, and prints nothing for None. If a key or payload cannot be decoded, the error takes its place and the dump
+continues. Only a coordinator record without a key ends the dump, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DELETED = "<DELETE>"
 
 
 def plain_decoder(key: Converter, value: Converter) -> Decoder:
-    """Keys and values by themselves."""
+    """Return a decoder that converts keys with `key` and values with `value`."""
 
     def decode(record: Record) -> tuple[Shown, Shown]:
         return (
@@ -48,13 +48,13 @@ def plain_decoder(key: Converter, value: Converter) -> Decoder:
 def _number(size: int) -> Converter:
     def convert(data: bytes) -> Shown:
         if len(data) != size:
-            raise DumpFailed(f"{len(data)} bytes are no number of {size} bytes")
+            raise DumpFailed(f"{len(data)} bytes are not a number of {size} bytes")
         return str(int.from_bytes(data, "big", signed=True))
 
     return convert
 
 
-#: By the class names that --key-decoder-class and --value-decoder-class take.
+#: Converters by the class names that --key-decoder-class and --value-decoder-class accept.
 CONVERTERS: Mapping[str, Converter] = {
     "org.apache.kafka.tools.api.StringDecoder": lambda data: data,
     "org.apache.kafka.tools.api.IntegerDecoder": _number(4),
@@ -63,11 +63,11 @@ CONVERTERS: Mapping[str, Converter] = {
 
 
 def coordinator_decoder(records: Mapping[int, tuple[Message, Message]]) -> Decoder:
-    """Keys and values of a coordinator's topic, by the record type that the key names."""
+    """Return a decoder for a coordinator's topic; the key of a record names its type."""
 
     def decode(record: Record) -> tuple[Shown, Shown]:
         if record.key is None:
-            raise DumpFailed(f"the record at offset {record.offset} has no key: it is none of a coordinator")
+            raise DumpFailed(f"the record at offset {record.offset} has no key, so it is not a coordinator record")
         try:
             kind = _version(record.key)
             if kind not in records:
@@ -90,7 +90,7 @@ def coordinator_decoder(records: Mapping[int, tuple[Message, Message]]) -> Decod
 
 def _version(data: bytes) -> int:
     if len(data) < 2:
-        raise ProtocolError("the bytes end before the version does")
+        raise ProtocolError("the bytes end within the version")
     return int.from_bytes(data[:2], "big", signed=True)
 
 
@@ -102,7 +102,7 @@ def _body(message: Message, version: int, data: bytes) -> Struct:
 
 
 def _open_members(group: JsonValue) -> None:
-    """Put in the place of the bytes of subscriptions and assignments what they say, where they can be read."""
+    """Replace the bytes of subscriptions and assignments by their decoded values, where they can be decoded."""
     assert isinstance(group, dict)
     members = group.get("members")
     assert isinstance(members, list)
@@ -123,7 +123,7 @@ def _open_members(group: JsonValue) -> None:
 
 
 def metadata_decoder(record: Record) -> tuple[Shown, Shown]:
-    """A record of the metadata log, or of one of its snapshots."""
+    """Decode a record of the metadata log, or of one of its snapshots."""
     data = record.value or b""
     try:
         frame_version, at = read_unsigned_varint(data, 0)

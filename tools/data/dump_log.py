@@ -1,8 +1,8 @@
-"""`pybroker dump-log`: print what is in files of a log directory, as Apache Kafka's kafka-dump-log does.
+"""`pybroker dump-log`: print the contents of files of a log directory, as Apache Kafka's kafka-dump-log does.
 
-The same options, the same text and the same exit codes: 0 also for damaged files that can be read to their end, 1 for
-one that cannot (which ends the dump) and for a bad command line. Files are only read; a running broker is not
-disturbed, but what it has not written yet is not seen.
+Options, text and exit codes are those of Kafka's tool. The exit code is 0 if each file can be read to its end, even if
+files are damaged. It is 1 for a file that cannot be read to its end, which ends the dump, and for a bad command line.
+The command only reads. It does not disturb a running broker, but does not show data that the broker still buffers.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from tools.errors import DumpFailed
 
 _MAX_INT = (1 << 31) - 1
 _STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
-#: Characters that are gathered before they are written.
+#: How many characters are buffered before they are written.
 _CHUNK = 1 << 16
 
-#: In the order in which Kafka's tool looks at them: the first that is given counts.
+#: In the order of precedence of Kafka's tool: if several are given, the first one wins.
 _DECODERS: dict[str, tuple[str, Decoder]] = {
     "--offsets-decoder": ("commits and groups of __consumer_offsets", offsets_decoder),
     "--transaction-log-decoder": ("transactions of __transaction_state", transaction_log_decoder),
@@ -54,21 +54,31 @@ _DECODERS: dict[str, tuple[str, Decoder]] = {
 
 
 def command_line() -> ArgumentParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line; the documentation site has a page made from its help."""
     parser = OfflineParser(
         prog="pybroker dump-log",
-        description="Print what is in files of a log directory:"
+        description="Print the contents of files of a log directory:"
         " .log, .index, .timeindex, .txnindex, .snapshot, .checkpoint.",
     )
-    parser.add_argument("--files", required=True, metavar="FILE,...", help="the files, with commas between them")
-    parser.add_argument("--deep-iteration", action="store_true", help="the records of each batch too")
-    parser.add_argument("--print-data-log", action="store_true", help="keys and payloads of records too")
-    parser.add_argument("--skip-record-metadata", action="store_true", help="of records only keys and payloads")
-    parser.add_argument("--max-bytes", type=int, default=_MAX_INT, metavar="SIZE", help="only so much of each segment")
-    parser.add_argument("--index-sanity-check", action="store_true", help="only whether a start would keep the index")
-    parser.add_argument("--verify-index-only", action="store_true", help="only what is wrong with the index")
+    parser.add_argument("--files", required=True, metavar="FILE,...", help="the files, separated by commas")
+    parser.add_argument("--deep-iteration", action="store_true", help="also print the records of each batch")
+    parser.add_argument("--print-data-log", action="store_true", help="also print keys and payloads of records")
+    parser.add_argument("--skip-record-metadata", action="store_true", help="print only keys and payloads of records")
     parser.add_argument(
-        "--max-message-size", type=int, default=5 << 20, metavar="SIZE", help="the largest batch that an index may name"
+        "--max-bytes", type=int, default=_MAX_INT, metavar="SIZE", help="read at most SIZE bytes of each segment"
+    )
+    parser.add_argument(
+        "--index-sanity-check",
+        action="store_true",
+        help="only check whether the broker would keep the index at its start",
+    )
+    parser.add_argument("--verify-index-only", action="store_true", help="print only errors of the index")
+    parser.add_argument(
+        "--max-message-size",
+        type=int,
+        default=5 << 20,
+        metavar="SIZE",
+        help="the largest batch that an index entry may point at",
     )
     for option, (what, _) in _DECODERS.items():
         parser.add_argument(option, action="store_true", help=f"show {what}")
@@ -78,14 +88,14 @@ def command_line() -> ArgumentParser:
             nargs="?",
             const=_STRING_DECODER,
             metavar="CLASS",
-            help=f"how to show {which}s: one of {', '.join(CONVERTERS)}",
+            help=f"how to print {which}s: one of {', '.join(CONVERTERS)}",
         )
-    parser.add_argument("--json", action="store_true", help="an object a line: batches, records, entries")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line: batches, records, entries")
     return parser
 
 
 def _decoder(arguments: Namespace) -> Decoder | None:
-    """What shows keys and payloads; None where they are not wanted. DumpFailed: a class that is none of ours."""
+    """Return the decoder of keys and payloads; None if they are not wanted. Raises DumpFailed for an unknown class."""
     for option, (_, decoder) in _DECODERS.items():
         if getattr(arguments, option[2:].replace("-", "_")):
             return decoder
@@ -95,13 +105,16 @@ def _decoder(arguments: Namespace) -> Decoder | None:
     converters = []
     for name in classes:
         if name is not None and name not in CONVERTERS:
-            raise DumpFailed(f"there is no decoder {name}: there are {', '.join(CONVERTERS)}")
+            raise DumpFailed(f"unknown decoder {name}; the decoders are {', '.join(CONVERTERS)}")
         converters.append(CONVERTERS[name or _STRING_DECODER])
     return plain_decoder(*converters)
 
 
 def dump(paths: Sequence[str], segments: SegmentOptions, indexes: IndexOptions) -> Iterator[Event]:
-    """What is in the files. DumpFailed, RecordsError, OSError: the dump ends at a file that cannot be read on."""
+    """Yield the contents of the files.
+
+    Raises DumpFailed, RecordsError or OSError at a file that cannot be read to its end; this ends the dump.
+    """
     gaps, errors = Gaps(), IndexErrors()
     for path in paths:
         yield FileStart(path)
@@ -125,7 +138,7 @@ def dump(paths: Sequence[str], segments: SegmentOptions, indexes: IndexOptions) 
 
 
 class _Output:
-    """Standard output, written in large pieces; problems go to standard error, after what came before them."""
+    """Buffered standard output. Problems go to standard error, after the buffered lines before them are written."""
 
     def __init__(self, line: Callable[[Event], str], *, in_line: bool) -> None:
         self._line = line
@@ -152,7 +165,7 @@ class _Output:
 
 
 def _paths(files: str) -> list[str]:
-    """The paths that --files names, as Java writes them: without doubled slashes."""
+    """Return the paths that --files names, as Java writes them: without double slashes."""
     names = files.split(",")
     while names and not names[-1]:
         names.pop()
@@ -160,8 +173,8 @@ def _paths(files: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a dump; returns the exit code."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no failure
+    """Print a dump and return the exit code."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is not a failure
     arguments = command_line().parse_args(argv)
     output = _Output(json_lines.line if arguments.json else text_lines.line, in_line=arguments.json)
     try:

@@ -1,11 +1,11 @@
-"""`pybroker format`: make log directories ready, as Apache Kafka's kafka-storage does.
+"""`pybroker format`: format the log directories of a configuration, as Apache Kafka's kafka-storage does.
 
-Writes bootstrap.checkpoint (the feature levels to begin with) and meta.properties into each directory of a
-configuration, and into that of the metadata log the snapshot that names this node as the only voter; unless
-controller.quorum.voters names it. Apache Kafka starts on what comes out, with the same configuration. An empty
-directory is formatted at the broker's first start, too: this command is for choosing the cluster id or older levels.
+The command writes bootstrap.checkpoint (the initial feature levels) and meta.properties into each directory. Into the
+directory of the metadata log it also writes a snapshot that names this node as the only voter, unless
+controller.quorum.voters names it. Apache Kafka can start on these directories with the same configuration. The broker
+formats empty directories itself at its first start; use this command to choose the cluster id or older feature levels.
 
-Exit codes are Kafka's: 0, and 1 for whatever is refused. Not here: quorums of several controllers.
+Exit codes are Kafka's: 0 for success, 1 for any error. Quorums of several controllers are not supported.
 """
 
 from __future__ import annotations
@@ -35,17 +35,22 @@ _VOTERS = "controller.quorum.voters"
 
 
 def command_line() -> ArgumentParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line; the documentation site has a page made from its help."""
     parser = OfflineParser(
-        prog="pybroker format", description="Make the log directories of a configuration ready for a broker."
+        prog="pybroker format", description="Format the log directories of a configuration for a broker."
     )
     parser.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's server.properties")
     parser.add_argument(
-        "-t", "--cluster-id", default="random", metavar="ID", help="the cluster's id; random (the default) makes one"
+        "-t", "--cluster-id", default="random", metavar="ID", help="the cluster id; random (the default) generates one"
     )
-    parser.add_argument("-g", "--ignore-formatted", action="store_true", help="format only what is not formatted yet")
     parser.add_argument(
-        "-s", "--standalone", action="store_true", help=f"this node is the only voter: so it is without {_VOTERS}"
+        "-g", "--ignore-formatted", action="store_true", help="skip directories that are already formatted"
+    )
+    parser.add_argument(
+        "-s",
+        "--standalone",
+        action="store_true",
+        help=f"make this node the only voter, as is the default without {_VOTERS}",
     )
     parser.add_argument("-r", "--release-version", metavar="RELEASE", help=f"{RELEASES[0]} to {RELEASES[-1]} (default)")
     parser.add_argument(
@@ -63,7 +68,7 @@ def command_line() -> ArgumentParser:
 
 
 def feature_levels(settings: Sequence[str], release: str | None) -> dict[str, int]:
-    """What --feature and --release-version ask for; kraft.version only where it is given. Raises FormatRefused."""
+    """Return the levels that the options ask for, with kraft.version only if given. Raises FormatRefused."""
     given = dict(map(_feature, settings))
     if release is not None and METADATA_VERSION in given:
         raise FormatRefused("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
@@ -95,7 +100,7 @@ def _feature(setting: str) -> tuple[str, int]:
 
 
 def _is_static(config: BrokerConfig, features: dict[str, int], *, standalone: bool) -> bool:
-    """Whether the configuration names the voters; takes kraft.version out of `features`. Raises FormatRefused."""
+    """Return whether the configuration names the voters; remove kraft.version from `features`. Raises FormatRefused."""
     static = bool(config.get_list(_VOTERS))
     if static and standalone:
         raise FormatRefused(f"{_VOTERS} and --standalone contradict each other: remove one of them")
@@ -118,9 +123,9 @@ def format_directories(
     users: Sequence[MetadataRecord] = (),
     now_ms: int,
 ) -> list[str]:
-    """Format those directories that are not; their paths, that of the metadata log last.
+    """Format the directories that are not formatted yet; return their paths, that of the metadata log last.
 
-    Raises FormatRefused, DirectoryRefused (another node's or cluster's) and OSError.
+    Raises FormatRefused, DirectoryRefused (for a directory of another node or cluster) and OSError.
     """
     metadata_path = config.metadata_log_dir.rstrip("/")
     paths = list(dict.fromkeys([*(path.rstrip("/") for path in config.log_dirs), metadata_path]))
@@ -160,7 +165,9 @@ def _run(arguments: Namespace) -> None:
     cluster_id = config.get_str("pybroker.cluster.id")
     if arguments.cluster_id != "random":
         if not arguments.cluster_id or not arguments.cluster_id.isprintable():
-            raise FormatRefused(f"{arguments.cluster_id!r} cannot be a cluster id: it is empty, or cannot be printed")
+            raise FormatRefused(
+                f"{arguments.cluster_id!r} cannot be a cluster id: it is empty or has unprintable characters"
+            )
         if cluster_id not in (None, arguments.cluster_id):
             raise FormatRefused(f"pybroker.cluster.id is {cluster_id} in the configuration, not {arguments.cluster_id}")
         cluster_id = arguments.cluster_id
@@ -182,7 +189,7 @@ def _run(arguments: Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Format the directories of a configuration; returns the exit code."""
+    """Format the directories of a configuration and return the exit code."""
     arguments = command_line().parse_args(argv)
     try:
         _run(arguments)

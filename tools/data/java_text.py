@@ -1,6 +1,6 @@
 """Bytes and values as Java prints them: UTF-8 with replacement characters, Jackson's JSON, numbers, optional values.
 
-For output that is compared line by line with that of Apache Kafka's tools. Nothing here is read back.
+Output made here equals that of Apache Kafka's tools, line by line. Nothing parses it again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    """One replacement for what Java takes for one malformed sequence: Python's, but for an encoded surrogate."""
+    """Replace each sequence that Java takes for malformed: as Python does, except for encoded surrogates."""
     assert isinstance(error, UnicodeDecodeError)
     data, start = error.object, error.start
     if data[start] == 0xED and data[start + 1 : start + 2] and data[start + 1] & 0xE0 == 0xA0:
@@ -35,7 +35,7 @@ codecs.register_error("java", _replace_as_java)
 
 
 def decode(data: bytes) -> str:
-    """The text that Java makes of these bytes; it never fails."""
+    """Decode bytes as UTF-8 the way Java does; this never fails."""
     return data.decode("utf-8", "java")
 
 
@@ -45,7 +45,7 @@ def optional_long(value: int | None) -> str:
 
 
 def double(value: float) -> str:
-    """A double: decimals between a thousandth and ten millions, else one digit before the point and an exponent."""
+    """Return a double as Java prints it: with decimals from 0.001 to 10,000,000, else with an exponent."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -58,7 +58,7 @@ def double(value: float) -> str:
 
 
 def to_json(value: JsonValue) -> str:
-    """JSON as Jackson writes it: no spaces, nothing escaped that need not be, control characters in capitals."""
+    """Return JSON as Jackson writes it: no spaces, only necessary escapes, control characters in capital hex digits."""
     if isinstance(value, str):
         quoted = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{_CONTROL.sub(_escape, quoted)}"'
@@ -75,7 +75,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def message_json(message: Message, version: int, value: Struct) -> JsonValue:
-    """A message as Kafka's generated converters put it: fields of that version in order, tagged ones unless default."""
+    """Convert a message as Kafka's generated converters do: the fields in order, tagged ones if not default."""
     return _struct_json(message, version, value)
 
 
@@ -105,16 +105,16 @@ def _value_json(kind: object, version: int, value: object) -> JsonValue:
 
 
 def json_name(field: Field) -> str:
-    """The name of a field in Kafka's JSON; KRaft is one word of ours and two of theirs."""
+    """Return the name of a field in Kafka's JSON; KRaft is one word in our names and two in Kafka's."""
     first, *rest = field.name.split("_")
     return "".join(("kRaft" if first == "kraft" else first, *map(str.capitalize, rest)))
 
 
 def id_text(data: bytes) -> str:
-    """A 16 byte id as Kafka writes it: URL-safe base64 without padding."""
+    """Return an id of 16 bytes as Kafka writes it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def constant_name(message: Message) -> str:
-    """What Kafka's enums call a record type: FEATURE_LEVEL_RECORD."""
+    """Return the name of a record type in Kafka's enums, such as FEATURE_LEVEL_RECORD."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", message.name).upper()

@@ -1,8 +1,8 @@
-"""Walking a segment file as Apache Kafka's readers do, which stop later and know less than recovery.
+"""Read a segment file as Apache Kafka's readers do, which are less strict than recovery.
 
-An entry needs 17 bytes to be seen, and ends the walk where it does not lie within the file; a wrong checksum and a
-magic from the future are none of the walk's business. A length below 14 bytes cannot be stepped over: DumpFailed.
-Reads a megabyte at a time, and entries longer than that one by one.
+An entry (a batch or an old message) needs 17 bytes to be recognized. An entry that extends beyond the file ends the
+walk. Checksums and unknown magic numbers are not checked. A length below 14 bytes raises DumpFailed.
+The reader reads a megabyte at a time, and longer entries one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STORED = Struct(">I")
 
 
 class RawEntry(NamedTuple):
-    """A batch or an old message in a file; `head` has up to 61 bytes of it and, where it is short, what follows."""
+    """A batch or an old message in a file; `head` is 61 bytes from its position on, fewer at the end of the file."""
 
     position: int
     size_bytes: int
@@ -33,7 +33,7 @@ class RawEntry(NamedTuple):
 
 
 class LogReader:
-    """A segment file, open for reading. OSError where it cannot be."""
+    """A segment file that is open for reading. Raises OSError if it cannot be opened."""
 
     def __init__(self, path: str) -> None:
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -48,7 +48,7 @@ class LogReader:
         os.close(self._handle)
 
     def read(self, position: int, size: int) -> memoryview:
-        """So many bytes, or what there is of them."""
+        """Return `size` bytes from `position` on, fewer at the end of the file."""
         at = position - self._start
         if at < 0 or at + size > len(self._window):
             self._window = memoryview(
@@ -58,7 +58,7 @@ class LogReader:
         return self._window[at : at + size]
 
     def entries(self, position: int = 0, end: int | None = None) -> Iterator[RawEntry]:
-        """The entries from `position` on that lie before `end`. Raises DumpFailed at what is none."""
+        """Yield the entries from `position` on that end at or before `end`. Raises DumpFailed for an invalid length."""
         end = self.size_bytes if end is None else min(end, self.size_bytes)
         while position + MAGIC_OFFSET + 1 < end:
             head = self.read(position, HEADER_SIZE)
@@ -72,7 +72,7 @@ class LogReader:
             position += size
 
     def checksum(self, entry: RawEntry) -> tuple[int, bool]:
-        """The checksum that the entry carries, and whether it is right."""
+        """Return the checksum that the entry carries, and whether it is correct."""
         function: Callable[[memoryview, int], int]
         if entry.magic >= 2:
             at, function, stored_at = CRC_START, crc32c, MAGIC_OFFSET + 1
@@ -89,5 +89,5 @@ class LogReader:
         return stored, value == stored and (entry.magic < 2 or entry.size_bytes >= HEADER_SIZE)
 
     def whole(self, entry: RawEntry) -> memoryview:
-        """All bytes of an entry."""
+        """Return all bytes of an entry."""
         return self.read(entry.position, entry.size_bytes)

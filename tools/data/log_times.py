@@ -1,4 +1,4 @@
-"""The newest times in a log directory: of its files, and of the records in them. Read only, also beside a broker."""
+"""The newest times in a log directory, of its files and of its records. Safe while a broker runs: it only reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENTRY_BYTES, _TIMESTAMP_BYTES = 12, 8
 
 
 class Newest(NamedTuple):
-    """The newest times, in ms since the epoch, each with the partition that has it; 0 and "" where there is none."""
+    """The newest times in ms since the epoch, each with its partition; 0 and "" if there is none."""
 
     written_ms: int = 0
     written: str = ""
@@ -25,9 +25,9 @@ class Newest(NamedTuple):
 
 
 def newest_times(directory: str) -> Newest:
-    """Of all partitions: when a segment was last written, and the largest timestamp that an index names.
+    """Return the latest write to a segment and the largest timestamp in a time index, over all partitions.
 
-    Raises OSError where the directory cannot be read; files that go meanwhile are passed over.
+    Raises OSError if the directory cannot be read. Files that are deleted meanwhile are skipped.
     """
     written, records = (0, ""), (0, "")
     for entry in os.scandir(directory):
@@ -53,7 +53,7 @@ def _modified_ms(file: Path) -> int:
 
 
 def _largest_ms(file: Path) -> int:
-    """The last entry's timestamp; a file of an active segment goes on behind it with zeros, 10 MiB of them."""
+    """Return the timestamp of the last entry; in an active segment's file, zeros follow it, up to 10 MiB."""
     with file.open("rb", buffering=0) as index:
 
         def timestamp(number: int) -> int:

@@ -20,12 +20,12 @@ from tools.errors import FormatRefused
 
 _OPTION = re.compile(r"([^=]+)=\[(.+)\]")
 _FIELDS = ("name", "password", "salt", "saltedpassword", "iterations")
-#: As many as somebody who names none gets.
+#: The default of `iterations`.
 _DEFAULT_ITERATIONS = MIN_ITERATIONS
 
 
 def scram_records(options: list[str], metadata_version: int, random_bits: Callable[[int], int]) -> list[MetadataRecord]:
-    """The records of the users that are asked for. Raises FormatRefused; no message holds a password."""
+    """Return the metadata records of the users in `options`. Raises FormatRefused; no message contains a password."""
     if options and metadata_version < SCRAM_LEVEL:
         raise FormatRefused("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
     return [_record(option, metadata_version, random_bits) for option in options]
@@ -34,7 +34,7 @@ def scram_records(options: list[str], metadata_version: int, random_bits: Callab
 def _record(option: str, metadata_version: int, random_bits: Callable[[int], int]) -> MetadataRecord:
     match = _OPTION.fullmatch(option.strip())
     if match is None:
-        raise FormatRefused("Failed to parse --add-scram: it is MECHANISM=[name=...,password=...]")
+        raise FormatRefused("Failed to parse --add-scram: the format is MECHANISM=[name=...,password=...]")
     mechanism = BY_SASL_NAME.get(match[1].strip())
     if mechanism is None:
         raise FormatRefused(f"The add-scram mechanism {match[1]} is not supported.")
@@ -61,12 +61,12 @@ def _salted_password(fields: dict[str, str], mechanism: ScramMechanism, salt: by
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`name=value`, with commas between; values may stand in quotes."""
+    """Parse `name=value` pairs, separated by commas; values may be quoted."""
     fields: dict[str, str] = {}
     for match in re.finditer(r'\s*([^=,]+?)\s*=\s*(?:"([^"]*)"|([^,]*))\s*(?:,|\Z)', text):
         name = match[1].lower()
         if name not in _FIELDS:
-            raise FormatRefused(f"add-scram knows {', '.join(_FIELDS)}, not {name}")
+            raise FormatRefused(f"unknown field {name} in add-scram; the fields are {', '.join(_FIELDS)}")
         fields[name] = match[3] if match[2] is None else match[2]
     return fields
 

@@ -1,7 +1,7 @@
-"""`kafka-storage info`: what the log directories of a configuration are, in the words of Apache Kafka's tool.
+"""`kafka-storage info`: describe the log directories of a configuration, with the text of Apache Kafka's tool.
 
-Exit code 0 where all is in order; 1 for a directory that is missing, not formatted, or not of the same node and cluster
-as the others.
+The exit code is 0 if all is in order. It is 1 if a directory is missing, is not formatted, or belongs to another node
+or cluster than the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.command_line import OfflineParser
 
 
 def describe(directories: Sequence[str]) -> tuple[list[str], bool]:
-    """The lines for directories, and whether all is in order."""
+    """Return the lines for directories, and whether all is in order."""
     found: list[str] = []
     problems: list[str] = []
     first: MetaProperties | None = None
@@ -54,7 +54,7 @@ def _block(title: str, ends: tuple[str, str], entries: Sequence[str]) -> list[st
 
 
 def _shown(properties: MetaProperties) -> str:
-    """As Java prints a sorted map."""
+    """Return the properties as Java prints a sorted map."""
     fields = {"cluster.id": properties.cluster_id, "directory.id": properties.directory_id}
     fields["node.id" if properties.version else "broker.id"] = str(properties.node_id)
     fields["version"] = str(properties.version)
@@ -62,8 +62,8 @@ def _shown(properties: MetaProperties) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Describe the directories of a configuration; returns the exit code."""
-    parser = OfflineParser(prog="kafka-storage info", description="What the log directories of a configuration are.")
+    """Describe the directories of a configuration and return the exit code."""
+    parser = OfflineParser(prog="kafka-storage info", description="Describe the log directories of a configuration.")
     parser.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's server.properties")
     arguments = parser.parse_args(argv)
     try:

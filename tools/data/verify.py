@@ -1,10 +1,10 @@
-"""`pybroker verify`: check the log directories of a broker that is not running, and repair them if that is wanted.
+"""`pybroker verify`: check the log directories of a broker that is not running, and repair them on request.
 
-A finding a line: file, position, offset, what is wrong, and whether records are lost. Exit code 0 when nothing is
-wrong (after --repair: any more), 1 when something is, 2 for a bad command line, a directory that cannot be read, or one
-that a broker holds. Notes, such as files that the next start removes, are no errors.
+Each line is a finding: file, position, offset, what is wrong, and whether records are lost. The exit code is 0 if
+nothing is wrong (with --repair: after the repair), 1 if something is wrong, and 2 for a bad command line, a directory
+that cannot be read or one that a broker uses. Notes, such as files that the next start removes, are not errors.
 
-For programs: `check_directory(path)` gives the same findings as values, without a lock.
+Programs can call `check_directory(path)`, which yields the same findings as values and takes no lock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tools.errors import VerifyRefused
 __all__ = ["Finding", "Kind", "Severity", "check_directory", "main"]
 
 
-#: A repair may bring something to light: a log that a wrong log start offset had hidden.
+#: A repair can reveal more damage, such as in a log that a wrong log start offset had hidden.
 _PASSES = 3
 
 
@@ -45,24 +45,29 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> OfflineParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line; the documentation site has a page made from its help."""
     parser = _Parser(
         prog="pybroker verify",
         description="Check the log directories of a broker that is not running, and repair them.",
     )
     parser.add_argument("directories", nargs="*", metavar="DIR", help="all log directories of one broker")
     parser.add_argument(
-        "-c", "--config", metavar="FILE", help="the broker's server.properties, for its log.dirs where no DIR is given"
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="the broker's server.properties; its log.dirs are checked if no DIR is given",
     )
-    parser.add_argument("--deep", action="store_true", help="open the records in each batch, too")
-    parser.add_argument("--repair", action="store_true", help="do what a broker's recovery would do, and check again")
-    parser.add_argument("--notes", action="store_true", help="name what is no error, too, such as leftovers")
-    parser.add_argument("--json", action="store_true", help="an object a line")
+    parser.add_argument("--deep", action="store_true", help="also decode the records of each batch")
+    parser.add_argument("--repair", action="store_true", help="repair as a broker's recovery would, then check again")
+    parser.add_argument(
+        "--notes", action="store_true", help="also list notes, such as leftover files, which are not errors"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 
 class _Run:
-    """One check, or repair and check, of directories that are locked."""
+    """One check, or repair and check, of locked directories."""
 
     def __init__(self, paths: Sequence[str], arguments: Namespace) -> None:
         self._paths = paths
@@ -74,7 +79,7 @@ class _Run:
         print(json.dumps(fields) if self._json else line, flush=True)
 
     def check(self) -> tuple[DataCheck, list[Finding]]:
-        """Check, telling what is found on the way."""
+        """Check the directories and print each finding as it is found."""
         partitions, total = _size(self._paths)
         progress = Progress("Checking", partitions, total)
         done = 0
@@ -107,7 +112,7 @@ class _Run:
         return check, wrong
 
     def repair(self, check: DataCheck, findings: Sequence[Finding], config_path: str | None) -> bool:
-        """Repair what was found, telling what is done; whether anything could be. OSError, StorageError."""
+        """Repair the findings and print each change; return whether there was any. Raises OSError, StorageError."""
         config, done = load(config_path), False
         for line in Repair(check, findings, config, time.time_ns() // 1_000_000).run():
             self.say(f"Repaired {line}", type="repair", what=line)
@@ -120,7 +125,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _size(paths: Sequence[str]) -> tuple[int, int]:
-    """How many partitions there are, and how many bytes of segments."""
+    """Return the number of partitions and the total size of their segments in bytes."""
     partitions, total = 0, 0
     for path in paths:
         for entry in LOCAL.list(path):
@@ -134,7 +139,10 @@ def _size(paths: Sequence[str]) -> tuple[int, int]:
 
 @contextmanager
 def _locked(path: str, *, writing: bool) -> Iterator[None]:
-    """Keep brokers out. VerifyRefused: one has it. What cannot be written to is read without a lock."""
+    """Lock a directory against brokers; without `writing`, an unwritable one is read without a lock.
+
+    Raises VerifyRefused if a broker uses the directory.
+    """
     lock_path = f"{path}/{LOCK}"
     there = LOCAL.exists(lock_path)
     handle = None
@@ -145,7 +153,7 @@ def _locked(path: str, *, writing: bool) -> Iterator[None]:
             raise VerifyRefused(f"{path}: cannot be written to: {error.strerror or error}") from None
     else:
         if handle is None:
-            raise VerifyRefused(f"{path}: a broker is using it: stop that first")
+            raise VerifyRefused(f"{path}: a broker is using it: stop the broker first")
     try:
         yield
     finally:
@@ -156,7 +164,7 @@ def _locked(path: str, *, writing: bool) -> Iterator[None]:
 
 
 def _paths(arguments: Namespace) -> list[str]:
-    """The directories, each once. VerifyRefused, ConfigError, OSError."""
+    """Return the directories without duplicates. Raises VerifyRefused, ConfigError, OSError."""
     paths = [path.rstrip("/") or "/" for path in arguments.directories]
     if not paths:
         if arguments.config is None:
@@ -170,7 +178,7 @@ def _paths(arguments: Namespace) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Check directories; returns the exit code."""
+    """Check directories and return the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     arguments = command_line().parse_args(argv)

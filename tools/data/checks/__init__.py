@@ -1,1 +1,1 @@
-"""Whether the files of a log directory are what was written, and agree; what is done about it where they do not."""
+"""Check that the files of a log directory are intact and agree with each other, and repair them if they do not."""

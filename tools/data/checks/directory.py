@@ -1,4 +1,4 @@
-"""Checking whole log directories: their own files, each partition in them, and each of these against the others."""
+"""Check whole log directories: their own files, each partition in them, and that all of these agree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tools.data.checks.findings import Finding, Kind, Severity
 from tools.data.checks.log import LogCheck, LogOptions, Progress
 from tools.data.checks.metadata import MetadataCheck, snapshot_headers
 
-#: What each checkpoint file says of a partition; no offset in one may lie behind the end of the log.
+#: The offset that each checkpoint file stores per partition; none may be beyond the end of the log.
 CHECKPOINTS = {
     RECOVERY_POINTS: "recovery point",
     HIGH_WATERMARKS: "high watermark",
@@ -46,7 +46,7 @@ CHECKPOINTS = {
 
 @dataclass(slots=True)
 class Extent:
-    """Where a partition's log begins and ends, as far as its segments say."""
+    """The start and end offset of a partition's log, according to its segments."""
 
     path: str
     start_offset: int
@@ -54,7 +54,7 @@ class Extent:
 
 
 def _is_clean_mark(data: bytes) -> bool:
-    """Whether it is the content of a mark of a clean stop."""
+    """Return whether `data` is the content of the clean shutdown file."""
     try:
         mark = json.loads(data)
         return isinstance(mark, dict) and mark.keys() == {"version", "brokerEpoch"} and mark["version"] == 0
@@ -64,7 +64,7 @@ def _is_clean_mark(data: bytes) -> bool:
 
 @dataclass(slots=True)
 class DirectoryCheck:
-    """One log directory. `extents` and `offsets` (by checkpoint file) are filled on the way."""
+    """One log directory. The checks fill `extents` and `offsets` (by checkpoint file)."""
 
     path: str
     deep: bool = False
@@ -75,14 +75,16 @@ class DirectoryCheck:
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
     extents: dict[TopicPartition, Extent] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
-    #: What is to be said, once, of a file of recovery points that has nothing in it; "" when it was said.
+    #: The text of the finding for an empty file of recovery points, reported once; "" after that.
     _no_recovery_points: str | None = None
 
     def own_files(self) -> Iterator[Finding]:
-        """What is wrong with the directory's own files, and which partitions it has. OSError."""
+        """Check the directory's own files and collect its partitions. Raises OSError."""
         self.clean = read_clean_shutdown(LOCAL, self.path) is not None
         if self.clean and not _is_clean_mark(LOCAL.read_file(f"{self.path}/{CLEAN_SHUTDOWN}")):
-            yield Finding(f"{self.path}/{CLEAN_SHUTDOWN}", Kind.CLEAN_SHUTDOWN, "it is not what a clean stop writes")
+            yield Finding(
+                f"{self.path}/{CLEAN_SHUTDOWN}", Kind.CLEAN_SHUTDOWN, "the content is not that of a clean stop"
+            )
         yield from self._meta_properties()
         yield from self._bootstrap()
         for name in CHECKPOINTS:
@@ -90,7 +92,7 @@ class DirectoryCheck:
         for entry in sorted(LOCAL.list(self.path)):
             if not entry.is_directory:
                 if entry.name.endswith(".tmp"):
-                    what = "not finished; nobody reads it"
+                    what = "an unfinished file that is never read"
                     yield Finding(f"{self.path}/{entry.name}", Kind.LEFTOVER, what, Severity.NOTE)
                 continue
             kind, topic, partition = parse_name(entry.name)
@@ -103,7 +105,7 @@ class DirectoryCheck:
                 what = f"a copy of {topic}-{partition} that is to take its place; the next start goes on with it"
                 yield Finding(path, Kind.LEFTOVER, what, Severity.NOTE)
             elif kind is DirectoryKind.STRAY:
-                what = "no topic had this partition any more; it is kept for you"
+                what = "a stray partition, which no topic had any more; it was set aside"
                 yield Finding(path, Kind.LEFTOVER, what, Severity.NOTE)
 
     def _meta_properties(self) -> Iterator[Finding]:
@@ -157,14 +159,14 @@ class DirectoryCheck:
                 found[key] = int(offset)
 
     def logs(self, image: MetadataImage | None) -> Iterator[Finding]:
-        """What is wrong in the partitions. OSError."""
+        """Check the partitions. Raises OSError."""
         for (topic, partition), path in self.partitions.items():
             yield from self._log(topic, partition, path, image)
 
     def _log(self, topic: str, partition: int, path: str, image: MetadataImage | None) -> Iterator[Finding]:
         key = topic, partition
         options = LogOptions(
-            # The metadata log is recovered at each start: a stop does not complete its indexes everywhere.
+            # The metadata log is recovered at each start, so a clean stop does not always complete its indexes.
             clean=self.clean and topic != METADATA_TOPIC,
             deep=self.deep,
             log_start_offset=self.offsets[LOG_START_OFFSETS].get(key, 0),
@@ -178,12 +180,14 @@ class DirectoryCheck:
                 text = f"the recovery point of {topic}-{partition} is not the end of its log, {check.end_offset}"
                 if self._no_recovery_points is not None:
                     text, self._no_recovery_points = self._no_recovery_points, ""
-                lost = offset > check.end_offset and not check.is_broken  # a clean stop forces all to the disk before
+                lost = (
+                    offset > check.end_offset and not check.is_broken
+                )  # a clean stop flushes all records to the disk first
                 if text:
                     severity = Severity.LOSS if lost else Severity.DAMAGE
                     yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, text, severity, offset=offset)
             elif offset > check.end_offset:
-                text = f"the {what} of {topic}-{partition} lies behind the end of its log, {check.end_offset}"
+                text = f"the {what} of {topic}-{partition} is beyond the end of its log, {check.end_offset}"
                 yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, text, offset=offset)
         yield from self._topic_id(topic, path, image)
 
@@ -193,19 +197,19 @@ class DirectoryCheck:
         if not LOCAL.exists(metadata_path):
             yield Finding(metadata_path, Kind.TOPIC_ID, "the file is missing")
         elif topic_id is None or not LOCAL.read_file(metadata_path).startswith(b"version: 0\ntopic_id: "):
-            yield Finding(metadata_path, Kind.TOPIC_ID, "it is not a version and a topic id")
+            yield Finding(metadata_path, Kind.TOPIC_ID, "it does not consist of a version and a topic id")
         if image is None or topic == METADATA_TOPIC:
             return
         known = image.topic(topic)
         if known is None:
-            yield Finding(path, Kind.STRAY, "the metadata has no such topic: a start sets it aside as a stray")
+            yield Finding(path, Kind.STRAY, "the metadata has no such topic: the next start sets it aside as a stray")
         elif topic_id not in (None, known.topic_id):
             assert topic_id is not None
             what = f"the topic id is {id_text(topic_id)}, and {id_text(known.topic_id)} in the metadata"
             yield Finding(metadata_path, Kind.TOPIC_ID, what)
 
     def unknown(self, image: MetadataImage) -> Iterator[Finding]:
-        """Entries of checkpoints, after a clean stop, for partitions that neither are here nor in the metadata."""
+        """Yield checkpoint entries, after a clean stop, for partitions that exist neither here nor in the metadata."""
         for name, offsets in self.offsets.items() if self.clean else ():
             for topic, partition in offsets.keys() - self.partitions.keys():
                 known = image.topic(topic)
@@ -214,13 +218,13 @@ class DirectoryCheck:
                     yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, what)
 
     def missing(self, image: MetadataImage, here: set[TopicPartition]) -> Iterator[Finding]:
-        """Partitions that the metadata has in this directory, and no directory has."""
+        """Yield partitions that the metadata assigns to this directory but that no directory has."""
         properties = self.properties
         if properties is None or self.directory_id is None:
             return
         registration = image.brokers.get(properties.node_id)
         if registration is None or self.directory_id not in (registration.log_directories or (self.directory_id,)):
-            what = f"node {properties.node_id} with this directory.id is none that the metadata knows"
+            what = f"node {properties.node_id} with this directory.id is not in the metadata"
             yield Finding(f"{self.path}/{META_PROPERTIES}", Kind.META_PROPERTIES, what)
             return
         for topic in image.topics_by_name.values():
@@ -228,29 +232,29 @@ class DirectoryCheck:
                 lies_here = partition.directory_of(properties.node_id) == self.directory_id
                 if lies_here and (topic.name, number) not in here:
                     path = f"{self.path}/{topic.name}-{number}"
-                    what = "the metadata has this partition in this log directory, which does not have it"
+                    what = "the partition is missing, though the metadata assigns it to this directory"
                     yield Finding(path, Kind.MISSING, what, Severity.LOSS)
 
 
 class DataCheck:
-    """The log directories of one broker. Use `findings` up; then `directories` and `image` tell what was seen.
+    """Check the log directories of one broker. Consume `findings`; then `directories` and `image` are complete.
 
-    `deep`: the records are opened too. Reads only, takes no lock: no broker may write to them meanwhile. `progress` is
-    told how many more bytes of segments were read.
+    `deep`: also decode the records. The check only reads and takes no lock, so no broker may write meanwhile.
+    `progress` is called with the number of bytes of segments read since its last call.
     """
 
     def __init__(self, paths: Sequence[str], *, deep: bool = False, progress: Progress = lambda size: None) -> None:
         self.directories = [DirectoryCheck(path.rstrip("/") or "/", deep, progress) for path in paths]
-        #: What the metadata log says; None where there is none, or it cannot all be read.
+        #: The image that the metadata log gives; None if there is no such log or it cannot be read completely.
         self.image: MetadataImage | None = None
 
     @property
     def logs_done(self) -> int:
-        """How many partitions were checked so far."""
+        """Return the number of partitions that were checked so far."""
         return sum(len(directory.extents) for directory in self.directories)
 
     def findings(self) -> Iterator[Finding]:
-        """What is wrong. OSError: something cannot be read."""
+        """Yield all findings. Raises OSError if a file cannot be read."""
         for directory in self.directories:
             yield from directory.own_files()
         yield from self._of_others()
@@ -265,7 +269,7 @@ class DataCheck:
         for directory in self.directories:
             for key, path in directory.partitions.items():
                 if key in here:
-                    yield Finding(path, Kind.TWIN, f"the partition is there twice, also as {here[key]}")
+                    yield Finding(path, Kind.TWIN, f"the partition exists twice, also as {here[key]}")
                 here[key] = path
         if self.image is not None:
             for directory in self.directories:
@@ -277,7 +281,7 @@ class DataCheck:
             yield Finding(self.directories[0].path, Kind.NOT_GIVEN, what, Severity.NOTE)
 
     def _not_given(self, image: MetadataImage) -> Iterator[Finding]:
-        """Directories in which the metadata has partitions, and that were left out of this check."""
+        """Yield the directories to which the metadata assigns partitions and that this check was not given."""
         given = {directory.directory_id for directory in self.directories}
         node_ids = {each.properties.node_id: each.path for each in self.directories if each.properties is not None}
         found = Counter(
@@ -287,13 +291,15 @@ class DataCheck:
             for partition in topic.partitions.values()
         )
         for (path, directory_id), number in sorted(found.items()):
-            if directory_id not in given and any(directory_id[:15]):  # the others stand for none, or a lost one
-                partitions = "1 partition lies" if number == 1 else f"{number} partitions lie"
-                what = f"the log directory {id_text(directory_id)} was not given, in which {partitions}"
+            if directory_id not in given and any(
+                directory_id[:15]
+            ):  # the reserved ids mean: unassigned, lost, migrating
+                partitions = "1 partition" if number == 1 else f"{number} partitions"
+                what = f"the log directory {id_text(directory_id)} was not given; it holds {partitions}"
                 yield Finding(path, Kind.NOT_GIVEN, what, Severity.NOTE)
 
     def _of_others(self) -> Iterator[Finding]:
-        """Directories of another broker or cluster than the first."""
+        """Yield directories of another broker or cluster than the first directory."""
         known = [(each, each.properties) for each in self.directories if each.properties is not None]
         for directory, properties in known[1:]:
             first = known[0][1]
@@ -303,5 +309,5 @@ class DataCheck:
 
 
 def check_directory(path: str, *, deep: bool = False) -> Iterator[Finding]:
-    """What is wrong in one log directory; see `DataCheck`."""
+    """Yield the findings of one log directory; see `DataCheck`."""
     return DataCheck([path], deep=deep).findings()

@@ -1,4 +1,4 @@
-"""Whether leader-epoch-checkpoint says of each batch the epoch that the batch says of itself."""
+"""Check that leader-epoch-checkpoint agrees with the leader epoch in each batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEVER = (1 << 63) - 1
 
 
 class EpochCheck:
-    """One log's. Batches of `epoch` below `next_offset` need no look; for all others call `see`."""
+    """The check of one log. Call `see` for each batch, except those of `epoch` below `next_offset`."""
 
     def __init__(self, directory: str, log_start_offset: int) -> None:
         self.path = f"{directory}/{FILE_NAME}"
@@ -28,13 +28,13 @@ class EpochCheck:
         self._went_back = False
 
     def start(self) -> Iterator[Finding]:
-        """Read the file. OSError."""
+        """Read the file and check its entries. Raises OSError."""
         try:
             lines = read_lines(LOCAL, self.path)
             self._exists = lines is not None
             self._entries = [(int(epoch), int(offset)) for epoch, offset in lines or []]
         except CorruptFile as error:
-            if LOCAL.read_file(self.path):  # Apache Kafka makes it empty
+            if LOCAL.read_file(self.path):  # Apache Kafka creates it empty
                 yield self._wrong(error.reason)
                 return
         except ValueError:
@@ -50,7 +50,7 @@ class EpochCheck:
         self._usable = True
 
     def see(self, path: str, position: int, offset: int, epoch: int) -> Iterator[Finding]:
-        """A batch that begins at `offset` and says `epoch`."""
+        """Check a batch that begins at `offset` and has the leader epoch `epoch`."""
         if epoch < 0:
             return
         if epoch < self._latest:
@@ -81,10 +81,10 @@ class EpochCheck:
             self.next_offset = offset + 1
 
     def finish(self, end_offset: int) -> Iterator[Finding]:
-        """The log ends at `end_offset`."""
+        """Check the entries against the end of the log."""
         for number, (_, start) in enumerate(self._entries if self._usable else ()):
             if start > end_offset:
-                yield self._wrong(f"entry {number} begins behind the end of the log, {end_offset}", start)
+                yield self._wrong(f"entry {number} begins beyond the end of the log, {end_offset}", start)
 
     def _wrong(self, what: str, offset: int | None = None) -> Finding:
         return Finding(self.path, Kind.LEADER_EPOCHS, what, offset=offset)

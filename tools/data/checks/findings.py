@@ -1,4 +1,4 @@
-"""What a check of a data directory finds: one value a line for people, one object a line for programs."""
+"""The findings of a check of a data directory: as a line of text for people, as a JSON object for programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """`LOSS`: records are gone, or go when it is repaired. `DAMAGE`: something else is wrong. `NOTE`: nothing is."""
+    """`LOSS`: records are lost, now or by the repair. `DAMAGE`: any other error. `NOTE`: not an error."""
 
     NOTE = "note"
     DAMAGE = "damage"
@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """What of a directory it concerns; this decides what a repair does."""
+    """The kind of file or object that a finding concerns; it decides what a repair does."""
 
     RECORDS = "records"
     CONTENT = "content"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`path` is a file, or a directory. `position` in bytes, `offset` of a record, where there is one to name."""
+    """A finding. `path`: a file or directory. `position`: in bytes, `offset`: of a record; each may be None."""
 
     path: str
     kind: Kind
@@ -65,7 +65,7 @@ class Finding:
         return f"{self.path}: {place}{self.what}{ends[self.severity]}"
 
     def to_json(self) -> dict[str, object]:
-        """The finding for programs: an object of JSON."""
+        """Return the finding as a JSON object, for programs."""
         found: dict[str, object] = {"path": self.path, "kind": str(self.kind), "severity": str(self.severity)}
         if self.position is not None:
             found["position"] = self.position

@@ -1,9 +1,9 @@
-"""Whether index files are true of their segment: entry by entry beside a walk over its batches.
+"""Check index files against their segment, entry by entry, during a walk over its batches.
 
-An entry of an offset index has to point at a batch, and to name the last offset of that batch or (as older releases
-wrote it) of one before the next entry's. An entry of a time index has to name the last offset of the first batch whose
-largest timestamp it has, or (as older releases wrote it) that of the record; the last one has the largest timestamp of
-the segment. Fields grow from entry to entry.
+An entry of an offset index must point at a batch and name the last offset of that batch. In older releases it may name
+that of a later batch before the next entry's. An entry of a time index must name the last offset of the first batch
+that has its timestamp as the largest one. In older releases it may name the offset of the record. The last entry must
+have the largest timestamp of the segment. Both fields grow from entry to entry.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _NEVER = (1 << 63) - 1
 
 
 class _IndexCheck:
-    """Entries in file order; `next_*` is where the walk has to look at them again."""
+    """A walk over the entries in file order; `next_*` is where the next batch must be compared with an entry."""
 
     layout: Struct
     kind: Kind
 
     def __init__(self, path: str, base_offset: int, *, complete: bool) -> None:
-        """`complete`: the file was cut to its entries; else zeros may follow them, and entries may be missing."""
+        """`complete`: the file was truncated to its entries; else zeros may follow, and entries may be missing."""
         self.path = path
         self.base_offset = base_offset
         self.complete = complete
@@ -35,11 +35,11 @@ class _IndexCheck:
         self._entries: Iterator[tuple[int, int, int]] = iter(())
 
     def open(self) -> list[Finding]:
-        """Read the file; what is wrong with its size. OSError; a file that is missing is one more finding."""
+        """Read the file and return the findings on its size; a missing file is a finding too. Raises OSError."""
         try:
             size = self._size()
             if size > INT_MAX:
-                return [Finding(self.path, self.kind, f"{size} bytes are more than an index can have")]
+                return [Finding(self.path, self.kind, f"{size} bytes are more than an index may have")]
             data = LOCAL.read_file(self.path, INT_MAX)
         except FileNotFoundError:
             return [Finding(self.path, self.kind, "the index is missing")] if self.complete else []
@@ -47,7 +47,7 @@ class _IndexCheck:
         pairs = self.layout.iter_unpack(memoryview(data)[:whole])
         self._entries = ((number, *pair) for number, pair in enumerate(pairs))
         if whole < len(data) and self.complete:
-            what = f"{len(data)} bytes are no whole number of entries of {self.layout.size}"
+            what = f"{len(data)} bytes are not a multiple of the entry size, {self.layout.size}"
             return [Finding(self.path, self.kind, what, position=whole)]
         return []
 
@@ -59,7 +59,7 @@ class _IndexCheck:
             LOCAL.close(handle)
 
     def _next(self) -> tuple[int, int, int] | None:
-        """The next entry as it is written, None behind the last."""
+        """Return the next entry as it is stored, None after the last."""
         entry = next(self._entries, None)
         if entry is not None and not self.complete and not any(entry[1:]):
             self._entries = iter(())
@@ -72,7 +72,7 @@ class _IndexCheck:
 
 
 class OffsetIndexCheck(_IndexCheck):
-    """`see` each batch at `next_position` or behind it, or while `is_open`; then `finish`."""
+    """Call `see` for each batch at or after `next_position`, and for all while `is_open`; then call `finish`."""
 
     layout = Struct(">ii")
     kind = Kind.OFFSET_INDEX
@@ -80,7 +80,7 @@ class OffsetIndexCheck(_IndexCheck):
     def __init__(self, path: str, base_offset: int, *, complete: bool) -> None:
         super().__init__(path, base_offset, complete=complete)
         self.next_position = -1
-        #: The entry whose offset has not been met yet.
+        #: The entry whose offset the walk has not reached yet.
         self._open: tuple[int, int] | None = None
         self._upcoming: tuple[int, int, int] | None = None
         self._last_relative = -1
@@ -90,7 +90,7 @@ class OffsetIndexCheck(_IndexCheck):
         return self._open is not None
 
     def start(self) -> Iterator[Finding]:
-        """Read the file, and go to the first entry."""
+        """Read the file and go to the first entry."""
         yield from self.open()
         yield from self._advance()
 
@@ -105,7 +105,7 @@ class OffsetIndexCheck(_IndexCheck):
         self._upcoming, self.next_position = None, _NEVER
 
     def see(self, entry: Entry) -> Iterator[Finding]:
-        """The next batch of the segment."""
+        """Check the next batch of the segment."""
         while self._upcoming is not None and self.next_position <= entry.position:
             number, relative, position = self._upcoming
             yield from self._close()
@@ -129,16 +129,16 @@ class OffsetIndexCheck(_IndexCheck):
             yield self.wrong(number, "names an offset at which no batch ends", offset)
 
     def finish(self) -> Iterator[Finding]:
-        """The segment ends here."""
+        """Check the remaining entries at the end of the segment."""
         yield from self._close()
         if self._upcoming is not None:
             number, relative, position = self._upcoming
-            yield self.wrong(number, f"points behind the records, at byte {position}", self.base_offset + relative)
+            yield self.wrong(number, f"points beyond the records, at byte {position}", self.base_offset + relative)
             self._upcoming = None
 
 
 class TimeIndexCheck(_IndexCheck):
-    """`see` each batch that ends at `next_offset` or behind it, then `finish` with the segment's largest timestamp."""
+    """Call `see` for each batch that ends at or after `next_offset`; `finish` takes the segment's largest timestamp."""
 
     layout = Struct(">qi")
     kind = Kind.TIME_INDEX
@@ -150,7 +150,7 @@ class TimeIndexCheck(_IndexCheck):
         self._last = (NO_TIMESTAMP, -1)
 
     def start(self) -> Iterator[Finding]:
-        """Read the file, and go to the first entry."""
+        """Read the file and go to the first entry."""
         yield from self.open()
         yield from self._advance()
 
@@ -168,10 +168,11 @@ class TimeIndexCheck(_IndexCheck):
     def see(
         self, entry: Entry, first_offset: int, largest_before: int, first_of_largest: Callable[[], int | None]
     ) -> Iterator[Finding]:
-        """The next batch of the segment; the offsets from `first_offset` on are its own.
+        """Check the next batch of the segment, whose offsets begin at `first_offset`.
 
-        `largest_before`: the largest timestamp of those before. `first_of_largest`: asked, where an entry names another
-        offset than the last, for that of the first record with the batch's largest timestamp; None if nobody knows.
+        `largest_before`: the largest timestamp of the batches before it. `first_of_largest` returns the offset of the
+        first record with the batch's largest timestamp, None if unknown; it is called if an entry names another offset
+        than the last one.
         """
         while self._upcoming is not None and self.next_offset <= entry.last_offset:
             number, timestamp = self._upcoming
@@ -181,16 +182,16 @@ class TimeIndexCheck(_IndexCheck):
                 what = f"says {timestamp} of a batch whose largest timestamp is {entry.max_timestamp}"
                 yield self.wrong(number, what, self.next_offset)
             elif timestamp <= largest_before:
-                yield self.wrong(number, "names a batch behind the first one of its timestamp", self.next_offset)
+                yield self.wrong(number, "names a batch after the first one of its timestamp", self.next_offset)
             elif self.next_offset != entry.last_offset and first_of_largest() not in (self.next_offset, None):
                 what = f"names neither the batch's last offset, {entry.last_offset}, nor the record of its timestamp"
                 yield self.wrong(number, what, self.next_offset)
             yield from self._advance()
 
     def finish(self, largest_timestamp: int) -> Iterator[Finding]:
-        """The segment ends here."""
+        """Check the remaining entries at the end of the segment."""
         if self._upcoming is not None:
-            yield self.wrong(self._upcoming[0], "names an offset behind the records", self.next_offset)
+            yield self.wrong(self._upcoming[0], "names an offset beyond the records", self.next_offset)
         elif self.complete and self._last[0] < largest_timestamp:
             what = f"the last entry says {self._last[0]}, while the segment's largest timestamp is {largest_timestamp}"
             yield Finding(self.path, self.kind, what)

@@ -1,4 +1,4 @@
-"""Checking one partition's directory: every batch of every segment, and all that is derived from them beside it."""
+"""Check one partition's directory: each batch of each segment, and the files that are derived from them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What is known of a log from outside. `clean`: its last broker stopped in order."""
+    """Facts about a log that are known from outside. `clean`: its last broker shut down cleanly."""
 
     clean: bool = True
     deep: bool = False
@@ -52,9 +52,9 @@ class LogOptions:
 
 
 class LogCheck:
-    """Call `findings` and use it up; then `start_offset` and `end_offset` are those that the segments give.
+    """The check of one log. Consume `findings`; then `start_offset` and `end_offset` are those of the segments.
 
-    `progress` is told how many more bytes were read, a segment's piece at a time. OSError.
+    `progress` is called with the number of bytes read since its last call. Raises OSError.
     """
 
     def __init__(self, path: str, options: LogOptions, progress: Progress = lambda size: None) -> None:
@@ -62,7 +62,7 @@ class LogCheck:
         self.options = options
         self.start_offset = 0
         self.end_offset = 0
-        #: Whether there is more in a segment than could be told apart, which has been told as a loss then.
+        #: Whether a segment has bytes that could not be split into batches; they were reported as a loss.
         self.is_broken = False
         self._progress = progress
         self._files = OpenFiles(LOCAL)
@@ -70,7 +70,7 @@ class LogCheck:
         self._transactions = TransactionCheck(self._files, ProducerState(), knows_all=False)
 
     def findings(self) -> Iterator[Finding]:
-        """What is wrong, in the order of the log."""
+        """Yield the findings in the order of the log."""
         segments: dict[int, set[str]] = {}
         snapshots = []
         for entry in sorted(LOCAL.list(self.path)):
@@ -88,7 +88,7 @@ class LogCheck:
         logs = [offset for offset in sorted(segments) if LOG_SUFFIX in segments[offset]]
         for offset in sorted(segments.keys() - set(logs)):
             for suffix in sorted(segments[offset]):
-                yield Finding(self._file(offset, suffix), Kind.LEFTOVER, "there is no segment to this index")
+                yield Finding(self._file(offset, suffix), Kind.LEFTOVER, "an index without a segment")
         yield from self._snapshots(snapshots, logs[0] if logs else 0)
         self.start_offset = self.end_offset = logs[0] if logs else 0
         if not logs:
@@ -109,14 +109,14 @@ class LogCheck:
         if name.endswith(SWAP_SUFFIX):
             yield Finding(path, Kind.LEFTOVER, "a compaction was interrupted; the next start finishes it")
         elif name.endswith((CLEANED_SUFFIX, ".tmp")):
-            yield Finding(path, Kind.LEFTOVER, "not finished; the next start removes it", Severity.NOTE)
+            yield Finding(path, Kind.LEFTOVER, "an unfinished file; the next start removes it", Severity.NOTE)
         elif name.endswith(DELETED_SUFFIX):
             yield Finding(path, Kind.LEFTOVER, "deleted; the next start removes it", Severity.NOTE)
         elif name.endswith(CORRUPT_SUFFIX):
-            yield Finding(path, Kind.LEFTOVER, "what a recovery has cut off, kept for you", Severity.NOTE)
+            yield Finding(path, Kind.LEFTOVER, "data that a recovery truncated and kept", Severity.NOTE)
 
     def _snapshots(self, offsets: list[int], base_offset: int) -> Iterator[Finding]:
-        """Snapshots that cannot be read; from that at the first segment's beginning transactions go on."""
+        """Check the producer snapshots; that at the start of the first segment is the initial state of transactions."""
         state = ProducerState(_FOR_EVER_MS)
         state.clear(base_offset)
         knows_all = base_offset == 0
@@ -129,7 +129,7 @@ class LogCheck:
                 continue
             late = next((entry for entry in entries if entry.last_offset >= offset), None)
             if late is not None:
-                what = f"producer {late.producer_id} has an offset that the log did not have then"
+                what = f"producer {late.producer_id} has an offset that was not in the log at that time"
                 yield Finding(path, Kind.PRODUCER_SNAPSHOT, what, offset=late.last_offset)
             elif offset == base_offset:
                 state.load(entries, offset, 0)
@@ -137,7 +137,7 @@ class LogCheck:
         self._transactions = TransactionCheck(self._files, state, knows_all=knows_all)
 
     def _segment(self, base_offset: int, suffixes: set[str], following: int | None) -> Iterator[Finding]:
-        """One segment with its indexes; `following` is the base offset of the next one."""
+        """Check one segment with its indexes; `following` is the base offset of the next segment."""
         path = self._file(base_offset, LOG_SUFFIX)
         complete = self.options.clean or following is not None
         offsets = OffsetIndexCheck(self._file(base_offset, INDEX_SUFFIX), base_offset, complete=complete)
@@ -166,7 +166,7 @@ class LogCheck:
             largest = max(largest, entry.max_timestamp)
             next_offset = entry.last_offset + 1
         yield from walk.drain()
-        if not walk.broken:  # else what the indexes say of the rest is not known to be wrong
+        if not walk.broken:  # else the index entries for the rest cannot be checked
             yield from offsets.finish()
             yield from times.finish(largest)
         yield from self._transactions.end_segment(
@@ -180,10 +180,10 @@ class LogCheck:
 
 
 class _Walk:
-    """The batches of a segment that can be told from each other; what is wrong with them is found on the way."""
+    """A walk over the batches of a segment that can be delimited; it collects findings."""
 
     def __init__(self, path: str, next_offset: int, limit: int, progress: Progress, *, deep: bool) -> None:
-        """The offsets from `next_offset` on and below `limit` are this segment's. OSError."""
+        """The offsets of this segment are from `next_offset` on and below `limit`. Raises OSError."""
         self._file = OpenFile(LOCAL, LOCAL.open_read(path))
         self._handle = self._file.handle
         self._size_bytes = LOCAL.size(self._handle)
@@ -194,11 +194,11 @@ class _Walk:
         self._progress = progress
         self._deep = deep
         self._found: list[Finding] = []
-        #: Whether there is more than could be told apart, and it is zeros alone, which tell of no record.
+        #: Whether bytes follow that could not be split into batches but are all zeros, so no records are lost.
         self.broken = self.zeros = False
 
     def drain(self) -> list[Finding]:
-        """What was found since the last call."""
+        """Return the findings since the last call."""
         found, self._found = self._found, []
         return found
 
@@ -206,7 +206,7 @@ class _Walk:
         self._found.append(Finding(self._path, kind, what, severity, entry.position, entry.base_offset))
 
     def batches(self) -> Iterator[tuple[Entry, memoryview]]:
-        """Each with its bytes, or the first of them where it is large. Batches out of order are left out."""
+        """Yield each batch with its bytes, of a large one only the first. Batches out of order are skipped."""
         position = told = 0
         reason = "a batch is not whole"
         try:
@@ -225,7 +225,7 @@ class _Walk:
         self._progress(self._size_bytes - told)
 
     def _is_right(self, entry: Entry, batch: memoryview) -> bool:
-        """Whether the batch belongs where it is; what is wrong with it is noted."""
+        """Return whether the batch may be at its place in the log; add findings on it."""
         if not has_right_checksum(LOCAL, self._handle, entry, batch):
             self._add("the checksum of the batch is wrong", entry)
         if entry.base_offset < self._next_offset:
@@ -243,7 +243,7 @@ class _Walk:
         return True
 
     def first_of_largest(self, entry: Entry, batch: bytes | memoryview) -> int | None:
-        """The offset of the first record that has the batch's largest timestamp; None where they cannot be read."""
+        """Return the offset of the first record with the batch's largest timestamp; None if they are unreadable."""
         try:
             offsets = (each.offset for each in self._records(entry, batch) if each.timestamp == entry.max_timestamp)
             return next(offsets, entry.last_offset)
@@ -256,7 +256,7 @@ class _Walk:
         return iter_records(batch)
 
     def _look_into(self, entry: Entry, batch: bytes | memoryview) -> None:
-        """Open the records, as consumers do. They may not be what their header promises: nobody has checked."""
+        """Decode the records, as consumers do. The broker has not verified that they match the batch header."""
         before = entry.base_offset - 1 if entry.header is not None else self._next_offset - 1
         try:
             for record in self._records(entry, batch):
@@ -268,14 +268,14 @@ class _Walk:
             self._add(f"the records cannot be read: {error}", entry, Kind.CONTENT, Severity.DAMAGE)
 
     def _broken_at(self, position: int, reason: str) -> None:
-        """Nothing behind `position` can be told apart. Zeros alone are what preallocation and power losses leave."""
+        """Report that the bytes from `position` on are not batches. Preallocation and power failures leave zeros."""
         self.broken = True
         rest = self._size_bytes - position
         at = position
         while at < self._size_bytes:
             piece = LOCAL.pread(self._handle, min(WHOLE_WINDOW, self._size_bytes - at), at)
             if not piece or piece.count(0) < len(piece):
-                what = f"{reason}; with it {rest} bytes to the end cannot be read"
+                what = f"{reason}; the {rest} bytes from here to the end cannot be read"
                 self._found.append(Finding(self._path, Kind.RECORDS, what, Severity.LOSS, position, self._next_offset))
                 return
             at += len(piece)

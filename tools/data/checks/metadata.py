@@ -1,6 +1,4 @@
-"""Checking the metadata log's directory beyond what any log has: snapshots, quorum-state, and whether it adds up to an
-image of the cluster.
-"""
+"""Check what only the metadata log has: snapshots, quorum-state, and that its records give an image of the cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ _QUORUM_FIELDS = (
 
 
 def snapshot_headers(path: str, kind: Kind) -> Iterator[Finding]:
-    """What is wrong with a readable snapshot in bytes that no checksum covers: offsets without gaps, one epoch."""
+    """Check the bytes of a readable snapshot that no checksum covers: offsets must have no gaps, and one epoch."""
     next_offset, epoch = 0, None
     with LogReader(path) as reader:
         for entry in reader.entries():
@@ -50,14 +48,14 @@ def snapshot_headers(path: str, kind: Kind) -> Iterator[Finding]:
 
 @dataclass(slots=True)
 class MetadataCheck:
-    """`image` is what could be read of it; None where that is not all."""
+    """The check of the metadata log. `image` is the image that its records give, None if some are unreadable."""
 
     path: str
     image: MetadataImage | None = None
     found: list[Finding] = field(default_factory=list)
 
     def run(self) -> list[Finding]:
-        """What is wrong. OSError."""
+        """Return the findings. Raises OSError."""
         start, loader = self._snapshots()
         self._quorum_state()
         try:
@@ -70,7 +68,7 @@ class MetadataCheck:
         return self.found
 
     def _snapshots(self) -> tuple[int, MetadataLoader]:
-        """The newest snapshot that can be used, fed; the offset behind it. All are read."""
+        """Check all snapshots; return the end offset of the newest usable one and a loader that has replayed it."""
         start, loader = 0, MetadataLoader()
         for snapshot_id in snapshots_in(LOCAL, self.path):
             path = f"{self.path}/{snapshot_id.file_name}"
@@ -94,17 +92,17 @@ class MetadataCheck:
             self.found.append(Finding(path, Kind.QUORUM_STATE, error.reason))
             return
         if state is not None and json.loads(LOCAL.read_file(path)).keys() != _QUORUM_FIELDS[state.version]:
-            self.found.append(Finding(path, Kind.QUORUM_STATE, "the fields are not those of a quorum state"))
+            self.found.append(Finding(path, Kind.QUORUM_STATE, "the fields are not those of quorum-state"))
 
     def _replay(self, loader: MetadataLoader, start: int) -> int | None:
-        """Feed the records from `start` on; the offset behind them, None where they cannot all be read."""
+        """Replay the records from `start` on; return their end offset, None if some cannot be read."""
         offset = start
         for path in sorted(f"{self.path}/{entry.name}" for entry in LOCAL.list(self.path)):
             if not path.endswith(".log"):
                 continue
             for position, record_offset, value in self._records(path, start):
                 if offset == start and record_offset > start:
-                    what = f"there is no snapshot of what comes before offset {record_offset}"
+                    what = f"no snapshot covers the records before offset {record_offset}"
                     self.found.append(Finding(path, Kind.METADATA, what, position=position, offset=record_offset))
                     return None
                 offset = record_offset + 1
@@ -119,12 +117,12 @@ class MetadataCheck:
         return offset
 
     def _records(self, path: str, start: int) -> Iterator[tuple[int, int, bytes | None]]:
-        """(position of the batch, offset, value) of each record from `start` on; control records have no value here."""
+        """Yield (position of the batch, offset, value) of records from `start` on; control records have no value."""
         with LogReader(path) as reader:
             try:
                 for entry in reader.entries():
                     if entry.magic != 2 or not reader.checksum(entry)[1]:
-                        return  # the check of the log says so
+                        return  # LogCheck reports it
                     header = parse_header(entry.head)
                     if header.last_offset < start:
                         continue

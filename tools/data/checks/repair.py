@@ -1,10 +1,10 @@
-"""Repairing log directories: what a broker's recovery would do, done where a check has found something.
+"""Repair log directories: do what a broker's recovery would do, where a check has findings.
 
-A log with anything wrong in or beside its segments is recovered from its beginning: cut at the first batch that does
-not count (what is cut off is kept in a `.corrupt` file), its indexes, epochs and snapshots made anew. Files that
-nothing can be made of are removed where a start does without them, and entries of checkpoints that cannot be are
-dropped, which at worst means more to check at the next start. What needs a decision (strays, twins, missing partitions,
-meta.properties) is left as it is.
+A log with damaged segments, or damaged files beside them, is recovered from its beginning. It is truncated at the first
+invalid batch; the bytes cut off are kept in a `.corrupt` file. Its indexes, epochs and snapshots are rebuilt. Unusable
+files are removed if a start does not need them. Impossible checkpoint entries are dropped, which at worst makes the
+next start check more. Findings that need a decision are left as they are: strays, duplicate partitions, missing
+partitions, meta.properties.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tools.data.checks.directory import CHECKPOINTS, DataCheck, DirectoryCheck
 from tools.data.checks.findings import Finding, Kind, Severity
 
 _METADATA = METADATA_TOPIC, 0
-#: What a recovery of the log makes good.
+#: Findings that a recovery of the log repairs.
 _OF_LOGS = {
     Kind.RECORDS,
     Kind.OFFSET_INDEX,
@@ -39,12 +39,12 @@ _OF_LOGS = {
     Kind.LEADER_EPOCHS,
     Kind.LEFTOVER,
 }
-#: Files that a start does without, or makes anew.
+#: Files that a start does not need, or creates again.
 _REMOVABLE = {Kind.PRODUCER_SNAPSHOT, Kind.LEADER_EPOCHS, Kind.CLEAN_SHUTDOWN, Kind.QUORUM_STATE}
 
 
 class Repair:
-    """Repairs what `check` has found in directories that are locked. `config` gives topics the values that they had."""
+    """Repairs the findings of `check` in locked directories. `config` has the broker's defaults for topics."""
 
     def __init__(self, check: DataCheck, findings: Sequence[Finding], config: BrokerConfig, now_ms: int) -> None:
         self._check = check
@@ -53,13 +53,13 @@ class Repair:
         self._now_ms = now_ms
 
     def run(self) -> Iterator[str]:
-        """Do it; a line for each thing done. OSError."""
+        """Repair; yield a line for each change. Raises OSError."""
         for path in self._paths(_REMOVABLE):
             if LOCAL.exists(path):
                 LOCAL.remove(path)
                 yield f"{path}: removed"
         for path in self._paths({Kind.METADATA_SNAPSHOT}):
-            if self._check.image is not None:  # the log, or another snapshot, says the same
+            if self._check.image is not None:  # the log, or another snapshot, has the same records
                 LOCAL.remove(path)
                 yield f"{path}: removed"
         yield from self._bootstrap()
@@ -81,7 +81,7 @@ class Repair:
             if image is not None and image.features:
                 levels = {name: level for name, level in image.features.items() if name != KRAFT_VERSION}
                 LOCAL.replace_file(path, build_snapshot(feature_records(levels), self._now_ms), sync=True)
-                yield f"{path}: written anew, with the cluster's feature levels"
+                yield f"{path}: rewritten with the cluster's feature levels"
 
     def _topic_ids(self) -> Iterator[str]:
         image = self._check.image
@@ -92,29 +92,31 @@ class Repair:
             topic_id = TOPIC_ID if name == METADATA_TOPIC else topic.topic_id if topic is not None else None
             if topic_id is not None:
                 write_topic_id(LOCAL, directory, topic_id)
-                yield f"{path}: written anew, with the topic id of the metadata"
+                yield f"{path}: rewritten with the topic id of the metadata"
 
     def _drop_offsets(self, directory: DirectoryCheck, ends: Mapping[str, int]) -> None:
-        """Forget entries of checkpoints that cannot be; `ends` are by path of logs that were recovered."""
+        """Drop impossible checkpoint entries; `ends` has the end offsets of recovered logs, by path."""
         for name in CHECKPOINTS:
             kept = {
                 key: offset
                 for key, offset in directory.offsets[name].items()
                 if offset <= self._end(directory, key, ends) and self._is_known(directory, key)
             }
-            if name == RECOVERY_POINTS and directory.clean:  # all was forced to the disk: by the stop, or here
+            if (
+                name == RECOVERY_POINTS and directory.clean
+            ):  # all records were flushed to the disk, by the stop or by this repair
                 for key in directory.extents.keys() - {_METADATA}:
                     kept[key] = self._end(directory, key, ends)
             directory.offsets[name] = kept
 
     def _checkpoints(self, directory: DirectoryCheck, before: Mapping[str, object]) -> Iterator[str]:
-        """Write those files anew that were damaged, or say other things than `before`."""
+        """Rewrite the files that were damaged, or whose content differs from `before`."""
         damaged = set(self._paths({Kind.CHECKPOINT}))
         for name, kept in directory.offsets.items():
             path = f"{directory.path}/{name}"
             if kept != before[name] or path in damaged:
                 LOCAL.replace_file(path, format_offsets(kept), sync=True)
-                yield f"{path}: written anew, with {len(kept)} entries"
+                yield f"{path}: rewritten with {len(kept)} entries"
 
     def _is_known(self, directory: DirectoryCheck, key: TopicPartition) -> bool:
         if key in directory.partitions or self._check.image is None:
@@ -125,7 +127,7 @@ class Repair:
     def _end(self, directory: DirectoryCheck, key: TopicPartition, ends: Mapping[str, int]) -> int:
         extent = directory.extents.get(key)
         if extent is None:
-            return 1 << 62  # of a partition that is not here: nobody reads it
+            return 1 << 62  # for a partition that is not here, so never read
         return ends.get(extent.path, extent.end_offset)
 
     def _logs(self, directory: DirectoryCheck, ends: dict[str, int]) -> Iterator[str]:
@@ -135,10 +137,10 @@ class Repair:
                 cuts: list[Cut] = []
                 ends[path] = self._recover(directory, topic, partition, path, cuts)
                 yield from map(str, cuts)
-                yield f"{path}: indexes, epochs and snapshots were made anew from the records"
+                yield f"{path}: indexes, epochs and snapshots were rebuilt from the records"
 
     def _recover(self, directory: DirectoryCheck, topic: str, partition: int, path: str, cuts: list[Cut]) -> int:
-        """Recover a log from its beginning and leave it as a clean stop does; its end offset."""
+        """Recover a log from its beginning, leave it as a clean stop does, and return its end offset."""
         gapless_from = None
         if topic == METADATA_TOPIC:
             snapshots = snapshots_in(LOCAL, path)

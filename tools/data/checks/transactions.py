@@ -1,7 +1,7 @@
-"""Whether transaction indexes say of each aborted transaction what the batches of the log say.
+"""Check that transaction indexes agree with the batches of the log on each aborted transaction.
 
-Walks along with the batches, as recovery does. A cleaner removes the records of aborted transactions, and then their
-markers: where offsets are missing, less can be said of an entry.
+The check follows the batches, as recovery does. The cleaner removes the records of aborted transactions and later their
+markers, so the check of an entry is weaker where offsets are missing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ENTRY_BYTES = 34
 
 
 class TransactionCheck:
-    """One log's. `knows_all`: the state from which it starts is complete, so what is not expected is wrong.
+    """The check of one log. `knows_all`: the initial state is complete, so an unexpected entry is an error.
 
-    `has_gaps` is to be set once offsets are missing.
+    The caller sets `has_gaps` once offsets are missing.
     """
 
     def __init__(self, files: OpenFiles, state: ProducerState, *, knows_all: bool) -> None:
@@ -34,13 +34,13 @@ class TransactionCheck:
         self._markers: dict[int, tuple[int, bool]] = {}
 
     def see(self, batch: memoryview, header: BatchHeader, last_offset: int) -> None:
-        """A batch of a producer."""
+        """Process a batch of a producer."""
         marker = note_batch(self._state, self._expected, batch, header, last_offset)
         if marker is not None:
             self._markers[last_offset] = header.producer_id, marker.aborted
 
     def end_segment(self, path: str, *, exists: bool, base_offset: int, end_offset: int) -> Iterator[Finding]:
-        """Compare the index in `path` with what was seen since the last segment's end. OSError."""
+        """Compare the index in `path` with the batches since the end of the last segment. Raises OSError."""
         expected = {entry.last_offset: entry for entry in self._expected}
         markers, self._expected, self._markers = self._markers, [], {}
         try:
@@ -54,11 +54,11 @@ class TransactionCheck:
             offset = entry.last_offset
             wanted = expected.pop(offset, None)
             if not max(base_offset, before + 1) <= offset < end_offset:
-                what = "does not grow, or lies outside of the segment"
+                what = "does not grow, or is outside of the segment"
             elif wanted is not None and not self._agrees(entry, wanted):
                 what = f"says {tuple(entry)}, where the records say {tuple(wanted)}"
             elif wanted is None and not self._may_be(entry, markers):
-                what = "names a transaction that the records do not have"
+                what = "names a transaction that is not in the records"
             if what is not None:
                 position = number * _ENTRY_BYTES
                 yield Finding(path, Kind.TRANSACTION_INDEX, f"entry {number} {what}", position=position, offset=offset)

@@ -1,1 +1,1 @@
-"""What is in the files of a log directory, as values and as lines."""
+"""Dump the files of a log directory, as values and as lines of text or JSON."""

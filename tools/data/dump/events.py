@@ -1,4 +1,4 @@
-"""What a dump finds in files, one value a line of its output; text_lines.py and json_lines.py put them into words."""
+"""The contents of dumped files, one value per output line; text_lines.py and json_lines.py format them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tools.data.java_text import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class FileStart:
-    """From here on it is about this file."""
+    """The start of a file: the events after it are of this file."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence about the file; `problem`: something is wrong with it, which Kafka's tool prints on standard error."""
+    """A sentence about the file; with `problem` an error, which Kafka's tool prints on standard error."""
 
     text: str
     problem: bool = False
@@ -51,16 +51,16 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a control record says: what Kafka's tool calls it, and the value in its words or as JSON."""
+    """A control record: the name that Kafka's tool gives it, and the value in the tool's text or as JSON."""
 
     name: str
     value: str | JsonValue
 
 
 class LoggedRecord(NamedTuple):
-    """A record of the batch before it. v0 and v1 have no sequence and headers, later ones no checksum of their own.
+    """A record of the preceding batch. v0 and v1 have no sequence and no headers, v2 has no checksum per record.
 
-    `with_metadata`: not only key and payload were asked for. A tuple, since there may be millions.
+    `with_metadata`: print more than key and payload. It is a tuple because there may be millions.
     """
 
     offset: int
@@ -96,7 +96,7 @@ class TimeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A producer in a snapshot; the sequences to the timestamp are None where it has no batch."""
+    """A producer in a snapshot; the fields from the sequences to the timestamp are None if it has no batch."""
 
     producer_id: int
     producer_epoch: int

@@ -1,6 +1,6 @@
-"""What is in the index files of a segment, and whether it is true of the segment beside them.
+"""Dump the index files of a segment, and check them against the segment.
 
-Unlike Apache Kafka's tool, which makes index files that it misses, nothing is written: a missing one ends the dump.
+Apache Kafka's tool creates missing index files. This one writes nothing: a missing index ends the dump.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tools.data.log_reader import LogReader, RawEntry
 from tools.errors import DumpFailed
 
 _OFFSET_LAYOUT, _TIME_LAYOUT = Struct(">ii"), Struct(">qi")
-#: Kafka looks at the last so many bytes of an index first. Where zeros follow the entries, that decides what it finds.
+#: Kafka searches the last bytes of an index first, this many. If zeros follow the entries, this affects the result.
 _WARM_BYTES = 8192
 _MAX_INT = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """What of an index is wanted: only whether a start would keep it, only whether it is true, or its entries too."""
+    """How much to dump: only the sanity check that a start does, only the check against the segment, or entries too."""
 
     sanity_only: bool = False
     verify_only: bool = False
@@ -39,7 +39,7 @@ class IndexOptions:
 
 @dataclass(slots=True)
 class IndexErrors:
-    """What is not true of the indexes, by file; reported at the end."""
+    """Errors in indexes, by file; the dump reports them at its end."""
 
     offsets: dict[str, dict[int, int]] = field(default_factory=dict)
     timestamps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class IndexErrors:
 
 
 def _entries(path: str, layout: Struct) -> tuple[list[tuple[int, int]], int]:
-    """The whole entries of an index file, as they are written, and how many bytes the file has."""
+    """Return the complete entries of an index file as stored, and the size of the file in bytes."""
     with open(path, "rb") as file:
         data = file.read()
     whole = len(data) // layout.size * layout.size
@@ -85,7 +85,7 @@ def _beside(path: str, suffix: str) -> str:
 
 
 def dump_offset_index(path: str, options: IndexOptions, errors: IndexErrors) -> Iterator[Event]:
-    """The entries of a .index file. DumpFailed, OSError."""
+    """Yield the entries of a .index file. Raises DumpFailed, OSError."""
     base_offset = _base_offset(path)
     with LogReader(_beside(path, ".log")) as log:
         entries, size = _entries(path, _OFFSET_LAYOUT)
@@ -97,7 +97,7 @@ def dump_offset_index(path: str, options: IndexOptions, errors: IndexErrors) -> 
             yield Note(f"{path} passed sanity check.")
             return
         for number, (relative, position) in enumerate(entries):
-            if relative == 0 and number:  # the rest of a file at full size
+            if relative == 0 and number:  # the unused rest of a preallocated file
                 return
             offset = base_offset + relative
             found = _last_offset(log, position, options.max_message_size)
@@ -109,9 +109,9 @@ def dump_offset_index(path: str, options: IndexOptions, errors: IndexErrors) -> 
 
 def _check_size(path: str, size: int, layout: Struct, last_relative: int) -> None:
     if last_relative < 0:
-        raise DumpFailed(f"{path} is corrupt: its last entry lies {-last_relative} below its base offset")
+        raise DumpFailed(f"{path} is corrupt: its last entry is {-last_relative} below its base offset")
     if size % layout.size:
-        raise DumpFailed(f"{path} is corrupt: {size} bytes are no whole number of entries of {layout.size}")
+        raise DumpFailed(f"{path} is corrupt: {size} bytes are not a multiple of the entry size, {layout.size}")
 
 
 def _last_offset(log: LogReader, position: int, max_size: int) -> int:
@@ -128,7 +128,7 @@ def _end(entry: RawEntry) -> int:
 
 
 def dump_time_index(path: str, options: IndexOptions, errors: IndexErrors) -> Iterator[Event]:
-    """The entries of a .timeindex file, with the help of the .index beside it. DumpFailed, OSError, RecordsError."""
+    """Yield the entries of a .timeindex file, using the .index beside it. Raises DumpFailed, OSError, RecordsError."""
     base_offset = _base_offset(path)
     key = os.path.abspath(path)
     with LogReader(_beside(path, ".log")) as log:
@@ -170,7 +170,7 @@ def _largest_timestamp(log: LogReader, entry: RawEntry) -> int:
 
 
 def _floor_position(entries: list[tuple[int, int]], target: int) -> int:
-    """The position of the last entry not above `target`, found in the steps in which Kafka does; 0 without one."""
+    """Return the position of the last entry not above `target`, searched in Kafka's steps; 0 if there is none."""
     if not entries:
         return 0
     warm = max(0, len(entries) - 1 - _WARM_BYTES // _OFFSET_LAYOUT.size)

@@ -1,7 +1,7 @@
-"""A dump as JSON, an object a line: `type`, then the fields of the value that have something to say, in camel case.
+"""Format a dump as JSON, one object a line: `type`, then the fields that are set, in camel case.
 
-Types are file, note, problem, batch, record, offsetEntry, timeEntry, producer and abortedTransaction. Keys and payloads
-that are text are strings, other bytes {"base64": ...}; those that a decoder has read are objects.
+Types are file, note, problem, batch, record, offsetEntry, timeEntry, producer and abortedTransaction. Text keys and
+payloads are strings, other bytes are {"base64": ...}; those that a decoder has read are objects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _camel(name: str) -> str:
     return "".join((first, *map(str.capitalize, rest)))
 
 
-#: (field, name in JSON) by type; whether metadata was asked for is no part of a record.
+#: (field, name in JSON) by type; `with_metadata` is an option, not part of a record.
 _FIELDS = {
     kind: [(name, _camel(name)) for name in kind.__match_args__ if name not in ("with_metadata", "problem")]
     for kind in _TYPES
@@ -48,7 +48,7 @@ _FIELDS = {
 
 
 def line(event: Event) -> str:
-    """The line for a value, without its end."""
+    """Return the line for a value, without its line end."""
     kind = type(event)
     name = "problem" if isinstance(event, Note) and event.problem else _TYPES[kind]
     found: dict[str, JsonValue] = {"type": name}

@@ -1,4 +1,4 @@
-"""Records of `__remote_log_metadata` (KIP-405) in the words in which Kafka's tool prints them."""
+"""Format records of `__remote_log_metadata` (KIP-405) as Kafka's tool prints them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARTITION_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DEL
 
 
 def remote_log_decoder(record: Record) -> tuple[Shown, Shown]:
-    """No key, and what the value says."""
+    """Decode the value; these records have no key."""
     try:
         return None, _show(record.value or b"")
     except ProtocolError as error:

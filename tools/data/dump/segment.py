@@ -1,4 +1,4 @@
-"""What is in a segment (.log) or in a snapshot of the metadata log (.checkpoint): batches, and the records in them."""
+"""Dump a segment (.log) or a snapshot of the metadata log (.checkpoint): batches and their records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _MAX_INT = (1 << 31) - 1
 _MAGIC, _TIMESTAMP, _LENGTH = Struct(">bb"), Struct(">q"), Struct(">i")
 
-#: Control records whose value is a message: what Kafka's tool calls them.
+#: The names that Kafka's tool gives to control records whose value is a message.
 _CONTROL_MESSAGES = {
     ControlType.LEADER_CHANGE: ("LeaderChange:", LeaderChangeMessage),
     ControlType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
@@ -62,7 +62,7 @@ _CONTROL_MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentOptions:
-    """What of a segment is wanted. `decoder` None: no keys and payloads."""
+    """How much of a segment to dump. `decoder` None: no keys and payloads."""
 
     deep: bool = False
     decoder: Decoder | None = None
@@ -71,16 +71,16 @@ class SegmentOptions:
 
 
 class Gaps:
-    """Offsets that do not follow each other, by file: the last before and the first after, as Kafka's tool counts.
+    """Gaps between offsets, by file: the last offset before and the first after, as Kafka's tool counts.
 
-    It begins each file at -1, so every segment but the first has one.
+    The tool begins each file at -1, so every segment but the first has a gap.
     """
 
     def __init__(self) -> None:
         self.by_path: dict[str, dict[int, int]] = {}
 
     def report(self) -> Iterator[Note]:
-        """What is to be said at the end."""
+        """Yield the lines that a dump prints at its end."""
         for path, pairs in self.by_path.items():
             yield Note(f"Non-consecutive offsets in {path}", problem=True)
             for before, after in sorted(pairs.items()):
@@ -88,7 +88,7 @@ class Gaps:
 
 
 def dump_segment(path: str, options: SegmentOptions, gaps: Gaps) -> Iterator[Event]:
-    """What the file holds. DumpFailed, RecordsError, OSError: it cannot be read on."""
+    """Yield the contents of the file. Raises DumpFailed, RecordsError or OSError where it cannot be read further."""
     name = os.path.basename(path)
     yield Note(_title(name))
     with LogReader(path) as reader:
@@ -127,7 +127,7 @@ def _batch(reader: LogReader, entry: RawEntry) -> Batch:
     if entry.magic < 2:
         return _old_batch(entry, crc, is_valid)
     if len(entry.head) < HEADER_SIZE:
-        raise DumpFailed(f"{len(entry.head)} bytes at position {entry.position} are no batch header")
+        raise DumpFailed(f"{len(entry.head)} bytes at position {entry.position} are not a batch header")
     header = parse_header(entry.head)
     return Batch(
         entry.position,
@@ -199,9 +199,9 @@ def _header_key(name: str) -> str:
 
 
 def _in_kafkas_steps(batch: memoryview, header: BatchHeader) -> Iterator[Record]:
-    """A batch's records, up to where Kafka gives up on a damaged one.
+    """Yield a batch's records, up to the point where Kafka stops in a damaged batch.
 
-    It opens compressed records all at once and others one by one, and looks for bytes left over before the last.
+    Kafka decodes compressed records all at once and others one by one. It checks for surplus bytes before the last.
     """
     if header.record_count == 0:
         return iter(())
@@ -231,7 +231,7 @@ def _old_records(data: memoryview, batch: Batch, options: SegmentOptions) -> Ite
 
 
 def _is_valid(message: Message) -> bool:
-    """Whether an inner message has the checksum of its bytes."""
+    """Return whether the checksum of an inner message is correct."""
     crc = zlib.crc32(_MAGIC.pack(message.magic, message.attributes))
     if message.magic == 1:
         crc = zlib.crc32(_TIMESTAMP.pack(message.timestamp), crc)

@@ -1,4 +1,4 @@
-"""What is in producer snapshots (.snapshot) and transaction indexes (.txnindex)."""
+"""Dump producer snapshots (.snapshot) and transaction indexes (.txnindex)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CRC_END, _PRODUCER_BYTES = 6, 46
 
 
 def dump_snapshot(path: str) -> Iterator[Event]:
-    """The producers in a snapshot. OSError."""
+    """Yield the producers in a snapshot. Raises OSError."""
     data = LOCAL.read_file(path)
     try:
         entries = decode_snapshot(data, path)
@@ -42,7 +42,7 @@ def dump_snapshot(path: str) -> Iterator[Event]:
 
 
 def _what_is_wrong(data: bytes, error: CorruptFile) -> str:
-    """Kafka's tool names the version where it is none of its own, and else both checksums."""
+    """Return the error text; Kafka's tool names an unknown version, else both checksums."""
     if len(data) < _SNAPSHOT_HEAD.size:
         return f"Snapshot failed schema validation: {error.reason}"
     version, stored, count = _SNAPSHOT_HEAD.unpack_from(data)
@@ -55,7 +55,7 @@ def _what_is_wrong(data: bytes, error: CorruptFile) -> str:
 
 
 def dump_transaction_index(path: str) -> Iterator[Event]:
-    """The aborted transactions in an index. DumpFailed: a version of the future, or an entry cut short; OSError."""
+    """Yield the aborted transactions in an index. Raises OSError; DumpFailed: unknown version, cut-off entry."""
     with open(path, "rb") as file:
         data = file.read()
     whole = len(data) // _TRANSACTION.size * _TRANSACTION.size
@@ -64,5 +64,5 @@ def dump_transaction_index(path: str) -> Iterator[Event]:
     if newest > 0:
         raise DumpFailed(f"{path} has an entry of the unknown version {newest}")
     if whole < len(data):
-        raise DumpFailed(f"{path} ends with {len(data) - whole} bytes that are no entry")
+        raise DumpFailed(f"{path} ends with {len(data) - whole} bytes that are not an entry")
     yield from entries

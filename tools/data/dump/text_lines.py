@@ -1,4 +1,4 @@
-"""A dump as lines of text: those of Apache Kafka's kafka-dump-log."""
+"""Format a dump as lines of text, equal to those of Apache Kafka's kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.data.java_text import decode, optional_long, to_json
 
 
 def line(event: Event) -> str:
-    """The line for a value, without its end."""
+    """Return the line for a value, without its line end."""
     return _LINES[type(event)](event)
 
 

@@ -48,7 +48,7 @@ def test_salted_password() -> None:
         ("SCRAM-SHA-256=[name=a,saltedpassword=AA==]", "You must supply 'salt' with 'saltedpassword'"),
         ("SCRAM-SHA-256=[name=a,salt=AA==,saltedpassword=hidden!]", "not base64"),
         ("SCRAM-SHA-256=[name=a,password=hidden,iterations=1]", "must be >= 4096 and <= 16384"),
-        ("SCRAM-SHA-256=[name=a,password=hidden,realm=x]", "not realm"),
+        ("SCRAM-SHA-256=[name=a,password=hidden,realm=x]", "unknown field realm"),
     ],
 )
 def test_refused(option: str, message: str) -> None:

@@ -226,7 +226,7 @@ def test_checkpoints_are_written_once_by_a_repair(directory: Path, capsys: pytes
     path = directory / "recovery-point-offset-checkpoint"
     replace(path, b"\nplain 0 ", b"\nplain 0 9")
     assert main([str(directory), "--repair"]) == 0
-    assert capsys.readouterr().out.count(f"{path}: written anew") == 1
+    assert capsys.readouterr().out.count(f"{path}: rewritten") == 1
 
 
 def test_records_that_are_not_what_their_header_promises(directory: Path) -> None:
@@ -277,7 +277,7 @@ def test_directory_that_was_not_given(directory: Path, tmp_path: Path, capsys: p
     replace(directory / "meta.properties", b"directory.id=y", b"directory.id=x")
     main([str(directory)])
     said = capsys.readouterr().out
-    assert f"{directory}: the log directory yDpwX_jwsGTgyYrg_1fn0A was not given, in which 24 partitions lie" in said
+    assert f"{directory}: the log directory yDpwX_jwsGTgyYrg_1fn0A was not given; it holds 24 partitions" in said
 
 
 def test_only_partitions_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,8 +39,8 @@ def findings(directory: Path, *entries: tuple[int, int]) -> list[str]:
         (0, "entry 0 names neither the batch's last offset, 2, nor the record of its timestamp"),
         (1, None),  # the record itself, as older releases name it
         (2, None),
-        (3, "entry 0 names a batch behind the first one of its timestamp"),
-        (4, "entry 0 names a batch behind the first one of its timestamp"),
+        (3, "entry 0 names a batch after the first one of its timestamp"),
+        (4, "entry 0 names a batch after the first one of its timestamp"),
     ],
 )
 def test_time_entry_names_the_first_batch_of_its_timestamp(
