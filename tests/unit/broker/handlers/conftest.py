@@ -18,7 +18,7 @@ def broker(tmp_path: Path) -> Iterator[DataBroker]:
 
 @pytest.fixture
 def filled(broker: DataBroker) -> DataBroker:
-    """Five batches of three records, offsets 0 to 14, in partition 0; nothing in partition 1."""
+    """Partition 0 has five batches of three records, offsets 0 to 14. Partition 1 is empty."""
     broker.topic(partitions=2)
     for _ in range(5):
         append(broker)

@@ -1,4 +1,4 @@
-"""AlterConfigs; codes and sentences as tried on Apache Kafka 4.3.1."""
+"""AlterConfigs. Error codes and messages are those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def replace(
     return [(each.error_code, each.error_message) for each in answer.responses]
 
 
-def test_replacing_takes_away_what_is_not_named() -> None:
-    """KIP-133."""
+def test_replacing_removes_the_keys_that_are_not_named() -> None:
+    """KIP-133: AlterConfigs replaces the whole configuration of a resource."""
     broker = ConfigBroker("t")
     before = {"retention.ms": "5", "segment.ms": "6"}
     broker.controller.submit(alter_config(broker.controller.image, TOPIC, "t", before))
@@ -63,7 +63,7 @@ def test_replacing_takes_away_what_is_not_named() -> None:
     ],
 )
 def test_replacing_refused(kind: int, name: str, values: list[tuple[str, str | None]], code: int, message: str) -> None:
-    """The same checks."""
+    """AlterConfigs makes the same checks as IncrementalAlterConfigs."""
     broker = ConfigBroker("t")
 
     assert replace(broker, kind, name, values) == [(code, message)]
@@ -71,7 +71,7 @@ def test_replacing_refused(kind: int, name: str, values: list[tuple[str, str | N
 
 
 def test_validate_only_changes_nothing() -> None:
-    """The answer is what it would be."""
+    """The response is the same as that of a real change."""
     broker = ConfigBroker("t")
 
     assert replace(broker, TOPIC, "t", [("retention.ms", "5")], validate_only=True) == [(0, None)]
@@ -79,7 +79,7 @@ def test_validate_only_changes_nothing() -> None:
 
 
 def test_recorded_requests_are_answered_as_kafka_did() -> None:
-    """All versions."""
+    """Covers all versions."""
     broker = ConfigBroker("sweep2")
     frames = [frame for frame in recorded_frames("sweep-admin.tsv") if frame.api is ALTER_CONFIGS]
 

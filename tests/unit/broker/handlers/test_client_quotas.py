@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas, and what the quota on mutations refuses."""
+"""AlterClientQuotas, DescribeClientQuotas, and the requests that the controller mutation quota rejects."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def alter(harness: ControllerHarness, kind: str, name: str | None, key: str, val
 
 
 def described(harness: ControllerHarness, kind: str) -> dict[str | None, dict[str, float]]:
-    """Quotas by the names of entities of that kind."""
+    """Return the quotas by the names of the entities of that kind."""
     filters = [ComponentData(entity_type=kind, match_type=2, match=None)]
     reply = harness.ask(describe_client_quotas, DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=True)
     assert (reply.error_code, reply.error_message) == (0, "")
     return {each.entity[0].entity_name: {value.key: value.value for value in each.values} for each in reply.entries}
 
 
-def test_set_told_and_taken_away(harness: ControllerHarness) -> None:
+def test_quotas_are_set_described_and_removed(harness: ControllerHarness) -> None:
     assert alter(harness, "user", None, RATE, 5.0).error_code == 0
     assert alter(harness, "user", "alice", RATE, 7.0).error_code == 0
     assert described(harness, "user") == {None: {RATE: 5.0}, "alice": {RATE: 7.0}}
@@ -64,13 +64,13 @@ def test_set_told_and_taken_away(harness: ControllerHarness) -> None:
     assert described(harness, "user") == {"alice": {RATE: 7.0}}
 
 
-def test_only_to_check(harness: ControllerHarness) -> None:
+def test_validate_only_changes_no_quota(harness: ControllerHarness) -> None:
     assert alter(harness, "user", "alice", RATE, 7.0, validate_only=True).error_code == 0
     assert alter(harness, "user", "alice", "rate", 7.0, validate_only=True).error_code == ErrorCode.INVALID_REQUEST
     assert described(harness, "user") == {}
 
 
-def test_an_address_may_be_that_of_a_host(harness: ControllerHarness) -> None:
+def test_an_ip_entity_may_be_a_host_name(harness: ControllerHarness) -> None:
     key = "connection_creation_rate"
     assert alter(harness, "ip", "localhost", key, 7.0).error_code == 0
     assert alter(harness, "ip", "::1", key, 7.0).error_code == 0
@@ -79,8 +79,8 @@ def test_an_address_may_be_that_of_a_host(harness: ControllerHarness) -> None:
     assert described(harness, "ip") == {"localhost": {key: 7.0}, "::1": {key: 7.0}}
 
 
-def test_only_hosts_that_may_have_quotas_are_looked_up(harness: ControllerHarness) -> None:
-    """And few of them in one request."""
+def test_only_hosts_that_may_have_quotas_are_resolved(harness: ControllerHarness) -> None:
+    """A request resolves only a few host names."""
     key = "connection_creation_rate"
     asked: list[str] = []
     harness.broker.lookups = lambda function, hosts: asked.extend(hosts) or Deferred.resolved(dict.fromkeys(hosts, ""))
@@ -100,7 +100,7 @@ def test_only_hosts_that_may_have_quotas_are_looked_up(harness: ControllerHarnes
     assert len(asked) == len(described(harness, "ip")) == 20
 
 
-def test_a_filter_that_makes_no_sense(harness: ControllerHarness) -> None:
+def test_an_invalid_filter_is_rejected(harness: ControllerHarness) -> None:
     filters = [ComponentData(entity_type="group", match_type=2, match=None)]
     reply = harness.ask(describe_client_quotas, DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=False)
     assert (reply.error_code, reply.error_message) == (ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type group")
@@ -108,7 +108,7 @@ def test_a_filter_that_makes_no_sense(harness: ControllerHarness) -> None:
 
 
 class Mutations:
-    """Requests of a client with two mutations a second, and so two at once where windows are one second."""
+    """Requests of a client with a quota of two mutations a second, with windows of one second: two at once pass."""
 
     def __init__(self, harness: ControllerHarness) -> None:
         self.harness = harness
@@ -116,7 +116,7 @@ class Mutations:
         self.limits = ClientLimits(None, None, None, TokenBucket(2.0, 1, 1000))
 
     def ask(self, handler: Any, api: Any, version: int, **fields: Any) -> list[int]:
-        """The errors, by name."""
+        """Return the names of the errors."""
         connection: Any = SimpleNamespace(throttle=self.waits.append)
         charge = self.harness.charge = Charge(self.harness.loop.clock, connection, self.limits, api, 1)
         reply = self.harness.ask(handler, api, version, timeout_ms=1000, **fields)
@@ -131,7 +131,7 @@ class Mutations:
 
 
 def test_mutations_beyond_the_quota_are_refused(harness: ControllerHarness) -> None:
-    """The one that goes below nothing is done; what is owed has to come before the next."""
+    """The mutation that exceeds the quota is still done. The next one is rejected until the debt is paid off."""
     mutations = Mutations(harness)
     assert mutations.create(7, "a", "b", "c") == [0, 0, EXCEEDED]
     assert mutations.waits == [1000]
@@ -144,7 +144,7 @@ def test_mutations_beyond_the_quota_are_refused(harness: ControllerHarness) -> N
     assert mutations.waits == [1000, 1000, 1000]
 
 
-def test_old_clients_are_made_to_wait_instead(harness: ControllerHarness) -> None:
+def test_old_clients_are_throttled_instead(harness: ControllerHarness) -> None:
     mutations = Mutations(harness)
     assert mutations.create(5, "a", "b", "c") == [0, 0, 0]
     more = [CreatePartitionsTopic(name="a", count=3, assignments=None)]
@@ -153,8 +153,8 @@ def test_old_clients_are_made_to_wait_instead(harness: ControllerHarness) -> Non
     assert mutations.waits == [2000, 2500, 4000]
 
 
-def test_topics_that_come_about_by_asking_count(harness: ControllerHarness) -> None:
-    """And do not, while something is owed."""
+def test_auto_created_topics_count_as_mutations(harness: ControllerHarness) -> None:
+    """They are not created while the client is over its quota."""
     mutations = Mutations(harness)
     for name in ("a", "b", "c", "d"):
         harness.charge = Charge(harness.loop.clock, SimpleNamespace(), mutations.limits, METADATA, 1)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_topics_that_come_about_by_asking_count(harness: ControllerHarness) -> N
     assert [harness.controller.image.topic(name) is not None for name in "abcd"] == [True, True, True, False]
 
 
-def test_what_cannot_be_made_takes_nothing(harness: ControllerHarness) -> None:
+def test_a_creation_that_fails_uses_no_quota(harness: ControllerHarness) -> None:
     mutations = Mutations(harness)
     assert mutations.create(7, "a", partitions=-5) == [ErrorCode.INVALID_PARTITIONS]
     assert mutations.create(7, "a", "b") == [0, 0]

@@ -1,4 +1,4 @@
-"""Handlers of consumer groups: what they check before a group is asked, and the forms of their answers."""
+"""Handlers of consumer groups: the checks before the group is called, and the shape of the responses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_member_joins_and_is_described(broker: GroupBroker) -> None:
 
 
 def test_expressions_match_topics_the_client_may_describe(broker: GroupBroker) -> None:
-    """Also where a member that speaks the classic protocol is the occasion to look for them."""
+    """This holds too when a member of the classic protocol triggers the match."""
     broker.guard = SimpleNamespace(describer=lambda ctx, *, tell: lambda topic: "secret" not in topic)
     broker.controller.add("secret", bytes(15) + b"\2")
     join(broker, subscribed_topic_names=None, subscribed_topic_regex="[a-z].*")
@@ -76,7 +76,7 @@ def test_expressions_match_topics_the_client_may_describe(broker: GroupBroker) -
     assert read() == ["t", "t2"]
 
 
-def test_ids_that_the_broker_makes_are_kafkas_uuids(broker: GroupBroker) -> None:
+def test_ids_that_the_broker_generates_are_kafka_uuids(broker: GroupBroker) -> None:
     answer = broker.call(
         CONSUMER_GROUP_HEARTBEAT,
         0,
@@ -90,7 +90,7 @@ def test_ids_that_the_broker_makes_are_kafkas_uuids(broker: GroupBroker) -> None
     assert len(answer.member_id) == 22
 
 
-def test_groups_without_a_name_come_first(broker: GroupBroker) -> None:
+def test_groups_with_an_empty_name_come_first(broker: GroupBroker) -> None:
     groups = broker.call(CONSUMER_GROUP_DESCRIBE, 0, group_ids=["g", ""]).groups
     assert [(group.group_id, group.error_code) for group in groups] == [
         ("", ErrorCode.INVALID_GROUP_ID),
@@ -98,7 +98,7 @@ def test_groups_without_a_name_come_first(broker: GroupBroker) -> None:
     ]
 
 
-def test_refusals_come_with_words(broker: GroupBroker) -> None:
+def test_rejections_have_messages(broker: GroupBroker) -> None:
     answer = join(broker, "")
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
     missing = describe(broker)
@@ -110,14 +110,14 @@ def test_refusals_come_with_words(broker: GroupBroker) -> None:
     [{"group.coordinator.rebalance.protocols": ("classic",)}, {"group.version": 0}],
     ids=["config", "feature"],
 )
-def test_brokers_without_the_protocol_say_so(settings: dict[str, Any]) -> None:
+def test_brokers_without_the_protocol_report_it(settings: dict[str, Any]) -> None:
     broker = GroupBroker(settings)
     broker.controller.features["group.version"] = settings.get("group.version", 1)
     assert join(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_topic_of_groups_is_made_for_the_first_member() -> None:
+def test_the_first_member_creates_the_offsets_topic() -> None:
     broker = GroupBroker(partitions=0)
     assert describe(broker).error_code == ErrorCode.NOT_COORDINATOR
     assert join(broker).error_code == ErrorCode.NONE
@@ -125,13 +125,13 @@ def test_topic_of_groups_is_made_for_the_first_member() -> None:
     assert join(broker).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_write_that_fails_is_the_answer(broker: GroupBroker) -> None:
+def test_a_failed_write_is_the_response(broker: GroupBroker) -> None:
     broker.partition_of("g").go_offline()
     assert join(broker).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_answers_wait_for_the_disk_where_that_is_asked_for(broker: GroupBroker) -> None:
-    """flush.messages."""
+def test_responses_wait_for_the_disk_if_configured(broker: GroupBroker) -> None:
+    """flush.messages makes them wait."""
     broker.partition_of("g").flush_due = True
     reply = broker.send(
         CONSUMER_GROUP_HEARTBEAT,
@@ -150,7 +150,7 @@ def test_answers_wait_for_the_disk_where_that_is_asked_for(broker: GroupBroker) 
     assert reply.result().member_epoch == 2
 
 
-def test_groups_own_settings_come_before_the_brokers(broker: GroupBroker) -> None:
+def test_group_configuration_overrides_the_brokers(broker: GroupBroker) -> None:
     broker.controller.configs[ResourceType.GROUP, "g"] = {"consumer.heartbeat.interval.ms": "7000"}
     assert join(broker).heartbeat_interval_ms == 7_000
     assert join(broker, group_id="h").heartbeat_interval_ms == 5_000
@@ -169,8 +169,8 @@ def test_offsets_are_fetched_by_members_at_their_epoch(broker: GroupBroker) -> N
     assert fetch("n", 2) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_racks_of_brokers_count(broker: GroupBroker) -> None:
-    """They are part of what the group's hash is of."""
+def test_changed_racks_of_brokers_change_the_hash(broker: GroupBroker) -> None:
+    """The group's metadata hash includes the racks."""
     view = broker.groups.cluster
     plain = view.topic("t")
     assert plain is not None
@@ -184,7 +184,7 @@ def test_racks_of_brokers_count(broker: GroupBroker) -> None:
     assert view.topic_by_id(b"?" * 16) is None
 
 
-def test_changes_of_topics_have_versions(broker: GroupBroker) -> None:
+def test_changed_topics_have_versions(broker: GroupBroker) -> None:
     view = broker.groups.cluster
     before = view.topics_version, view.new_topics_version
     broker.controller.add("u")

@@ -1,4 +1,4 @@
-"""The four APIs of delegation tokens, and SCRAM with what they give."""
+"""The four APIs of delegation tokens, and SCRAM logins with a token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 class Tokens:
-    """Clients of SASL_SSL who ask for tokens."""
+    """Clients of SASL_SSL that request tokens."""
 
     def __init__(self, secret: str | None = "secret of this cluster") -> None:
         keys = {"delegation.token.secret.key": secret} if secret is not None else {}
@@ -71,7 +71,7 @@ class Tokens:
         )
 
     def described(self, user: str, *owners: str, **of: Any) -> list[str]:
-        """The ids."""
+        """Return the token ids."""
         asked = [DescribeDelegationTokenOwner(principal_type="User", principal_name=each) for each in owners] or None
         answer = self.ask(describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, 3, user, owners=asked, **of)
         assert answer.error_code == 0
@@ -88,7 +88,7 @@ class Tokens:
         )
 
     def log_in(self, token_id: str, password: str, extension: str = ",tokenauth=true") -> ScramExchange:
-        """The exchange after its end. Raises InvalidCredentials."""
+        """Return the exchange after its last step. Raises InvalidCredentials."""
         find_token = lambda name: self.tokens.credential(MECHANISM, name)  # noqa: E731
         exchange = ScramExchange(MECHANISM, lambda _: None, b"secret", "server", find_token)
         bare = f"n={token_id},r=client{extension}"
@@ -103,8 +103,8 @@ def tokens() -> Iterator[Tokens]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_who_asked_for_it_is_told_by_versions_that_can(tokens: Tokens, version: int) -> None:
-    """The owner by all of them."""
+def test_newer_versions_report_the_requester_of_a_token(tokens: Tokens, version: int) -> None:
+    """All versions report the owner."""
     made = tokens.ask(
         create_delegation_token, CREATE_DELEGATION_TOKEN, version, "alice", renewers=[], max_lifetime_ms=-1
     )
@@ -115,7 +115,7 @@ def test_who_asked_for_it_is_told_by_versions_that_can(tokens: Tokens, version: 
         assert each.token_requester_principal_name == ("alice" if version == 3 else "")
 
 
-def test_made_and_told(tokens: Tokens) -> None:
+def test_a_token_is_created_and_described(tokens: Tokens) -> None:
     made = tokens.create(owner="alice", user="bob")
     assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (0, "alice", "bob")
     assert made.max_timestamp_ms - made.issue_timestamp_ms == 7 * 86_400_000
@@ -126,7 +126,7 @@ def test_made_and_told(tokens: Tokens) -> None:
     assert (told.token_id, bytes(told.hmac), told.renewers[0].principal_name) == (made.token_id, made.hmac, "carol")
 
 
-def test_who_has_it_logs_in_as_its_owner(tokens: Tokens) -> None:
+def test_a_token_authenticates_as_its_owner(tokens: Tokens) -> None:
     made = tokens.create()
     password = token_password(bytes(made.hmac))
     exchange = tokens.log_in(made.token_id, password)
@@ -141,8 +141,8 @@ def test_who_has_it_logs_in_as_its_owner(tokens: Tokens) -> None:
             tokens.log_in(token_id, wrong, extension)
 
 
-def test_not_after_its_time(tokens: Tokens) -> None:
-    """It is gone as well, at the next look."""
+def test_an_expired_token_is_rejected(tokens: Tokens) -> None:
+    """The next sweep removes it."""
     made = tokens.create()
     password = token_password(bytes(made.hmac))
     assert tokens.renew("carol", made.hmac, 500).expiry_timestamp_ms == made.issue_timestamp_ms + 500
@@ -155,8 +155,8 @@ def test_not_after_its_time(tokens: Tokens) -> None:
     assert tokens.described("alice") == []
 
 
-def test_found_by_its_hmac_without_computing_those_of_all(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by a broker that begins with them; one that is renewed has its own still, one that is gone has none."""
+def test_a_token_is_found_by_hmac_without_computing_all(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that starts with tokens finds them too. A renewed token keeps its HMAC, a removed one is not found."""
     made = [bytes(tokens.create().hmac) for _ in range(5)]
     computed: list[str] = []
 
@@ -174,7 +174,7 @@ def test_found_by_its_hmac_without_computing_those_of_all(tokens: Tokens, monkey
     assert computed == []
 
 
-def test_many_go_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_tokens_expire_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.access.authentication.delegation_tokens._MOST_SWEPT", 2)
     for _ in range(5):
         tokens.renew("alice", tokens.create().hmac, 500)
@@ -191,7 +191,7 @@ def test_many_go_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> N
     assert tokens.described("alice") == [kept]
 
 
-def test_a_sweep_that_fails_is_tried_again_later(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sweep_is_retried_later(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.access.authentication.delegation_tokens._MOST_SWEPT", 1)
     tokens.renew("alice", tokens.create().hmac, 500)
     tokens.harness.log.failure = OSError("no space")
@@ -203,7 +203,7 @@ def test_a_sweep_that_fails_is_tried_again_later(tokens: Tokens, monkeypatch: py
     assert tokens.described("alice") == []
 
 
-def test_ended_by_who_may(tokens: Tokens) -> None:
+def test_owners_and_renewers_may_expire_a_token(tokens: Tokens) -> None:
     made = tokens.create()
     assert tokens.expire("dave", made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     assert tokens.expire("alice", b"no such").error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
@@ -219,8 +219,8 @@ def test_ended_by_who_may(tokens: Tokens) -> None:
         {"token_authenticated": True},
     ],
 )
-def test_who_may_not_ask(tokens: Tokens, peer: dict[str, Any]) -> None:
-    """Kafka tells no time then, instead of zero."""
+def test_clients_that_may_not_request_tokens(tokens: Tokens, peer: dict[str, Any]) -> None:
+    """Kafka leaves out the times in these responses. It does not send zero."""
     refused = tokens.create(peer=peer)
     assert (refused.error_code, refused.expiry_timestamp_ms, refused.token_id) == (NOT_ALLOWED, -1, "")
     for ask in (tokens.renew, tokens.expire):
@@ -230,7 +230,7 @@ def test_who_may_not_ask(tokens: Tokens, peer: dict[str, Any]) -> None:
     assert answer.error_code == NOT_ALLOWED
 
 
-def test_without_a_secret_there_are_none() -> None:
+def test_without_a_secret_key_tokens_are_disabled() -> None:
     tokens = Tokens(secret=None)
     answers = [tokens.create(), tokens.renew("alice", b""), tokens.expire("alice", b"")]
     answers.append(tokens.ask(describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, 3, "alice", owners=None))
@@ -242,8 +242,8 @@ def test_renewers_are_users(tokens: Tokens) -> None:
     assert tokens.create(renewer_type="Group").error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
-def test_for_somebody_else_it_has_to_be_allowed(tokens: Tokens) -> None:
-    """As to know of somebody else's: of one token, or of all of an owner."""
+def test_a_token_for_another_owner_needs_permission(tokens: Tokens) -> None:
+    """So does the description of another owner's tokens, one token or all of them."""
     allowed: set[tuple[Operation, ResourceType, str]] = set()
     may = lambda ctx, *question: question in allowed  # noqa: E731
     tokens.harness.broker.guard = SimpleNamespace(may=may)

@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start offset moves up, and only where that is allowed."""
+"""DeleteRecords moves the log start offset up, where the topic allows it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def fill(broker: DataBroker, topic: str = "t", config: LogConfig | None = None) 
 
 
 def delete(broker: DataBroker, offset: int, *, topic: str = "t", index: int = 0, version: int = 2) -> tuple[int, int]:
-    """(error code, low watermark)."""
+    """Return (error code, low watermark)."""
     wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
     response = broker.call(
         DELETE_RECORDS, version, timeout_ms=1000, topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])]
@@ -29,15 +29,15 @@ def delete(broker: DataBroker, offset: int, *, topic: str = "t", index: int = 0,
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_the_start_moves_up_and_never_down(broker: DataBroker, version: int) -> None:
-    """As a real Kafka answered the same steps; -1 is the high watermark."""
+def test_the_log_start_moves_up_and_never_down(broker: DataBroker, version: int) -> None:
+    """Apache Kafka answered the same steps in the same way; -1 stands for the high watermark."""
     fill(broker)
     steps = [(4, (0, 4)), (2, (0, 4)), (0, (0, 4)), (-2, (1, -1)), (11, (1, -1)), (-1, (0, 10)), (10, (0, 10))]
     for offset, answer in steps:
         assert delete(broker, offset, version=version) == answer, offset
 
 
-def test_topics_that_are_compacted_alone_keep_their_records(broker: DataBroker) -> None:
+def test_compacted_only_topics_keep_their_records(broker: DataBroker) -> None:
     fill(broker, "compacted", LogConfig(cleanup_policy=frozenset({"compact"})))
     fill(broker, "both", LogConfig(cleanup_policy=frozenset({"compact", "delete"})))
 
@@ -56,7 +56,7 @@ def test_unknown_partitions(broker: DataBroker) -> None:
     assert delete(broker, 1, index=3) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-def test_a_partition_that_is_named_again_is_answered_once(broker: DataBroker) -> None:
+def test_a_repeated_partition_is_answered_once(broker: DataBroker) -> None:
     """The last offset counts, as in Kafka."""
     fill(broker)
     topics = [

@@ -1,4 +1,4 @@
-"""DescribeConfigs against answers of Apache Kafka 4.3.1."""
+"""DescribeConfigs, compared with responses of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RECORDED_BROKER = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
 }
-"""What the recorded broker's file set."""
+"""The keys that the recorded broker's file set."""
 
 
 def describe(
@@ -65,7 +65,7 @@ def describe(
 
 
 def as_the_tool_prints(result: Struct) -> list[str]:
-    """The lines of kafka-configs --describe --all, which sorts them."""
+    """Return the lines of kafka-configs --describe --all, which sorts them."""
     sources = {1: "DYNAMIC_TOPIC_CONFIG", 2: "DYNAMIC_BROKER_CONFIG", 3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
                4: "STATIC_BROKER_CONFIG", 5: "DEFAULT_CONFIG", 8: "DYNAMIC_GROUP_CONFIG"}  # fmt: skip
     lines = []
@@ -115,7 +115,7 @@ def test_dynamic_values_of_a_broker_as_kafka_configs_prints_them() -> None:
 
 
 def test_cluster_defaults_as_kafka_configs_prints_them() -> None:
-    """Recorded: min.insync.replicas stands there from the beginning (KIP-966)."""
+    """Recorded: min.insync.replicas is set from the beginning (KIP-966)."""
     broker = ConfigBroker()
     alter(broker, ResourceType.BROKER, "", log_flush_interval_messages="10000")
 
@@ -142,7 +142,7 @@ def recorded_exchanges() -> Iterator[tuple[int, Struct, Struct]]:
 
 
 def test_recorded_requests_are_answered_as_kafka_did() -> None:
-    """Every field in every version, the order of the entries included."""
+    """Compares every field in every version, and the order of the entries."""
     broker = ConfigBroker("sweep", "nope")
     alter(broker, ResourceType.TOPIC, "sweep", retention_ms="86400000")
 
@@ -167,7 +167,7 @@ def test_recorded_requests_are_answered_as_kafka_did() -> None:
     ],
 )
 def test_errors(kind: int, name: str, code: ErrorCode, message: str | None) -> None:
-    """As tried on Kafka; one bad resource is one bad result."""
+    """The same as in Kafka. A bad resource fails alone."""
     result = describe(ConfigBroker(), kind, name)
 
     assert result.error_code == code
@@ -175,8 +175,8 @@ def test_errors(kind: int, name: str, code: ErrorCode, message: str | None) -> N
     assert result.configs == []
 
 
-def test_only_the_keys_asked_for() -> None:
-    """An empty list asks for all; a key that is not there is left out."""
+def test_only_the_requested_keys() -> None:
+    """An empty list requests all keys. A key that does not exist is left out."""
     broker = ConfigBroker("t")
 
     assert [entry.name for entry in describe(broker, 2, "t", ["retention.ms", "no.such"]).configs] == ["retention.ms"]
@@ -184,7 +184,7 @@ def test_only_the_keys_asked_for() -> None:
 
 
 def test_secrets_and_unknown_keys_have_no_value() -> None:
-    """A key that nobody knows may hold a secret."""
+    """An unknown key may hold a secret."""
     broker = ConfigBroker(settings={"ssl.key.password": "hush", "my.plugin.token": "hush"})
     entries = {entry.name: entry for entry in describe(broker, 4, "1").configs}
 
@@ -194,8 +194,8 @@ def test_secrets_and_unknown_keys_have_no_value() -> None:
         assert [each.value for each in entries[name].synonyms] == [None]
 
 
-def test_listener_prefixed_values_are_of_the_type_of_their_key() -> None:
-    """As tried on Kafka: read-only, as the table of dynamic keys has no prefixes."""
+def test_listener_prefixed_values_have_the_type_of_their_key() -> None:
+    """The same as in Kafka: they are read-only, because the table of dynamic keys has no prefixes."""
     broker = ConfigBroker()
     name = "listener.name.plaintext.ssl.keystore.location"
     broker.controller.submit(alter_config(broker.controller.image, 4, "1", {name: "/x"}))
@@ -205,7 +205,7 @@ def test_listener_prefixed_values_are_of_the_type_of_their_key() -> None:
 
 
 def test_times_in_several_units_are_synonyms() -> None:
-    """As tried on Kafka: what comes before the key's own name is left out."""
+    """The same as in Kafka: synonyms that precede the key's own name are left out."""
     broker = ConfigBroker("t")
     alter(broker, 4, "", log_retention_ms="1000")
     alter(broker, 4, "1", log_retention_ms="2000")
@@ -222,7 +222,7 @@ def test_times_in_several_units_are_synonyms() -> None:
 
 
 def test_client_metrics() -> None:
-    """KIP-714: three keys; those with a value of their own say so."""
+    """KIP-714: there are three keys. A key that was set has its own source."""
     broker = ConfigBroker()
     alter(broker, 16, "s", interval_ms="1000")
 
@@ -235,7 +235,7 @@ def test_client_metrics() -> None:
 
 
 def test_loggers() -> None:
-    """KIP-412: Kafka's loggers and ours, with root."""
+    """KIP-412: lists Kafka's loggers, our loggers and root."""
     logs.setup("WARN")
     entries = {entry.name: entry for entry in describe(ConfigBroker(), 8, "1").configs}
 
@@ -245,7 +245,7 @@ def test_loggers() -> None:
     assert not entries["root"].read_only
 
 
-def test_documentation_only_where_it_is_asked_for() -> None:
+def test_documentation_only_if_requested() -> None:
     """KIP-569."""
     broker = ConfigBroker("t")
 
@@ -256,7 +256,7 @@ def test_documentation_only_where_it_is_asked_for() -> None:
 
 
 def test_v0_only_says_which_values_are_defaults() -> None:
-    """A value of the topic's own is none; sources came with v1 (KIP-226)."""
+    """A value that the topic sets is no default. Sources came with v1 (KIP-226)."""
     broker = ConfigBroker("t")
     alter(broker, ResourceType.TOPIC, "t", retention_ms="5")
     resource = DescribeConfigsResource(

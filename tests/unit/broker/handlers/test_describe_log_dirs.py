@@ -29,7 +29,10 @@ def broker(tmp_path: Path) -> DataBroker:
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_all_partitions_with_their_sizes(broker: DataBroker, tmp_path: Path, version: int) -> None:
-    """A new partition goes where the fewest are; sizes are those of the records; the volume's bytes come from v4 on."""
+    """A new partition goes to the directory with the fewest.
+
+    Sizes are those of the records. v4 added the volume's bytes.
+    """
     response = broker.call(DESCRIBE_LOG_DIRS, version, topics=None)
     first, second = response.results
     log = tmp_path / "data0" / "a-0" / "00000000000000000000.log"
@@ -55,7 +58,7 @@ def test_no_directory_is_cordoned_before_metadata_version_4_3(broker: DataBroker
     assert (first.is_cordoned, second.is_cordoned) == (False, False)
 
 
-def test_only_the_partitions_asked_for(broker: DataBroker) -> None:
+def test_only_the_requested_partitions(broker: DataBroker) -> None:
     response = broker.call(
         DESCRIBE_LOG_DIRS, 5,
         topics=[
@@ -77,7 +80,7 @@ def test_a_directory_that_failed(broker: DataBroker) -> None:
 
 
 def after_a_clean_stop(broker: DataBroker, tmp_path: Path) -> DataBroker:
-    """The same partitions, of which none is open."""
+    """The same partitions, none of them open."""
     broker.close()
     again = DataBroker(tmp_path, {"cordoned.log.dirs": ()}, directories=2, may_wait=True)
     again.topic("a", 2, is_new=False)
@@ -87,10 +90,10 @@ def after_a_clean_stop(broker: DataBroker, tmp_path: Path) -> DataBroker:
 
 
 @pytest.mark.parametrize("wanted", [None, [DescribableLogDirTopic(topic="a", partitions=[0, 1])]])
-def test_logs_that_wait_are_told_and_not_opened(
+def test_unopened_logs_are_reported_and_stay_unopened(
     broker: DataBroker, tmp_path: Path, wanted: list[DescribableLogDirTopic] | None
 ) -> None:
-    """Ten thousand of them would hold the loop for seconds."""
+    """Opening ten thousand logs would block the loop for seconds."""
 
     def sizes(of: DataBroker) -> set[tuple[str, str, int, int]]:
         return {
@@ -109,8 +112,8 @@ def test_logs_that_wait_are_told_and_not_opened(
     again.close()
 
 
-def test_a_partition_that_is_gone_takes_nothing_along(broker: DataBroker, tmp_path: Path) -> None:
-    """Somebody has removed its directory while it waited: the others are told."""
+def test_a_removed_directory_does_not_fail_the_others(broker: DataBroker, tmp_path: Path) -> None:
+    """Somebody removed the partition's directory while its log was unopened. The other partitions are reported."""
     again = after_a_clean_stop(broker, tmp_path)
     shutil.rmtree(tmp_path / "data0/a-0")
     first, second = again.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
@@ -121,8 +124,8 @@ def test_a_partition_that_is_gone_takes_nothing_along(broker: DataBroker, tmp_pa
     again.close()
 
 
-def test_a_directory_that_fails_as_one_looks_into_it(broker: DataBroker, tmp_path: Path) -> None:
-    """It answers that, and not with part of its partitions."""
+def test_a_directory_that_fails_during_the_request(broker: DataBroker, tmp_path: Path) -> None:
+    """The response has the error, and not only a part of the partitions."""
     again = after_a_clean_stop(broker, tmp_path)
     (tmp_path / "data0").rename(tmp_path / "unmounted")
     (tmp_path / "data0").mkdir()

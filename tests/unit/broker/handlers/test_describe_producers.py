@@ -1,4 +1,4 @@
-"""DescribeProducers: what a partition remembers of its producers."""
+"""DescribeProducers reports the producer state of a partition."""
 
 from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages and cursors as Apache Kafka 4.3.1 gave them."""
+"""DescribeTopicPartitions: pages and cursors are the same as in Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def harness() -> ControllerHarness:
 def ask(
     harness: ControllerHarness, names: list[str], limit: int = 2000, cursor: tuple[str, int] | None = None
 ) -> tuple[dict[str, list[int]], tuple[str, int] | None, Struct]:
-    """Topics with the partitions on the page, the next cursor, and the whole answer."""
+    """Return the topics with the partitions on the page, the next cursor, and the whole response."""
     answer = harness.ask(
         describe_topic_partitions,
         DESCRIBE_TOPIC_PARTITIONS,
@@ -57,7 +57,7 @@ WHOLE = [0, 1, 2]
     ],
 )
 def test_pages(harness: ControllerHarness, names, limit, cursor, page, following):
-    """In the order of names; at least one partition; a cursor where another page follows."""
+    """Topics are sorted by name. A page has at least one partition, and a cursor if another page follows."""
     found, next_cursor, _ = ask(harness, names, limit, cursor)
 
     assert (found, next_cursor) == (page, following)
@@ -67,8 +67,8 @@ def test_pages(harness: ControllerHarness, names, limit, cursor, page, following
 @pytest.mark.parametrize(
     ("names", "cursor"), [(["big1", "big3"], ("big2", 1)), (["big1"], ("big1", -1)), (["big1"], ("big2", 0))]
 )
-def test_cursor_that_no_page_ended_with(harness: ControllerHarness, names, cursor):
-    """Of a topic that was not asked for, or before the first partition."""
+def test_a_cursor_that_no_page_returned(harness: ControllerHarness, names, cursor):
+    """Such as one for a topic that was not requested, or before the first partition."""
     _, next_cursor, answer = ask(harness, names, 4, cursor)
 
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_REQUEST] * len(names)
@@ -76,16 +76,16 @@ def test_cursor_that_no_page_ended_with(harness: ControllerHarness, names, curso
 
 
 @pytest.mark.parametrize(("name", "code"), [("zzz", "UNKNOWN_TOPIC_OR_PARTITION"), ("a b", "INVALID_TOPIC_EXCEPTION")])
-def test_topic_that_is_not_there(harness: ControllerHarness, name: str, code: str):
-    """Also as the cursor's; what may be done with it is told all the same."""
+def test_a_missing_topic(harness: ControllerHarness, name: str, code: str):
+    """Also as the cursor's topic. The authorized operations are reported all the same."""
     for cursor in (None, (name, 0)):
         _, _, answer = ask(harness, [name], 3, cursor)
         (topic,) = answer.topics
         assert (ErrorCode(topic.error_code).name, topic.topic_authorized_operations) == (code, 3576)
 
 
-def test_topics_that_may_not_be_known(harness: ControllerHarness):
-    """Neither pages nor cursors have them; those that were named are refused, there or not."""
+def test_hidden_topics(harness: ControllerHarness):
+    """Pages and cursors leave them out. A request that names one gets an error, whether the topic exists or not."""
     hidden = ["big1", "big3", "zzz"]
     harness.broker.guard = SimpleNamespace(
         describer=lambda ctx, *, tell: lambda name: name not in hidden, operations=lambda ctx, kind, name: 1 << 8
@@ -106,8 +106,8 @@ def test_limit_of_the_broker():
     assert ask(harness, ["t"])[:2] == ({"t": [0, 1]}, ("t", 2))
 
 
-def test_partition(harness: ControllerHarness):
-    """All that is told of one."""
+def test_all_fields_of_a_partition(harness: ControllerHarness):
+    """Every field of one partition."""
     _, _, answer = ask(harness, ["big1"])
     topic = answer.topics[0]
     partition = topic.partitions[1]

@@ -1,4 +1,4 @@
-"""EndTxn: for whom it needs another producer id, which may have to be fetched."""
+"""EndTxn: which producers need another producer id, which the broker may have to allocate first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_EPOCH = 32_766
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[TxnBroker]:
-    """x has a transaction open."""
+    """Producer x has an open transaction."""
     made = TxnBroker(tmp_path)
     made.create("t")
     assert made.client.init("x") == "NONE P0 0"
@@ -37,14 +37,14 @@ def end(broker: TxnBroker, epoch: int) -> Deferred[Struct]:
     return reply
 
 
-def test_transaction_is_ended_without_a_producer_id_in_store(broker: TxnBroker):
-    """After a start there is none, and to fetch some takes a sync of the metadata."""
+def test_a_transaction_ends_without_a_producer_id_in_store(broker: TxnBroker):
+    """After a start the broker has no block of ids, and to allocate one takes a sync of the metadata log."""
     broker.producer_ids = ProducerIds(lambda count: pytest.fail("nobody needs one"))
     answer = end(broker, 0).result()
     assert (answer.error_code, answer.producer_epoch) == (ErrorCode.NONE, 1)
 
 
-def test_producer_whose_epochs_are_used_up_waits_for_another_id(broker: TxnBroker):
+def test_a_producer_with_exhausted_epochs_waits_for_an_id(broker: TxnBroker):
     allocated: Deferred[int] = Deferred()
     broker.producer_ids = ProducerIds(lambda count: allocated)
     found = next(each for each in broker.transactions.loaded_logs() if "x" in each.shard.transactions)

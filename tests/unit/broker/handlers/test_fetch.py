@@ -1,4 +1,4 @@
-"""Fetch: what is read, what sessions leave out, and how each error is said."""
+"""Fetch: which records are read, what sessions leave out, and how each error is reported."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ from tests.support.fetching import BATCH_BYTES, append, fetch, fetch_one, read_o
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_records_from_an_offset_on(filled: DataBroker, version: int) -> None:
-    """From the batch that holds the offset, with the ends and the start of the log."""
+    """The response begins with the batch that holds the offset, and has the log's start and end offsets."""
     answer = fetch_one(filled, 4, version=version)
 
     assert read_offsets(answer) == list(range(3, 15))
@@ -27,8 +27,8 @@ def test_records_from_an_offset_on(filled: DataBroker, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 9, 10])
-def test_topics_of_zstd_are_told_to_all_who_know_batches(filled: DataBroker, version: int) -> None:
-    """Apache Kafka 4.3.1 refuses them to nobody any more, though v10 was to say that a client knows zstd (KIP-110)."""
+def test_zstd_topics_are_served_from_the_first_version(filled: DataBroker, version: int) -> None:
+    """Apache Kafka 4.3.1 rejects no version any more, though only v10 and later promise zstd support (KIP-110)."""
     filled.partitions.update_config("t", LogConfig(compression_type="zstd"))
     answer = fetch_one(filled, 4, version=version)
 
@@ -39,7 +39,7 @@ def test_topics_of_zstd_are_told_to_all_who_know_batches(filled: DataBroker, ver
     ("limit", "size"), [(0, 391), (1, 391), (390, 391), (391, 391), (400, 400), (900, 900), (5000, 5 * BATCH_BYTES)]
 )
 def test_limits_cut_but_the_first_batch_is_whole(filled: DataBroker, limit: int, size: int) -> None:
-    """Of the partition's limit and the request's the lower counts; the first batch comes whole in any case (S4.14)."""
+    """The lower of the partition's and the request's limit counts. The first batch is always whole (S4.14)."""
     assert len(fetch_one(filled, max_bytes=limit).records) == size
     [topic] = fetch(filled, topics=wanted((0, 0), max_bytes=limit)).responses
     assert len(topic.partitions[0].records) == size
@@ -63,15 +63,15 @@ def test_fetch_max_bytes_of_the_broker_bounds_the_request(filled: DataBroker) ->
 
 @pytest.mark.parametrize("fields", [{"max_bytes": -1}])
 def test_negative_limits_are_an_error(filled: DataBroker, fields: dict[str, int]) -> None:
-    """As Kafka, for want of a better code."""
+    """As in Kafka, which has no better code."""
     assert fetch_one(filled, **fields).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     [topic] = fetch(filled, topics=wanted((0, 0), **fields)).responses
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize("offset", [16, -1, 999_999])
-def test_offsets_that_there_are_not(filled: DataBroker, offset: int) -> None:
-    """OFFSET_OUT_OF_RANGE at once, and -1 for all that is told otherwise."""
+def test_offsets_out_of_range(filled: DataBroker, offset: int) -> None:
+    """OFFSET_OUT_OF_RANGE at once; all other fields are -1."""
     reply = send(filled, topics=wanted((0, offset)))
     assert reply.done
     answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
@@ -119,8 +119,8 @@ def test_partitions_that_cannot_be_read(
     assert (answer.high_watermark, answer.log_start_offset) == (-1, -1)
 
 
-def test_a_fenced_client_is_told_the_leader(filled: DataBroker) -> None:
-    """KIP-951, from version 16 on."""
+def test_a_fenced_client_learns_the_leader(filled: DataBroker) -> None:
+    """KIP-951, from v16 on."""
     partition = filled.partitions.get("t", 0)
     assert partition is not None
     partition.lead(2)
@@ -131,7 +131,7 @@ def test_a_fenced_client_is_told_the_leader(filled: DataBroker) -> None:
         assert [(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints] == hosts
 
 
-def test_a_topic_made_anew_is_not_the_one_that_a_session_knew(filled: DataBroker) -> None:
+def test_a_recreated_topic_is_another_one_to_a_session(filled: DataBroker) -> None:
     session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 0), version=13)).session_id
     filled.partitions.delete("t")
     filled.topic(topic_id=b"another-topic-id")
@@ -140,8 +140,8 @@ def test_a_topic_made_anew_is_not_the_one_that_a_session_knew(filled: DataBroker
     assert response.responses[0].partitions[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
-def test_where_a_clients_log_parts_from_ours(filled: DataBroker) -> None:
-    """KIP-595: the epoch of a client's last record, and where that ends here."""
+def test_the_diverging_epoch_of_a_client_is_found(filled: DataBroker) -> None:
+    """KIP-595: the client sends the epoch of its last record; the response says where that epoch ends here."""
     partition = filled.partitions.get("t", 0)
     assert partition is not None
     partition.lead(3)
@@ -162,7 +162,7 @@ def test_where_a_clients_log_parts_from_ours(filled: DataBroker) -> None:
     assert fetch_one(filled, -1, last_fetched_epoch=0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
+def test_invalid_isolation_levels(filled: DataBroker) -> None:
     response = fetch(filled, isolation_level=2, topics=wanted((0, 0)))
 
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -171,7 +171,7 @@ def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
 
 
 def test_a_bad_isolation_level_does_not_reveal_a_topic(filled: DataBroker) -> None:
-    """The answer is the same whether it is there or not."""
+    """The response is the same whether the topic exists or not."""
     filled.guard = SimpleNamespace(
         reader=lambda ctx: lambda topic: False, asking=lambda operation, kind: lambda connection, name: False
     )
@@ -181,8 +181,8 @@ def test_a_bad_isolation_level_does_not_reveal_a_topic(filled: DataBroker) -> No
 
 
 @pytest.mark.parametrize(("replica_id", "code"), [(2, "replicas"), (-1, "topics"), (-2, "topics")])
-def test_a_replica_is_asked_whether_it_is_one(filled: DataBroker, replica_id: int, code: str) -> None:
-    """Not which topics it may read; whoever else is none."""
+def test_a_replica_fetch_must_come_from_a_replica(filled: DataBroker, replica_id: int, code: str) -> None:
+    """The broker checks the replica role, not which topics it may read. All other clients are rejected."""
     asked: list[str] = []
 
     def note(what: str) -> object:
@@ -199,14 +199,14 @@ def test_a_replica_is_asked_whether_it_is_one(filled: DataBroker, replica_id: in
 
 
 def test_a_diverging_log_has_no_aborted_transactions(filled: DataBroker) -> None:
-    """Not even none of them."""
+    """The field is null, not an empty list."""
     answer = fetch_one(filled, 99, last_fetched_epoch=0, isolation_level=1)
     assert answer.diverging_epoch.end_offset >= 0
     assert answer.aborted_transactions is None
 
 
 def test_a_session_may_name_and_forget_all_its_partitions(filled: DataBroker) -> None:
-    """It ends, and the answer is that of a fetch without a session."""
+    """The session ends, and the response is that of a fetch without a session."""
     session_id = fetch(filled, session_epoch=0, topics=wanted((0, 0))).session_id
     forgotten = [ForgottenTopic(topic="t", partitions=[0])]
     both: dict[str, object] = {"session_id": session_id, "topics": wanted((0, 0)), "forgotten_topics_data": forgotten}
@@ -217,8 +217,8 @@ def test_a_session_may_name_and_forget_all_its_partitions(filled: DataBroker) ->
     assert fetch(filled, session_epoch=2, **both).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_an_isolation_level_that_is_none_leaves_the_session(filled: DataBroker) -> None:
-    """The answer names it, as that of Apache Kafka does."""
+def test_an_invalid_isolation_level_keeps_the_session(filled: DataBroker) -> None:
+    """The response names the session, as in Apache Kafka."""
     session_id = fetch(filled, session_epoch=0, topics=wanted((0, 0))).session_id
     response = fetch(filled, session_id=session_id, session_epoch=1, isolation_level=7)
 
@@ -249,12 +249,12 @@ def test_read_committed_stops_at_open_transactions(broker: DataBroker) -> None:
     assert read_offsets(fetch_one(broker, isolation_level=0)) == list(range(13))
 
 
-def test_debugging_consumers_read_to_the_end_of_the_log(filled: DataBroker) -> None:
+def test_debugging_consumers_read_to_the_log_end(filled: DataBroker) -> None:
     assert read_offsets(fetch_one(filled, replica_id=-2)) == list(range(15))
 
 
-def test_reading_goes_on_over_segments(broker: DataBroker) -> None:
-    """One answer is from one segment; a reader gets everything in the end."""
+def test_reads_continue_over_segments(broker: DataBroker) -> None:
+    """One response comes from one segment. A reader gets everything in the end."""
     broker.topic(config=LogConfig(segment_bytes=1000))
     for _ in range(9):
         append(broker)
@@ -269,8 +269,8 @@ def test_reading_goes_on_over_segments(broker: DataBroker) -> None:
 # -- sessions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_session_says_only_what_is_new(filled: DataBroker) -> None:
-    """The steps that a real Kafka was seen to answer in the same way."""
+def test_a_session_sends_only_changes(filled: DataBroker) -> None:
+    """Apache Kafka answered the same steps in the same way."""
     first = fetch(filled, 13, session_epoch=0, topics=wanted((0, 13), (1, 0), version=13))
     session_id = first.session_id
     assert session_id > 0
@@ -291,14 +291,14 @@ def test_a_session_says_only_what_is_new(filled: DataBroker) -> None:
     assert follow(4).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_in_a_session_an_error_is_told_each_time(filled: DataBroker) -> None:
+def test_a_session_repeats_an_error_each_time(filled: DataBroker) -> None:
     session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 99), version=13)).session_id
     for epoch in (1, 2):
         response = fetch(filled, 13, session_id=session_id, session_epoch=epoch)
         assert response.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_topic_that_comes_later_is_found_by_a_session(filled: DataBroker) -> None:
+def test_a_session_finds_a_topic_that_is_created_later(filled: DataBroker) -> None:
     other = b"later-topic-id--"
     session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 0), version=13, topic_id=other)).session_id
     filled.topic("later", topic_id=other)
@@ -308,7 +308,7 @@ def test_a_topic_that_comes_later_is_found_by_a_session(filled: DataBroker) -> N
     assert read_offsets(response.responses[0].partitions[0]) == [0, 1, 2]
 
 
-def test_a_disk_that_failed_answers_storage_error(filled: DataBroker) -> None:
+def test_a_failed_disk_is_a_storage_error(filled: DataBroker) -> None:
     partition = filled.partitions.get("t", 0)
     assert partition is not None
     partition.log.directory.fail("disk on fire")

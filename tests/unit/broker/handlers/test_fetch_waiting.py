@@ -1,4 +1,4 @@
-"""Fetch: what a request waits for, and what ends its wait."""
+"""Fetch: what a request waits for, and what ends the wait."""
 
 import gc
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.support.data_broker import DataBroker
 from tests.support.fetching import BATCH_BYTES, append, read_offsets, send, wanted
 
 
-def test_at_the_end_a_fetch_waits_until_something_is_appended(filled: DataBroker) -> None:
+def test_at_the_log_end_a_fetch_waits_for_an_append(filled: DataBroker) -> None:
     reply = send(filled, topics=wanted((0, 15)))
     filled.settle()
     assert not reply.done
@@ -29,7 +29,7 @@ def test_at_the_end_a_fetch_waits_until_something_is_appended(filled: DataBroker
     assert len(filled.purgatory) == 0
 
 
-def test_appends_to_other_partitions_wake_nobody(filled: DataBroker) -> None:
+def test_appends_to_other_partitions_wake_no_fetch(filled: DataBroker) -> None:
     reply = send(filled, topics=wanted((0, 15)))
     append(filled, index=1)
     filled.settle()
@@ -37,7 +37,7 @@ def test_appends_to_other_partitions_wake_nobody(filled: DataBroker) -> None:
     assert not reply.done
 
 
-def test_after_its_time_a_fetch_is_answered_with_nothing(filled: DataBroker) -> None:
+def test_after_max_wait_the_response_is_empty(filled: DataBroker) -> None:
     reply = send(filled, max_wait_ms=300, topics=wanted((0, 15)))
     filled.advance(299)
     assert not reply.done
@@ -64,19 +64,19 @@ def test_min_bytes_is_limited_by_max_bytes(filled: DataBroker) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"max_wait_ms": 0}, {"max_wait_ms": -1}, {"min_bytes": 0}])
-def test_who_does_not_want_to_wait_does_not(filled: DataBroker, fields: dict[str, int]) -> None:
+def test_without_max_wait_a_fetch_does_not_wait(filled: DataBroker, fields: dict[str, int]) -> None:
     assert send(filled, topics=wanted((0, 15)), **fields).done
 
 
-def test_nothing_that_can_be_read_is_no_reason_to_wait(filled: DataBroker) -> None:
-    """But beside a partition that can be, an unknown one is: Kafka answers it after the wait."""
+def test_a_fetch_of_only_unknown_partitions_does_not_wait(filled: DataBroker) -> None:
+    """Beside a readable partition an unknown one waits too: Kafka answers both after the wait."""
     assert send(filled, topics=[]).done
     assert send(filled, topics=wanted((9, 0))).done
     assert not send(filled, topics=wanted((0, 15), (9, 0))).done
 
 
-def test_partitions_that_are_not_there_are_told_last(filled: DataBroker) -> None:
-    """As Kafka does; the others come in the order of the request."""
+def test_unknown_partitions_come_last(filled: DataBroker) -> None:
+    """As in Kafka. The others come in the order of the request."""
     reply = send(filled, topics=wanted((9, 0), (1, 0), (0, 0)), min_bytes=0)
     partitions = filled.received(FETCH, 12, reply).responses[0].partitions
     assert [each.partition_index for each in partitions] == [1, 0, 9]
@@ -85,7 +85,7 @@ def test_partitions_that_are_not_there_are_told_last(filled: DataBroker) -> None
 @pytest.mark.parametrize("min_bytes", [1, 5000])
 @pytest.mark.parametrize("others", [[], ["u"]])
 def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, others: list[str]) -> None:
-    """Also beside topics that stay, though an unknown one from the start does not spare it."""
+    """Also beside topics that stay. A topic that was unknown from the start does not end the wait."""
     topics = wanted((0, 15))
     for name in others:
         filled.topic(name)
@@ -98,8 +98,8 @@ def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, other
     assert len(filled.purgatory) == 0
 
 
-def test_what_waited_for_a_client_that_hangs_up_is_no_garbage(filled: DataBroker) -> None:
-    """The collector comes seldom, and consumers that are closed hang up amid such a request."""
+def test_an_abandoned_wait_leaves_no_garbage_cycle(filled: DataBroker) -> None:
+    """The garbage collector runs seldom, and consumers often close their connection during such a request."""
     reply = send(filled, topics=wanted((0, 15)))
     gc.collect()
     gc.disable()
@@ -111,7 +111,7 @@ def test_what_waited_for_a_client_that_hangs_up_is_no_garbage(filled: DataBroker
         gc.enable()
 
 
-def test_a_client_that_hangs_up_waits_no_more(filled: DataBroker) -> None:
+def test_a_client_that_disconnects_waits_no_more(filled: DataBroker) -> None:
     reply = send(filled, topics=wanted((0, 15)))
     reply.cancel()
 
@@ -133,8 +133,8 @@ def test_committed_readers_are_not_woken_by_open_transactions(broker: DataBroker
     assert read_offsets(broker.received(FETCH, 12, reply).responses[0].partitions[0]) == [0, 1, 2, 3]
 
 
-def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither an answer at once nor one that was waited for makes the loop wait for a disk."""
+def test_cold_pages_are_read_ahead_by_a_thread(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop never waits for a disk, whether the fetch is answered at once or after a wait."""
     held: list[Deferred[None]] = []
 
     def offload(function: Callable[..., None], *args: object) -> Deferred[None]:
@@ -154,8 +154,8 @@ def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: py
         assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == offsets
 
 
-def test_what_cannot_be_answered_after_a_wait_is_an_error(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither when there are records nor when its time is over: a client that heard nothing would wait for ever."""
+def test_a_failure_after_a_wait_is_an_error(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both when records arrive and when the time is over. Without a response the client would wait for ever."""
 
     def fail(*args: object) -> None:
         raise RuntimeError("unforeseen")

@@ -1,4 +1,4 @@
-"""Handlers of the group coordinator: forms of their versions, and what they check before the group is asked."""
+"""Handlers of the group coordinator: the shape of each version, and the checks before the group is called."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def codes(response):
 
 @pytest.mark.parametrize("version", range(10))
 def test_join_answers_in_every_version(broker, version):
-    """Where no protocol is chosen there is an empty name up to v6 and null from v7 on."""
+    """If no protocol is chosen, its name is empty up to v6 and null from v7 on."""
     first = join(broker, version)
     if version >= 4:
         assert code_of(first) is ErrorCode.MEMBER_ID_REQUIRED
@@ -100,7 +100,7 @@ def test_sync_v5_has_to_name_the_protocol(broker):
     assert code_of(answer) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_empty_group_ids_are_refused_where_members_speak(broker):
+def test_empty_group_ids_are_rejected_for_members(broker):
     assert code_of(broker.call(SYNC_GROUP, 4)) is ErrorCode.INVALID_GROUP_ID
     assert code_of(broker.call(HEARTBEAT, 4)) is ErrorCode.INVALID_GROUP_ID
     assert code_of(broker.call(LEAVE_GROUP, 5)) is ErrorCode.INVALID_GROUP_ID
@@ -121,7 +121,7 @@ def test_leave_answers_in_every_version(broker, version):
         assert [each.error_code for each in answer.members] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_without_the_topic_everything_is_somebody_elses():
+def test_without_the_offsets_topic_it_is_not_coordinator():
     broker = GroupBroker(partitions=0)
     broker.controller.add("t", TOPIC_ID)
     expected = ErrorCode.NOT_COORDINATOR
@@ -149,7 +149,7 @@ def test_commit_and_fetch_in_every_version(broker, version):
     assert (answer.topics[0].name, answer.topics[0].topic_id) == (("", TOPIC_ID) if by_id else ("t", bytes(16)))
 
 
-def test_commit_may_say_when_it_was_in_v1(broker):
+def test_commit_v1_may_carry_its_timestamp(broker):
     topics = committed((0, 5), (1, 6))
     topics[0].partitions[0].commit_timestamp = 1234
     broker.call(OFFSET_COMMIT, 1, group_id="g", topics=topics)
@@ -158,7 +158,7 @@ def test_commit_may_say_when_it_was_in_v1(broker):
     assert times == [1234, broker.clock.now_ms()]
 
 
-def test_commit_refuses_what_does_not_exist_one_by_one(broker):
+def test_commit_rejects_unknown_partitions_one_by_one(broker):
     topics = committed((0, 5), (7, 5)) + committed((0, 5), topic="u")
     answer = broker.call(OFFSET_COMMIT, 9, group_id="g", topics=topics)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -166,20 +166,20 @@ def test_commit_refuses_what_does_not_exist_one_by_one(broker):
     assert [topic.name for topic in answer.topics] == ["t", "u"]
 
 
-def test_commit_by_an_unknown_id_is_refused(broker):
+def test_commit_by_an_unknown_member_is_rejected(broker):
     topics = committed((0, 5), topic="", topic_id=OTHER_ID) + committed((0, 5), topic="")
     answer = broker.call(OFFSET_COMMIT, 10, group_id="g", topics=topics)
     assert codes(answer) == {(2, 0): ErrorCode.UNKNOWN_TOPIC_ID, (0, 0): ErrorCode.UNKNOWN_TOPIC_ID}
 
 
-def test_commit_of_nothing_does_not_ask_the_group(broker):
+def test_an_empty_commit_does_not_call_the_group(broker):
     answer = broker.call(OFFSET_COMMIT, 9, group_id="g", generation_id_or_member_epoch=5, member_id="m")
     assert answer.topics == []
     topics = [OffsetCommitRequestTopic(name="t")]
     assert broker.call(OFFSET_COMMIT, 9, group_id="g", generation_id_or_member_epoch=5, topics=topics).topics == []
 
 
-def test_refused_commit_is_refused_for_every_partition(broker):
+def test_a_rejected_commit_is_rejected_for_each_partition(broker):
     topics = committed((0, 5), (1, 5), (9, 5))
     answer = broker.call(OFFSET_COMMIT, 9, group_id="g", generation_id_or_member_epoch=5, topics=topics)
     expected = ErrorCode.GROUP_ID_NOT_FOUND
@@ -206,8 +206,8 @@ def test_fetch_of_one_group(broker, version):
         assert [(p.partition_index, p.committed_offset) for p in topic.partitions] == [(0, 5)]
 
 
-def test_first_version_makes_the_topic_of_groups():
-    """Its clients ask for no coordinator."""
+def test_first_version_creates_the_offsets_topic():
+    """Clients of that version never look for a coordinator."""
     broker = GroupBroker(partitions=0)
     broker.controller.add("t", TOPIC_ID)
     topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
@@ -235,8 +235,8 @@ def test_fetch_of_many_groups(broker, version):
         assert (group.topics[0].name or group.topics[0].topic_id) == ("t" if version < 10 else TOPIC_ID)
 
 
-def test_fetch_by_ids_of_topics_that_are_gone(broker):
-    """Asked for it is unknown; among all offsets it is left out."""
+def test_fetch_by_ids_of_deleted_topics(broker):
+    """A topic that the request names is unknown. A request for all offsets leaves it out."""
     broker.call(OFFSET_COMMIT, 9, group_id="g", topics=committed((0, 5)))
     del broker.controller.topics["t"]
     topic = OffsetFetchRequestTopics(topic_id=TOPIC_ID, partition_indexes=[0])
@@ -250,7 +250,7 @@ def test_fetch_by_ids_of_topics_that_are_gone(broker):
 # -- administration ---------------------------------------------------------------------------------------------------
 
 
-def test_offset_delete_reports_what_does_not_exist(broker):
+def test_offset_delete_reports_unknown_partitions(broker):
     broker.call(OFFSET_COMMIT, 9, group_id="g", topics=committed((0, 5), (1, 6)))
 
     def wanted(topic, *partitions):
@@ -310,7 +310,7 @@ def test_find_coordinator_of_one_key(broker, version):
 
 
 @pytest.mark.parametrize("version", range(4, 7))
-def test_find_coordinator_of_many_keys_makes_the_topic(version):
+def test_find_coordinator_of_many_keys_creates_the_topic(version):
     broker = GroupBroker(partitions=0)
     answer = broker.call(FIND_COORDINATOR, version, coordinator_keys=["a", "", "a"], key_type=1)
     assert [(each.key, each.error_code, each.node_id, each.error_message) for each in answer.coordinators] == [
@@ -321,7 +321,7 @@ def test_find_coordinator_of_many_keys_makes_the_topic(version):
     assert set(broker.controller.topics) == {"__transaction_state"}
 
 
-def test_topic_that_cannot_be_made_has_no_coordinator():
+def test_without_the_offsets_topic_there_is_no_coordinator():
     broker = GroupBroker(partitions=0)
     broker.controller.refuses = True
     (found,) = broker.call(FIND_COORDINATOR, 4, coordinator_keys=["a"]).coordinators
@@ -333,14 +333,14 @@ def test_topic_that_cannot_be_made_has_no_coordinator():
     )
 
 
-def test_partition_without_a_leader_has_no_coordinator(broker):
+def test_without_a_leader_there_is_no_coordinator(broker):
     for registration in broker.controller.topic("__consumer_offsets").partitions.values():
         registration.leader = -1
     answer = broker.call(FIND_COORDINATOR, 3, key="g")
     assert (code_of(answer), answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 
 
-def test_unknown_kinds_of_keys_are_refused(broker):
+def test_unknown_key_types_are_rejected(broker):
     assert code_of(broker.call(FIND_COORDINATOR, 3, key="g", key_type=3)) is ErrorCode.INVALID_REQUEST
     (found,) = broker.call(FIND_COORDINATOR, 6, coordinator_keys=["g"], key_type=-1).coordinators
     assert found.error_code == ErrorCode.INVALID_REQUEST
@@ -348,7 +348,7 @@ def test_unknown_kinds_of_keys_are_refused(broker):
 
 
 def test_share_keys_come_with_v6(broker):
-    """The answers are those of a Kafka 4.3: only whole keys, of which the group may have colons."""
+    """Kafka 4.3 answers the same: a key has all of its parts, and its group may contain colons."""
     assert code_of(broker.call(FIND_COORDINATOR, 3, key=SHARE_KEY, key_type=2)) is ErrorCode.INVALID_REQUEST
     (found,) = broker.call(FIND_COORDINATOR, 5, coordinator_keys=[SHARE_KEY], key_type=2).coordinators
     assert (found.error_code, found.error_message) == (ErrorCode.INVALID_REQUEST, "")

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs; codes and sentences as tried on Apache Kafka 4.3.1."""
+"""IncrementalAlterConfigs. Error codes and messages are those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _results(answer: Struct) -> list[tuple[int, str | None]]:
     ],
 )
 def test_refused(kind: int, name: str, changes: list[Change], code: int, message: str | None) -> None:
-    """Nothing is recorded of a resource that is refused, and the reason is Kafka's."""
+    """Nothing is recorded of a rejected resource, and the message is Kafka's."""
     broker = ConfigBroker("t")
 
     assert change(broker, (kind, name, changes)) == [(code, message)]
@@ -248,7 +248,7 @@ def test_directories_are_cordoned_from_metadata_version_4_3_on(changes: Change) 
 
 
 def test_a_worker_has_the_configuration_of_the_first_one() -> None:
-    """Which is altered under its id; levels of loggers are set under any."""
+    """It is altered under the first worker's id. Levels of loggers are set under the id of any worker."""
     broker = ConfigBroker(settings={"num.workers": "2"})
     message = "Unexpected broker id, expected 1, but received 2, a worker that has the configuration of the first one"
     assert change(broker, (BROKER, "2", [("log.cleaner.threads", SET, "1")])) == [(42, message)]
@@ -274,12 +274,12 @@ def test_a_worker_has_the_configuration_of_the_first_one() -> None:
     ],
 )
 def test_taken(kind: int, name: str, changes: list[Change]) -> None:
-    """Also keys that nobody knows, on brokers, where plugins have theirs."""
+    """Brokers also accept unknown keys, because plugins have keys of their own."""
     assert change(ConfigBroker("t"), (kind, name, changes)) == [(0, None)]
 
 
 def test_lists_grow_and_shrink() -> None:
-    """KIP-339: from the default where nothing is set; the order stays; down to nothing."""
+    """KIP-339: a list that is not set starts from its default. The order stays, and the list may become empty."""
     broker = ConfigBroker("t")
 
     def after(how: int, entries: str) -> str | None:
@@ -293,8 +293,8 @@ def test_lists_grow_and_shrink() -> None:
     assert after(DELETE, "") is None
 
 
-def test_a_resource_is_changed_as_a_whole_and_by_itself() -> None:
-    """One bad value refuses its resource; the others go through, as one batch."""
+def test_a_resource_changes_as_a_whole_and_alone() -> None:
+    """One bad value rejects its resource. The others are changed, in one batch."""
     broker = ConfigBroker("t", "u", "v")
 
     assert [
@@ -311,8 +311,8 @@ def test_a_resource_is_changed_as_a_whole_and_by_itself() -> None:
     assert broker.controller.image.topic_config("u") == {}
 
 
-def test_a_resource_twice_is_refused_both_times() -> None:
-    """The third is served."""
+def test_a_repeated_resource_is_rejected_both_times() -> None:
+    """Another resource in the same request is changed."""
     broker = ConfigBroker("t", "u")
     twice = (TOPIC, "t", [("retention.ms", SET, "5")])
 
@@ -324,7 +324,7 @@ def test_a_resource_twice_is_refused_both_times() -> None:
 
 
 def test_validate_only_changes_nothing() -> None:
-    """Neither metadata nor levels."""
+    """Neither the metadata nor the levels of loggers change."""
     logs.setup("INFO")
     broker = ConfigBroker("t")
 
@@ -335,8 +335,8 @@ def test_validate_only_changes_nothing() -> None:
     assert logging.getLogger().level == logs.LEVELS["INFO"]
 
 
-def test_dynamic_broker_values_are_in_force_at_once() -> None:
-    """KIP-226: this broker's own before the default of all; subscribers are told once."""
+def test_dynamic_broker_values_take_effect_at_once() -> None:
+    """KIP-226: this broker's own value precedes the cluster default. Subscribers are notified once."""
     broker = ConfigBroker()
     told: list[int] = []
     broker.config.subscribe("log.cleaner.threads", lambda config: told.append(config.get_int("log.cleaner.threads")))
@@ -352,7 +352,10 @@ def test_dynamic_broker_values_are_in_force_at_once() -> None:
 
 
 def test_levels_of_loggers() -> None:
-    """KIP-412: set, inherited again, by Kafka's name or ours; refused as a whole."""
+    """KIP-412: a level is set, and inherited again, by Kafka's logger name or ours.
+
+    A bad level rejects the resource.
+    """
     logs.setup("INFO")
     broker = ConfigBroker()
 
@@ -369,7 +372,7 @@ def test_levels_of_loggers() -> None:
 
 
 def test_recorded_requests_are_answered_as_kafka_did() -> None:
-    """Both versions: one resource that is changed, one that is refused."""
+    """Both versions: one resource that is changed, one that is rejected."""
     broker = ConfigBroker("sweep2", "sweep3")
     frames = [frame for frame in recorded_frames("sweep-admin.tsv") if frame.api is INCREMENTAL_ALTER_CONFIGS]
 
@@ -380,7 +383,7 @@ def test_recorded_requests_are_answered_as_kafka_did() -> None:
 
 
 def test_a_failing_disk_fails_the_request() -> None:
-    """What could not be recorded is not answered as if it were."""
+    """A change that could not be recorded must not be acknowledged."""
     broker = ConfigBroker("t")
     failed: Deferred[None] = Deferred()
     failed.fail(OSError("disk full"))
@@ -400,8 +403,8 @@ def test_a_failing_disk_fails_the_request() -> None:
         (99, "x", "x (of unknown type 99)"),
     ],
 )
-def test_refusal_is_logged_in_words(kind: int, name: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Numbers of resource types are the protocol's."""
+def test_a_rejection_is_logged_in_words(kind: int, name: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The log line names the resource type. Its number belongs to the protocol."""
     caplog.set_level(logging.INFO, "broker.config_changes")
     ((code, message),) = change(ConfigBroker(), (kind, name, [("log.retention.ms", SET, "abc")]))
 

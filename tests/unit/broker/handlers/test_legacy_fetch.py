@@ -1,4 +1,4 @@
-"""Fetch as Kafka 4 has dropped it: batches become messages."""
+"""Fetch in the versions that Kafka 4 removed: batches are converted to messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_batches_are_fetched_as_messages(broker: DataBroker, version: int, magic
     assert list(iter_records(answer.records)) == [Record(0, times[0], None, b"a"), Record(1, times[1], None, b"b")]
 
 
-def test_batches_are_fetched_as_they_are_since_v4(broker: DataBroker) -> None:
+def test_batches_are_fetched_unchanged_since_v4(broker: DataBroker) -> None:
     broker.topic()
     broker.partitions.get("t", 0).append(batch(b"a"), T0)
 
@@ -45,7 +45,7 @@ def test_batches_are_fetched_as_they_are_since_v4(broker: DataBroker) -> None:
 
 
 def test_message_format_version_applies_to_messages(broker: DataBroker) -> None:
-    """A topic of 0.9 has magic 0 for Fetch v2 and v3, too; nobody is given more than their version knows."""
+    """A topic with format 0.9 has magic 0 for Fetch v2 and v3 too. No client gets a magic newer than its version."""
     for release, expected in (("0.9.0", [0, 0, 0]), ("0.10.2-IV0", [0, 1, 1]), ("3.0-IV1", [0, 1, 1])):
         name = f"t{release}"
         partition = broker.topic(
@@ -60,8 +60,8 @@ def test_message_format_version_applies_to_messages(broker: DataBroker) -> None:
         assert found == expected
 
 
-def test_large_answers_are_converted_in_a_worker(broker: DataBroker) -> None:
-    """Small ones at once, but for what unpacks to much."""
+def test_large_responses_are_converted_in_a_worker(broker: DataBroker) -> None:
+    """Small ones are converted at once, unless they decompress to many bytes."""
     partition = broker.topic()
     partition.append(batch(b"a"), T0)
     fetch(broker, 2)
@@ -75,8 +75,8 @@ def test_large_answers_are_converted_in_a_worker(broker: DataBroker) -> None:
     assert broker.workers.submitted == 2
 
 
-def test_markers_are_passed_over(broker: DataBroker) -> None:
-    """A consumer at a marker is given what comes behind it, and at the end nothing, without an error."""
+def test_control_batches_are_skipped(broker: DataBroker) -> None:
+    """A consumer at a control batch gets the records behind it. At the log end it gets nothing, and no error."""
     partition = broker.topic()
     partition.append(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True), T0)
     end = build_end_transaction_marker(7, 0, commit=False, coordinator_epoch=0, timestamp_ms=T0)
@@ -91,7 +91,7 @@ def test_markers_are_passed_over(broker: DataBroker) -> None:
 
 
 def test_segments_without_visible_records_are_skipped(broker: DataBroker) -> None:
-    """Each is read and converted by itself."""
+    """Each segment is read and converted by itself."""
     partition = broker.topic(config=LogConfig(segment_ms=1))
     for number in range(400):
         now_ms = T0 + 10 * number
@@ -114,7 +114,7 @@ def ask(broker: DataBroker, version: int = 2, partitions: int = 1, max_bytes: in
 
 
 def test_many_old_consumers_wait_for_each_other(broker: DataBroker) -> None:
-    """Few have their records in memory; the others are requests that are queued, until all are answered."""
+    """Few of them have records in memory. The other requests are queued until they are answered."""
     broker.topic().append(batch(*[b"x" * 100] * 100), T0)
     broker.workers.held = True
     asked = [ask(broker) for _ in range(50)]
@@ -130,8 +130,8 @@ def test_many_old_consumers_wait_for_each_other(broker: DataBroker) -> None:
     assert broker.conversions._room == 2
 
 
-def test_old_consumers_that_have_gone_are_not_waited_for(broker: DataBroker) -> None:
-    """What is under way is done; what waits never begins."""
+def test_old_consumers_that_disconnect_leave_the_queue(broker: DataBroker) -> None:
+    """A conversion that runs is completed. One that waits never starts."""
     broker.topic().append(batch(*[b"x" * 100] * 100), T0)
     broker.workers.held = True
     asked = [ask(broker) for _ in range(5)]
@@ -144,8 +144,8 @@ def test_old_consumers_that_have_gone_are_not_waited_for(broker: DataBroker) -> 
     assert (broker.queued_requests, broker.workers.submitted) == (0, 3)
 
 
-def test_a_conversion_whose_worker_dies_is_done_by_another(broker: DataBroker) -> None:
-    """Once: a second one dies of it."""
+def test_a_conversion_whose_worker_dies_is_retried(broker: DataBroker) -> None:
+    """It is retried once. If the second worker dies too, the conversion fails."""
     broker.topic().append(batch(*[b"x" * 100] * 100), T0)
     broker.workers.held = True
     asked = ask(broker)
@@ -163,8 +163,8 @@ def test_a_conversion_whose_worker_dies_is_done_by_another(broker: DataBroker) -
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_an_answer_of_messages_is_bounded(broker: DataBroker, version: int) -> None:
-    """1 MiB of all partitions; each has its turn before v3, from which on consumers see to that themselves."""
+def test_a_response_of_messages_is_bounded(broker: DataBroker, version: int) -> None:
+    """1 MiB for all partitions. Before v3 the broker rotates them; from v3 on consumers do that themselves."""
     broker.topic(partitions=3)
     for index in range(3):
         partition = broker.partitions.get("t", index)
@@ -182,15 +182,15 @@ def test_an_answer_of_messages_is_bounded(broker: DataBroker, version: int) -> N
 
 
 def test_a_batch_beyond_the_bound_is_whole(broker: DataBroker) -> None:
-    """Told that it is larger than asked for, the consumer would give up."""
+    """If the batch were only reported as larger than the limit, the consumer would give up."""
     broker.topic(config=LogConfig(max_message_bytes=4 << 20)).append(batch(bytes(3 << 20)), T0)
     for version in (2, 3):
         assert len(fetch(broker, version, max_bytes=4 << 20).records) > 3 << 20
     assert fetch(broker, 2, max_bytes=2 << 20).records == CUT_OFF_MESSAGE
 
 
-def test_zstd_is_refused(broker: DataBroker) -> None:
-    """For want of a message that could hold it; and topics of compression.type=zstd, whatever is in them (KIP-110)."""
+def test_zstd_is_rejected(broker: DataBroker) -> None:
+    """No message could hold it. Topics with compression.type=zstd are rejected too, whatever they hold (KIP-110)."""
     broker.topic().append(batch(b"a" * 100, codec=Codec.ZSTD), T0)
     answer = fetch(broker, 3)
     assert (answer.error_code, answer.high_watermark, len(answer.records)) == (
@@ -216,8 +216,8 @@ def test_conversion_may_be_forbidden(broker: DataBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_batch_that_is_too_large_is_told_by_a_message_cut_off(broker: DataBroker, version: int) -> None:
-    """At once. Kafka 3.9 says nothing, and its consumers wait for ever; those before it did as here."""
+def test_a_batch_over_the_limit_is_a_truncated_message(broker: DataBroker, version: int) -> None:
+    """At once. Kafka 3.9 sends nothing, and its consumers wait for ever. Older releases did the same as this broker."""
     broker.topic().append(batch(b"a" * 500), T0)
 
     assert fetch(broker, version, max_bytes=100, wait_ms=5000).records == CUT_OFF_MESSAGE
@@ -225,7 +225,7 @@ def test_a_batch_that_is_too_large_is_told_by_a_message_cut_off(broker: DataBrok
     assert len(list(iter_records(fetch(broker, 3, max_bytes=100).records))) == 1
 
 
-def test_a_single_message_below_the_offset_asked_for_is_not_sent(broker: DataBroker) -> None:
+def test_one_message_below_the_fetch_offset_is_not_sent(broker: DataBroker) -> None:
     broker.topic().append(batch(b"a", b"b", b"c"), T0)
 
     assert [record.offset for record in read(broker, 2, 1)] == [1, 2]
@@ -247,8 +247,8 @@ def test_waiting_fetches_are_converted_too(broker: DataBroker) -> None:
     assert entry_at(data.records, 0)[2] == 1
 
 
-def test_a_failed_disk_is_another_leader_for_old_consumers(broker: DataBroker) -> None:
-    """Until v5 they know no better code, and would not look for one (KIP-112)."""
+def test_old_consumers_see_a_failed_disk_as_a_new_leader(broker: DataBroker) -> None:
+    """Clients up to v5 know no better code, and would not refresh their metadata otherwise (KIP-112)."""
     partition = broker.topic()
     partition.append(batch(b"a"), T0)
     partition.log.directory.fail(OSError(5, "Input/output error"))
@@ -258,8 +258,8 @@ def test_a_failed_disk_is_another_leader_for_old_consumers(broker: DataBroker) -
     assert fetch(broker, 6).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_log_that_fails_under_a_conversion_is_told(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While more is read behind a marker."""
+def test_a_log_that_fails_during_a_conversion_is_an_error(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails while more records are read behind a control batch."""
     partition = broker.topic()
     partition.append(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True), T0)
     end = build_end_transaction_marker(7, 0, commit=True, coordinator_epoch=0, timestamp_ms=T0)

@@ -1,4 +1,4 @@
-"""Produce as Kafka 4 has dropped it: messages become batches."""
+"""Produce in the versions that Kafka 4 removed: messages are converted to batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.old_clients import OLD_CODECS, messages, produce, read
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS)
 def test_messages_are_appended_as_a_batch(broker: DataBroker, version: int, magic: int, codec: Codec) -> None:
-    """A message written by hand in each old format is read again in the new one (S7.3, S7.11)."""
+    """A message in each old format, written by hand, is read back in the new one (S7.3, S7.11)."""
     broker.topic()
     broker.partitions.get("t", 0).append(batch(b"before"), T0)
 
@@ -30,7 +30,7 @@ def test_messages_are_appended_as_a_batch(broker: DataBroker, version: int, magi
 
 
 def test_large_messages_are_converted_in_a_process_in_order(broker: DataBroker) -> None:
-    """What comes meanwhile waits behind them."""
+    """Requests that arrive meanwhile wait behind them."""
     broker.topic()
     broker.workers.held = True
     data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=messages(1, 3, size=9000))])
@@ -53,15 +53,15 @@ def test_large_messages_are_converted_in_a_process_in_order(broker: DataBroker) 
     assert [record.value[:3] for record in read(broker)] == [b"vvv"] * 3 + [b"new"]
 
 
-def test_log_append_time_is_told_since_v2(broker: DataBroker) -> None:
+def test_log_append_time_is_returned_since_v2(broker: DataBroker) -> None:
     broker.topic(config=LogConfig(message_timestamp_type="LogAppendTime"))
 
     assert produce(broker, messages(1)).log_append_time_ms == broker.clock.now_ms()
     assert {record.timestamp for record in read(broker)} == {broker.clock.now_ms()}
 
 
-def test_old_clients_may_send_batches_new_ones_no_messages(broker: DataBroker) -> None:
-    """As Kafka 3.9: what is in it counts, not what the version should carry; from v3 on it does."""
+def test_old_versions_take_batches_new_ones_no_messages(broker: DataBroker) -> None:
+    """As in Kafka 3.9: the magic counts, not the version. From v3 on the version counts too."""
     broker.topic()
 
     assert produce(broker, batch(b"a"), 0).error_code == ErrorCode.NONE
@@ -71,7 +71,7 @@ def test_old_clients_may_send_batches_new_ones_no_messages(broker: DataBroker) -
 
 
 def test_nothing_to_append_is_no_error(broker: DataBroker) -> None:
-    """Kafka says offset -1 then."""
+    """The offset in the response is -1, as in Kafka."""
     broker.topic()
 
     for records in (b"", b"abc", messages(1, 1)[:-1]):
@@ -80,8 +80,8 @@ def test_nothing_to_append_is_no_error(broker: DataBroker) -> None:
     assert broker.partitions.get("t", 0).log_end_offset == 0
 
 
-def test_refused_messages_are_refused_alone(broker: DataBroker) -> None:
-    """A checksum that is wrong (S7.6)."""
+def test_rejected_messages_are_rejected_alone(broker: DataBroker) -> None:
+    """The message has a wrong checksum (S7.6)."""
     broker.topic()
     damaged = messages(1)[:-1] + b"x"
 

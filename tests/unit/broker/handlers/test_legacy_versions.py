@@ -1,4 +1,4 @@
-"""The first versions of the data plane's other APIs, which Kafka 4 has dropped."""
+"""The first versions of the other data APIs, which Kafka 4 removed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def offsets(broker: DataBroker, timestamp: int, limit: int = 10, name: str = "t"
     return broker.call(LIST_OFFSETS, 0, replica_id=replica_id, topics=topics).topics[0].partitions[0]
 
 
-def test_list_offsets_v0_gives_where_segments_begin(broker: DataBroker) -> None:
-    """The newest first, and the end of the log before them; by when a segment was last written to."""
+def test_list_offsets_v0_returns_base_offsets_of_segments(broker: DataBroker) -> None:
+    """The newest comes first, behind the end of the log. The segment's last modification decides."""
     partition = broker.topic(config=LogConfig(segment_bytes=200))
     assert offsets(broker, -1).old_style_offsets == [0]
     for _ in range(3):
@@ -42,8 +42,8 @@ def test_list_offsets_v0_gives_where_segments_begin(broker: DataBroker) -> None:
     assert offsets(broker, modified + 1).old_style_offsets[-3:] == [4, 2, 0]
 
 
-def test_list_offsets_v0_refuses_what_kafka_refuses(broker: DataBroker) -> None:
-    """Special times of later versions, and less than no offsets; a partition that comes twice is answered."""
+def test_list_offsets_v0_rejects_what_kafka_rejects(broker: DataBroker) -> None:
+    """Special timestamps of later versions, and a negative number of offsets. A repeated partition is answered."""
     broker.topic()
 
     assert offsets(broker, -3).error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -66,7 +66,7 @@ def test_v0_ends_at_the_high_watermark_for_consumers(broker: DataBroker) -> None
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_offset_for_leader_epoch(broker: DataBroker, version: int) -> None:
-    """Without the current epoch, which came with v2."""
+    """Requests have no current leader epoch, which came with v2."""
     broker.topic().append(batch(b"a"), T0)
     topics = [OffsetForLeaderTopic(topic="t", partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)])]
 

@@ -1,4 +1,4 @@
-"""ListConfigResources, as tried on Apache Kafka 4.3.1."""
+"""ListConfigResources, as in Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def listed(broker: ConfigBroker, version: int, types: list[int] | None = None) -
     ],
 )
 def test_by_type(broker: ConfigBroker, types: list[int], resources: list[tuple[str, int]]) -> None:
-    """KIP-1142: the order is that of types, whatever was asked for first."""
+    """KIP-1142: the response is sorted by type, whatever the order of the request."""
     assert listed(broker, 1, types) == (0, resources)
 
 
 def test_version_0_lists_client_metrics_only(broker: ConfigBroker) -> None:
-    """KIP-714, when it had another name."""
+    """KIP-714: the API had another name then."""
     assert listed(broker, 0) == (0, [("s", 16)])
 
 
 @pytest.mark.parametrize("types", [[3], [0], [1], [99], [2, 99]])
 def test_types_that_do_not_exist(broker: ConfigBroker, types: list[int]) -> None:
-    """One of them refuses all."""
+    """One unknown type fails the request."""
     assert listed(broker, 1, types) == (ErrorCode.UNSUPPORTED_VERSION, [])
 
 
-def test_a_resource_without_values_is_gone(broker: ConfigBroker) -> None:
-    """Groups and subscriptions are listed for their values only."""
+def test_a_resource_without_values_is_not_listed(broker: ConfigBroker) -> None:
+    """Groups and client metrics subscriptions are listed only while they have values."""
     broker.controller.submit(alter_config(broker.controller.image, 16, "s", {"metrics": None}))
 
     assert listed(broker, 0) == (0, [])

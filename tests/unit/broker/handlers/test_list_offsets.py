@@ -1,4 +1,4 @@
-"""ListOffsets: first, last, by timestamp, and what special timestamps stand for in which version."""
+"""ListOffsets: first offset, last offset, by timestamp, and what special timestamps mean in which version."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def append(broker: DataBroker, timestamps: list[int], *, codec: int = 0, index: 
 
 @pytest.fixture
 def filled(broker: DataBroker) -> DataBroker:
-    """Five batches of three, at 0, 1, 2, then 10, 11, 12 ms and so on; nothing in partition 1."""
+    """Partition 0 has five batches of three, at 0, 1, 2, then 10, 11, 12 ms and so on. Partition 1 is empty."""
     broker.topic(partitions=2)
     for number in range(5):
         append(broker, [number * 10 + each for each in range(3)])
@@ -35,7 +35,7 @@ def ask(
     broker: DataBroker, timestamp: int, *, version: int = 11, index: int = 0, topic: str = "t", epoch: int = -1,
     times: int = 1, **fields: int,
 ) -> tuple[ErrorCode, int, int, int]:  # fmt: skip
-    """(error code, timestamp, offset, leader epoch) of the answer."""
+    """Return (error code, timestamp, offset, leader epoch) of the response."""
     wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
     response = broker.call(
         LIST_OFFSETS,
@@ -75,7 +75,7 @@ def test_latest_and_earliest(filled: DataBroker, version: int) -> None:
 def test_special_timestamps_have_their_versions(
     filled: DataBroker, version: int, special: int, since: int, answer: tuple[int, int, int]
 ) -> None:
-    """Before that they are UNSUPPORTED_VERSION, as in Kafka; without tiered storage -5 and -6 find nothing."""
+    """Older versions get UNSUPPORTED_VERSION, as in Kafka. Without tiered storage -5 and -6 find nothing."""
     expected = (ErrorCode.NONE, *answer) if version >= since else (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
 
     assert ask(filled, special, version=version) == expected
@@ -85,10 +85,10 @@ def test_special_timestamps_have_their_versions(
     ("timestamp", "found"), [(-START_MS, (0, 0)), (0, (0, 0)), (1, (1, 1)), (3, (10, 3)), (13, (20, 6)), (42, (42, 14))]
 )
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
-def test_the_first_record_that_is_not_earlier(
+def test_the_first_record_at_or_after_a_time(
     broker: DataBroker, codec: Codec, timestamp: int, found: tuple[int, int]
 ) -> None:
-    """Exact to the record, also inside compressed batches, and over segments."""
+    """Exact to the record, also inside compressed batches and across segments."""
     broker.topic(config=LogConfig(segment_bytes=800))
     for number in range(5):
         append(broker, [number * 10 + each for each in range(3)], codec=codec)

@@ -1,4 +1,4 @@
-"""ListOffsets that is answered later: many partitions, and times that lie in large batches."""
+"""ListOffsets with a deferred response: many partitions, or timestamps inside large batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 
 START_MS = 1_700_000_000_000
-#: Records of a batch that is searched on the loop, and of one that is not.
+#: Records of a batch that is searched on the loop, and of one that a worker searches.
 SMALL, LARGE = 200, 600
 LATEST, MAX_TIMESTAMP = -1, -3
 
@@ -34,7 +34,7 @@ def append(broker: DataBroker, records: int, index: int = 0) -> None:
 
 
 def ask(broker: DataBroker, timestamp: int, count: int = 1, *, first: int = 0) -> Deferred[Struct]:
-    """Ask for partitions 0 to `count`."""
+    """Request partitions 0 to `count`."""
     partitions = [
         ListOffsetsPartition(partition_index=first + index, timestamp=timestamp, current_leader_epoch=-1)
         for index in range(count)
@@ -46,7 +46,7 @@ def ask(broker: DataBroker, timestamp: int, count: int = 1, *, first: int = 0) -
 
 
 def answers(broker: DataBroker, reply: Deferred[Struct]) -> list[tuple[int, ErrorCode, int, int]]:
-    """(partition, error code, timestamp, offset) of each."""
+    """Return (partition, error code, timestamp, offset) of each."""
     [topic] = broker.received(LIST_OFFSETS, 11, reply).topics
     return [
         (each.partition_index, ErrorCode(each.error_code), each.timestamp, each.offset) for each in topic.partitions
@@ -54,7 +54,7 @@ def answers(broker: DataBroker, reply: Deferred[Struct]) -> list[tuple[int, Erro
 
 
 def turns(broker: DataBroker, reply: Deferred[Any]) -> int:
-    """How many turns of the loop it takes from here on."""
+    """Count the turns of the loop from here on."""
     for count in range(100):
         if reply.done:
             return count
@@ -64,7 +64,7 @@ def turns(broker: DataBroker, reply: Deferred[Any]) -> int:
 
 @pytest.fixture
 def large(broker: DataBroker) -> DataBroker:
-    """Two partitions with a large batch each; workers do nothing until they are told to."""
+    """Two partitions with a large batch each. The workers do nothing until the test releases them."""
     broker.topic(partitions=2)
     for index in range(2):
         append(broker, LARGE, index)
@@ -84,8 +84,8 @@ def test_a_time_in_a_small_batch_is_answered_at_once(broker: DataBroker) -> None
 
 
 @pytest.mark.parametrize("timestamp", [START_MS + SMALL - 1, MAX_TIMESTAMP])
-def test_many_partitions_are_looked_up_a_few_in_a_turn(broker: DataBroker, timestamp: int) -> None:
-    """Others are answered meanwhile, and all are told in the order in which they were asked for."""
+def test_each_turn_looks_up_a_few_partitions(broker: DataBroker, timestamp: int) -> None:
+    """Other requests are answered in between. The response keeps the order of the request."""
     broker.topic(partitions=20)
     for index in range(20):
         append(broker, SMALL, index)
@@ -97,7 +97,7 @@ def test_many_partitions_are_looked_up_a_few_in_a_turn(broker: DataBroker, times
     assert answers(broker, reply) == expected
 
 
-def test_many_ends_are_looked_up_some_hundreds_in_a_turn(broker: DataBroker) -> None:
+def test_each_turn_looks_up_some_hundreds_of_ends(broker: DataBroker) -> None:
     broker.topic()
     reply = ask(broker, LATEST, 5000)
     assert 5 <= turns(broker, reply) <= 7
@@ -106,8 +106,8 @@ def test_many_ends_are_looked_up_some_hundreds_in_a_turn(broker: DataBroker) -> 
     assert found[1:] == [(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1) for index in range(1, 5000)]
 
 
-def test_many_requests_have_one_turn_each_after_the_other(broker: DataBroker) -> None:
-    """However many there are, a turn of the loop has one of theirs."""
+def test_many_requests_take_turns(broker: DataBroker) -> None:
+    """However many requests there are, one of them runs in a turn of the loop."""
     broker.topic()
     replies = [ask(broker, LATEST, 2000) for _ in range(10)]
     done = []
@@ -117,8 +117,8 @@ def test_many_requests_have_one_turn_each_after_the_other(broker: DataBroker) ->
     assert done == [*[0] * 10, *range(1, 11)]
 
 
-def test_v0_looks_at_some_segments_in_a_turn(broker: DataBroker) -> None:
-    """When each was last written to its file alone can tell; where they begin is known."""
+def test_v0_reads_some_segments_in_a_turn(broker: DataBroker) -> None:
+    """Only the file knows when a segment was last modified. Its base offset is known without the file."""
     partition = broker.topic(config=LogConfig(segment_bytes=100))
     for _ in range(100):
         append(broker, 1)
@@ -159,8 +159,8 @@ def test_a_large_batch_is_searched_by_a_worker(large: DataBroker, timestamp: int
     assert answers(large, reply) == expected
 
 
-def test_many_requests_for_large_batches_hold_next_to_nothing(large: DataBroker) -> None:
-    """What waits for a worker is a name and some numbers, whatever the size of the batch, and for few of them."""
+def test_many_requests_for_large_batches_hold_few_bytes(large: DataBroker) -> None:
+    """A search that waits for a worker is a name and some numbers, whatever the batch size. Few wait at a time."""
     replies = [ask(large, START_MS + 7, 2) for _ in range(50)]
     assert large.workers.submitted == large.workers.size
     assert all(len(job) < 1000 for job, _ in large.workers._jobs)
@@ -171,8 +171,8 @@ def test_many_requests_for_large_batches_hold_next_to_nothing(large: DataBroker)
 
 
 @pytest.mark.parametrize("timestamp", [START_MS + 7, MAX_TIMESTAMP])
-def test_the_topic_is_deleted_meanwhile(large: DataBroker, timestamp: int) -> None:
-    """Also where it is made anew, and where the worker was done by then."""
+def test_the_topic_is_deleted_during_a_search(large: DataBroker, timestamp: int) -> None:
+    """Also if the topic is created again, and if the worker had finished before."""
     reply, other = ask(large, timestamp), ask(large, timestamp)
     job = pickle.loads(large.workers._jobs[1][0])
     searched = job[0](*job[1])
@@ -185,14 +185,14 @@ def test_the_topic_is_deleted_meanwhile(large: DataBroker, timestamp: int) -> No
     assert large.logs.directories[0].is_online
 
 
-def test_the_directory_fails_meanwhile(large: DataBroker) -> None:
+def test_the_directory_fails_during_a_search(large: DataBroker) -> None:
     reply = ask(large, START_MS + 7, 2)
     large.logs.directories[0].fail("disk on fire")
     large.workers.release()
     assert answers(large, reply) == [(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1) for index in range(2)]
 
 
-def test_a_worker_that_cannot_read_takes_the_directory_offline(large: DataBroker) -> None:
+def test_a_worker_that_cannot_read_takes_the_dir_offline(large: DataBroker) -> None:
     reply = ask(large, START_MS + 7)
 
     def fail(function: object, *args: object) -> None:
@@ -204,15 +204,15 @@ def test_a_worker_that_cannot_read_takes_the_directory_offline(large: DataBroker
     assert not large.logs.directories[0].is_online
 
 
-def test_a_worker_that_dies_of_a_batch_leaves_where_it_begins(large: DataBroker) -> None:
-    """Who reads from there misses nothing."""
+def test_a_search_that_kills_its_worker_returns_batch_start(large: DataBroker) -> None:
+    """A consumer that reads from there misses no record."""
     append(large, SMALL)
     reply = ask(large, START_MS + 7)
     large.workers.die()
     assert answers(large, reply) == [(0, ErrorCode.NONE, START_MS + LARGE - 1, 0)]
 
 
-def test_records_are_deleted_meanwhile(large: DataBroker) -> None:
+def test_records_are_deleted_during_a_search(large: DataBroker) -> None:
     partition = large.partitions.get("t", 0)
     assert partition is not None
     reply = ask(large, START_MS + 7)
@@ -224,7 +224,7 @@ def test_records_are_deleted_meanwhile(large: DataBroker) -> None:
     assert answers(large, reply) == [(0, ErrorCode.NONE, START_MS + 30, 30)]
 
 
-def test_a_client_that_hangs_up_takes_its_look_up_along(large: DataBroker) -> None:
+def test_a_client_that_disconnects_ends_its_search(large: DataBroker) -> None:
     replies = [ask(large, START_MS + 7) for _ in range(4)]
     for each in replies[1:]:
         each.cancel()

@@ -1,4 +1,4 @@
-"""ListTransactions: the expression that ids are chosen by. DescribeTransactions: one answer for each that is asked."""
+"""ListTransactions filters ids by an expression. DescribeTransactions answers each id of the request."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def client(tmp_path: Path) -> Iterator[TxnClient]:
     ("pattern", "found"),
     [("x.*", ["x Empty", "xy Empty"]), ("x", ["x Empty"]), ("", ["x Empty", "xy Empty", "z Empty"]), ("q", [])],
 )
-def test_ids_match_as_a_whole(client: TxnClient, pattern: str, found: list[str]):
+def test_the_expression_matches_whole_ids(client: TxnClient, pattern: str, found: list[str]):
     assert client.transactions(transactional_id_pattern=pattern) == f"NONE {found} []"
 
 
 @pytest.mark.parametrize("pattern", ["(", "a**", r"\C", "a{12345}", "(?P<n>a)(?P<n>b)"])
-def test_what_is_no_expression_to_kafka_is_refused(client: TxnClient, pattern: str):
-    """Also what RE2 takes and RE2J does not."""
+def test_an_expression_that_kafka_rejects_is_rejected(client: TxnClient, pattern: str):
+    """Also one that RE2 accepts and RE2J does not."""
     assert client.transactions(transactional_id_pattern=pattern) == "INVALID_REGULAR_EXPRESSION [] []"
 
 
-def test_an_id_that_is_asked_for_twice_is_described_twice(client: TxnClient):
+def test_a_repeated_id_is_described_twice(client: TxnClient):
     answer = client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=["x", "z", "x"])
     assert [each.transactional_id for each in answer.transaction_states] == ["x", "z", "x"]

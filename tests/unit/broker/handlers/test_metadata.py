@@ -1,4 +1,4 @@
-"""Metadata: the answers that Apache Kafka 4.3.1 gave to the same requests, at all versions."""
+"""Metadata: the responses that Apache Kafka 4.3.1 gave to the same requests, at all versions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_topic_with_its_partitions(harness: ControllerHarness, version: int):
 
 @pytest.mark.parametrize("version", ALL)
 def test_all_topics_and_none(harness: ControllerHarness, version: int):
-    """An empty list means all in v0, null from then on."""
+    """An empty list requests all topics in v0. From v1 on null does."""
     everything = ask(harness, version, [] if version == 0 else None)
 
     assert {topic.name: topic.is_internal for topic in everything.topics} == {
@@ -69,8 +69,8 @@ def test_all_topics_and_none(harness: ControllerHarness, version: int):
 
 
 @pytest.mark.parametrize("version", ALL)
-def test_unknown_topic_is_made_on_the_way(harness: ControllerHarness, version: int):
-    """Answered as unknown, to whoever asks at once again, too; found a moment later (S2.6)."""
+def test_an_unknown_topic_is_created_by_the_request(harness: ControllerHarness, version: int):
+    """The response is UNKNOWN_TOPIC_OR_PARTITION, also to an immediate second request. Soon the topic exists (S2.6)."""
     fields = {"allow_auto_topic_creation": True} if version >= 4 else {}
     for _ in range(2):
         answer = ask(harness, version, ["new"], **fields)
@@ -82,8 +82,8 @@ def test_unknown_topic_is_made_on_the_way(harness: ControllerHarness, version: i
 
 
 @pytest.mark.parametrize("forbidden_by", ["client", "broker"])
-def test_unknown_topic_is_not_made_where_that_is_forbidden(forbidden_by: str):
-    """By the request from v4 on, or by auto.create.topics.enable."""
+def test_unknown_topics_are_not_created_if_forbidden(forbidden_by: str):
+    """The request may forbid it from v4 on, and auto.create.topics.enable for all requests."""
     harness = ControllerHarness({"auto.create.topics.enable": "false"} if forbidden_by == "broker" else {})
     for _ in range(2):
         answer = ask(harness, 4, ["new"], allow_auto_topic_creation=forbidden_by == "broker")
@@ -91,22 +91,22 @@ def test_unknown_topic_is_not_made_where_that_is_forbidden(forbidden_by: str):
     assert harness.log.batches == []
 
 
-def test_name_that_cannot_be(harness: ControllerHarness):
-    """Never made."""
+def test_an_invalid_name(harness: ControllerHarness):
+    """Such a topic is never created."""
     answer = ask(harness, 12, ["bad name", ""])
 
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION] * 2
     assert len(harness.log.batches) == 1
 
 
-def test_name_given_twice_is_answered_once(harness: ControllerHarness):
-    """As a set."""
+def test_a_repeated_name_is_answered_once(harness: ControllerHarness):
+    """The names are a set."""
     assert len(ask(harness, 12, ["orders", "orders"]).topics) == 1
 
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_topics_by_id(harness: ControllerHarness, version: int):
-    """KIP-516; a name beside an id is not looked at."""
+    """KIP-516: a name beside an id is ignored."""
     topic_id = harness.controller.image.topics_by_name["orders"].topic_id
     known, unknown = by_id(harness, version, topic_id, OTHER_ID, OTHER_ID).topics
 
@@ -119,8 +119,8 @@ def test_topics_by_id(harness: ControllerHarness, version: int):
 
 
 @pytest.mark.parametrize(("version", "topic_id"), [(10, OTHER_ID), (11, bytes(16)), (12, bytes(16))])
-def test_ids_and_nulls_where_they_may_not_be(harness: ControllerHarness, version: int, topic_id: bytes):
-    """v10 and v11 have ids in requests, but do not take them."""
+def test_ids_and_nulls_are_rejected_before_v12(harness: ControllerHarness, version: int, topic_id: bytes):
+    """v10 and v11 have ids in their requests, but the broker rejects them."""
     answer = by_id(harness, version, topic_id)
 
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_REQUEST]
@@ -128,7 +128,7 @@ def test_ids_and_nulls_where_they_may_not_be(harness: ControllerHarness, version
 
 
 def test_authorized_operations_when_asked(harness: ControllerHarness):
-    """Without an authorizer that is all of them, also of topics that are not there (KIP-430)."""
+    """Without an authorizer that is every operation, also for missing topics (KIP-430)."""
     fields = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
     answer = ask(harness, 8, ["orders", "bad name"], **fields)
 
@@ -136,8 +136,8 @@ def test_authorized_operations_when_asked(harness: ControllerHarness):
     assert [topic.topic_authorized_operations for topic in answer.topics] == [3576, 3576]
 
 
-def test_operations_on_what_no_id_names_are_not_told(harness: ControllerHarness):
-    """There is no name that anything could be allowed on."""
+def test_an_unknown_id_has_no_authorized_operations(harness: ControllerHarness):
+    """Permissions need a name."""
     topics = [MetadataRequestTopic(name=None, topic_id=bytes(15) + b"\x01")]
     fields = {"topics": topics, "include_topic_authorized_operations": True}
     (topic,) = harness.ask(metadata, METADATA, 12, **fields).topics
@@ -145,7 +145,7 @@ def test_operations_on_what_no_id_names_are_not_told(harness: ControllerHarness)
 
 
 def test_partition_without_a_leader(harness: ControllerHarness):
-    """Its only replica is on a fenced broker, so it is offline too."""
+    """Its only replica is on a fenced broker, so the replica is offline too."""
     replay_all(harness.controller.image, leave(harness.controller.image, 1))
     (topic,) = ask(harness, 12, ["orders"]).topics
 
@@ -153,16 +153,16 @@ def test_partition_without_a_leader(harness: ControllerHarness):
     assert [(p.leader_id, p.isr_nodes, p.offline_replicas) for p in topic.partitions] == [(-1, [], [1])] * 2
 
 
-def test_client_is_told_the_address_it_came_in_on():
-    """Where nothing is advertised and the listener has no host."""
+def test_without_a_host_clients_get_the_address_they_used():
+    """Nothing is advertised, and the listener has no host."""
     harness = ControllerHarness({"listeners": "PLAINTEXT://:0"})
     (broker,) = ask(harness, 12, []).brokers
 
     assert (broker.host, broker.port) == ("192.0.2.7", 19092)
 
 
-def test_client_is_told_what_is_advertised():
-    """And the rack."""
+def test_clients_get_the_advertised_listener():
+    """The response has the rack too."""
     harness = ControllerHarness({"advertised.listeners": "PLAINTEXT://example.org:29092", "broker.rack": "r1"})
     (broker,) = ask(harness, 12, []).brokers
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch's records end."""
+"""OffsetForLeaderEpoch returns where the records of an epoch end."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support.data_broker import DataBroker
 
 @pytest.fixture
 def filled(broker: DataBroker) -> DataBroker:
-    """Epoch 1 has offsets 0 and 1, epoch 4 has 2, 3 and 4."""
+    """Epoch 1 has the offsets 0 and 1, epoch 4 has 2, 3 and 4."""
     partition = broker.topic(leader_epoch=1)
     for epoch, count in ((1, 2), (4, 3)):
         partition.lead(epoch)
@@ -28,7 +28,7 @@ def filled(broker: DataBroker) -> DataBroker:
 def ask(
     broker: DataBroker, epoch: int, *, current: int = -1, topic: str = "t", index: int = 0, version: int = 4
 ) -> tuple[int, ...]:
-    """(error code, leader epoch, end offset)."""
+    """Return (error code, leader epoch, end offset)."""
     wanted = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
     response = broker.call(
         OFFSET_FOR_LEADER_EPOCH, version, topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])]
@@ -45,7 +45,7 @@ def ask(
 def test_an_epoch_ends_where_the_next_begins(
     filled: DataBroker, version: int, epoch: int, answer: tuple[int, int]
 ) -> None:
-    """The largest epoch not above the one asked for (KIP-279); nothing for one that is still to come."""
+    """The largest epoch at or below the requested one (KIP-279). A future epoch has no end."""
     assert ask(filled, epoch, version=version) == (0, *answer)
 
 

@@ -1,4 +1,4 @@
-"""Produce: what is appended, what is answered, and when the answer waits for the disk."""
+"""Produce: what is appended, what is returned, and when the response waits for the disk."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tests.support.producing import NOW_MS, OK, batch, offsets, patched, produce
 
 @pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("acks", [1, -1])
-def test_records_are_appended_and_their_first_offset_told(broker: DataBroker, version: int, acks: int) -> None:
+def test_records_are_appended_and_have_a_base_offset(broker: DataBroker, version: int, acks: int) -> None:
     broker.topic()
     produce(broker, batch(3))
     answer = produce(broker, batch(2), version=version, acks=acks)
@@ -55,10 +55,8 @@ def test_several_topics_and_partitions_are_answered_in_order(broker: DataBroker)
 
 @pytest.mark.parametrize("acks", [0, 1])
 @pytest.mark.parametrize("in_one_topic", [True, False])
-def test_of_records_for_the_same_partition_the_last_are_taken(
-    broker: DataBroker, in_one_topic: bool, acks: int
-) -> None:
-    """Once, and answered once, whether the partition or its topic stands in the request twice."""
+def test_a_repeated_partition_appends_its_last_records(broker: DataBroker, in_one_topic: bool, acks: int) -> None:
+    """They are appended once and answered once, whether the partition or its topic is repeated."""
     broker.topic("a", 2)
     data = [PartitionProduceData(index=index, records=batch(count)) for index, count in ((0, 5), (1, 1), (0, 2))]
     topics = [data] if in_one_topic else [data[:1], data[1:]]
@@ -77,7 +75,7 @@ def test_of_records_for_the_same_partition_the_last_are_taken(
 
 @pytest.mark.parametrize("acks", [1, 2])
 def test_a_topic_without_partitions_is_not_answered(broker: DataBroker, acks: int) -> None:
-    """As by Apache Kafka, whose answers are made from partitions; nor with acks that nobody knows."""
+    """As in Apache Kafka, which builds the response from partitions. Invalid acks change nothing about it."""
     broker.topic("a", 1)
     data = [PartitionProduceData(index=0, records=batch(1))]
     topic_data = [TopicProduceData(name="a", partition_data=data), TopicProduceData(name="b", partition_data=[])]
@@ -96,8 +94,8 @@ def test_leader_epoch_and_offset_are_stamped_on_the_batch(broker: DataBroker) ->
     assert (header.base_offset, header.leader_epoch) == (0, 4)
 
 
-def test_topics_are_known_by_id_from_version_13(broker: DataBroker) -> None:
-    """An id that is none: UNKNOWN_TOPIC_ID; a partition that is none: UNKNOWN_TOPIC_OR_PARTITION."""
+def test_topics_are_named_by_id_from_version_13(broker: DataBroker) -> None:
+    """An unknown id is UNKNOWN_TOPIC_ID, an unknown partition UNKNOWN_TOPIC_OR_PARTITION."""
     broker.topic()
 
     assert produce(broker, batch(), version=13, topic="").base_offset == 0
@@ -105,15 +103,15 @@ def test_topics_are_known_by_id_from_version_13(broker: DataBroker) -> None:
     assert produce(broker, batch(), version=13, index=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_log_append_time_is_told(broker: DataBroker) -> None:
+def test_log_append_time_is_returned(broker: DataBroker) -> None:
     broker.topic(config=LogConfig(message_timestamp_type="LogAppendTime"))
     answer = produce(broker, batch(2, timestamp=5))
 
     assert answer.log_append_time_ms == broker.clock.now_ms()
 
 
-def test_duplicates_get_their_first_offset_and_time(broker: DataBroker) -> None:
-    """An idempotent producer that tries again; Kafka tells the batch's timestamp as its append time then."""
+def test_duplicates_return_their_first_offset_and_time(broker: DataBroker) -> None:
+    """An idempotent producer retries. As in Kafka, the append time is then the batch's timestamp."""
     broker.topic()
     produce(broker, batch(3))
     sent = batch(2, producer_id=7, producer_epoch=0, base_sequence=0)
@@ -145,17 +143,17 @@ def test_acks_0_is_not_answered(broker: DataBroker) -> None:
 
 @pytest.mark.parametrize("topic_data", [request(OK, index=9), request(OK[:-1]), request(patched(OK, 16, ">b", 3))])
 def test_acks_0_that_fails_closes_the_connection(broker: DataBroker, topic_data: list[Struct]) -> None:
-    """The producer has no other way to see it, and fetches metadata anew when it has connected again."""
+    """The producer has no other way to see the failure. It reconnects and refreshes its metadata."""
     broker.topic()
     with pytest.raises(CloseConnection):
         broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=topic_data)
 
 
-def test_nothing_to_produce_is_answered_with_nothing(broker: DataBroker) -> None:
+def test_an_empty_request_has_an_empty_response(broker: DataBroker) -> None:
     assert broker.call(PRODUCE, 9, acks=1, timeout_ms=1000, topic_data=[]).responses == []
 
 
-def test_a_disk_that_failed_answers_storage_error(broker: DataBroker) -> None:
+def test_a_failed_disk_is_a_storage_error(broker: DataBroker) -> None:
     partition = broker.topic()
     partition.log.directory.fail("disk on fire")
     answer = produce(broker, batch())
@@ -163,7 +161,7 @@ def test_a_disk_that_failed_answers_storage_error(broker: DataBroker) -> None:
     assert (answer.error_code, answer.log_start_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
-def test_a_directory_down_at_the_start_is_a_storage_error(broker: DataBroker) -> None:
+def test_a_directory_offline_at_start_is_a_storage_error(broker: DataBroker) -> None:
     for directory in broker.logs.directories:
         directory.fail("not mounted")
     broker.topic(is_new=False)
@@ -171,8 +169,8 @@ def test_a_directory_down_at_the_start_is_a_storage_error(broker: DataBroker) ->
     assert produce(broker, batch()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_with_flush_messages_the_answer_waits_for_the_disk(broker: DataBroker) -> None:
-    """Later requests of the connection may start meanwhile; one flush serves all that came before it began."""
+def test_with_flush_messages_the_response_awaits_the_disk(broker: DataBroker) -> None:
+    """Later requests of the connection may start meanwhile. One flush covers every append before it began."""
     partition = broker.topic(config=LogConfig(flush_messages=1))
     broker.background.held = True
     replies = [broker.send(PRODUCE, 9, acks=1, timeout_ms=1000, topic_data=request(batch())) for _ in range(3)]
@@ -186,7 +184,7 @@ def test_with_flush_messages_the_answer_waits_for_the_disk(broker: DataBroker) -
     assert partition.log.recovery_point == 3
 
 
-def test_a_flush_that_fails_is_a_storage_error(broker: DataBroker) -> None:
+def test_a_failed_flush_is_a_storage_error(broker: DataBroker) -> None:
     partition = broker.topic(config=LogConfig(flush_messages=1))
     broker.background.held = True
     reply = broker.send(PRODUCE, 9, acks=-1, timeout_ms=1000, topic_data=request(batch()))
@@ -198,8 +196,8 @@ def test_a_flush_that_fails_is_a_storage_error(broker: DataBroker) -> None:
     assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
-def test_without_an_answer_records_are_forced_to_the_disk_too(broker: DataBroker) -> None:
-    """flush.messages=1 and acks=0: nobody waits for it."""
+def test_acks_0_flushes_too(broker: DataBroker) -> None:
+    """flush.messages=1 and acks=0: no request waits for the flush."""
     partition = broker.topic(config=LogConfig(flush_messages=1))
     assert broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=request(batch())) is None
     broker.settle()
@@ -207,8 +205,8 @@ def test_without_an_answer_records_are_forced_to_the_disk_too(broker: DataBroker
     assert partition.log.recovery_point == 1
 
 
-def test_flush_messages_counts_from_the_next_batch_on(broker: DataBroker) -> None:
-    """A change while the broker runs, in both directions; records that nobody waited for go with the first."""
+def test_a_new_flush_messages_counts_from_the_next_batch(broker: DataBroker) -> None:
+    """It changes while the broker runs, up and down. The first flush covers records that no request waited for."""
     partition = broker.topic()
     produce(broker, batch())
     assert partition.log.recovery_point == 0

@@ -1,4 +1,4 @@
-"""Produce: which records and requests are refused, with the errors that Kafka gives."""
+"""Produce: which records and requests are rejected, with the errors that Kafka returns."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +36,7 @@ def test_unknown_topics_and_partitions(broker: DataBroker, topic: str, index: in
 @pytest.mark.parametrize(
     ("records", "code", "log_start_offset"),
     [
-        # What Kafka refuses before it asks the log.
+        # Kafka rejects these before it calls the log.
         (b"", ErrorCode.INVALID_RECORD, -1),
         (OK[:10], ErrorCode.INVALID_RECORD, -1),
         (OK[:60], ErrorCode.INVALID_RECORD, -1),
@@ -46,7 +46,7 @@ def test_unknown_topics_and_partitions(broker: DataBroker, topic: str, index: in
         (old(1), ErrorCode.INVALID_RECORD, -1),
         (OK + bytes(20), ErrorCode.CORRUPT_MESSAGE, -1),
         (patched(OK, 8, ">i", 14), ErrorCode.CORRUPT_MESSAGE, -1),
-        # What the log refuses.
+        # The log rejects these.
         (OK[:17] + b"abcd" + OK[21:], ErrorCode.CORRUPT_MESSAGE, -1),
         (patched(OK, 21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
         (patched(OK, 21, ">h", 0x20), ErrorCode.INVALID_RECORD, 0),
@@ -65,7 +65,7 @@ def test_unknown_topics_and_partitions(broker: DataBroker, topic: str, index: in
 def test_bad_records_get_the_errors_that_kafka_gives(
     broker: DataBroker, records: bytes, code: ErrorCode, log_start_offset: int
 ) -> None:
-    """Error code and offsets as Apache Kafka 4.3.1 answered the same bytes; nothing is appended."""
+    """Apache Kafka 4.3.1 returned the same error code and offsets for the same bytes. Nothing is appended."""
     broker.topic()
     answer = produce(broker, records)
 
@@ -74,7 +74,7 @@ def test_bad_records_get_the_errors_that_kafka_gives(
     assert offsets(broker) == []
 
 
-def test_null_records_are_refused(broker: DataBroker) -> None:
+def test_null_records_are_rejected(broker: DataBroker) -> None:
     broker.topic()
     assert produce(broker, None).error_code == ErrorCode.INVALID_RECORD
 
@@ -88,7 +88,7 @@ def test_null_records_are_refused(broker: DataBroker) -> None:
     ],
 )  # fmt: skip
 def test_odd_records_are_appended_as_kafka_does(broker: DataBroker, records: bytes) -> None:
-    """Unknown attribute bits, a timestamp type bit, no timestamps, the rest of a further batch, odd producers."""
+    """Unknown attribute bits, a timestamp type bit, no timestamps, part of another batch, odd producer fields."""
     broker.topic()
     assert produce(broker, records).error_code == ErrorCode.NONE
 
@@ -105,10 +105,10 @@ def test_odd_records_are_appended_as_kafka_does(broker: DataBroker, records: byt
         (patched(OK, 8, ">i", 2**31 - 1)[:17], None),
     ],
 )
-def test_a_first_batch_that_cannot_be_fails_the_whole_request(
+def test_an_invalid_first_batch_fails_the_whole_request(
     broker: DataBroker, records: bytes, message: str | None
 ) -> None:
-    """Kafka looks at the first batch of all partitions before it appends any."""
+    """Kafka checks the first batch of all partitions before it appends any."""
     broker.topic(partitions=2)
     response = broker.call(
         PRODUCE, 9, acks=1, timeout_ms=1000,
@@ -124,7 +124,7 @@ def test_a_first_batch_that_cannot_be_fails_the_whole_request(
 
 
 def test_record_errors_name_the_records_at_fault(broker: DataBroker) -> None:
-    """KIP-467: each record's index and message, and a message for all of them."""
+    """KIP-467: the index and message of each record, and one message for all of them."""
     broker.topic(config=LogConfig(cleanup_policy=frozenset({"compact"})))
     answer = produce(broker, batch(4, key=None))
     text = "Compacted topic cannot accept message without key in topic partition t-0"
@@ -142,7 +142,7 @@ def test_record_errors_name_the_records_at_fault(broker: DataBroker) -> None:
     assert produce(broker, batch(4, key=None), version=7).error_code == ErrorCode.INVALID_RECORD
 
 
-def test_timestamps_out_of_range_say_what_the_range_is(broker: DataBroker) -> None:
+def test_timestamps_out_of_range_name_the_range(broker: DataBroker) -> None:
     broker.topic()
     answer = produce(broker, batch(2, timestamp=NOW_MS + 3_600_000))
     highest = NOW_MS + 3_600_000
@@ -156,13 +156,13 @@ def test_timestamps_out_of_range_say_what_the_range_is(broker: DataBroker) -> No
     )
 
 
-def test_a_batch_above_the_segment_size_is_refused(broker: DataBroker) -> None:
+def test_a_batch_above_the_segment_size_is_rejected(broker: DataBroker) -> None:
     broker.topic(config=LogConfig(segment_bytes=1000, max_message_bytes=5000))
     assert produce(broker, batch(value=b"x" * 2000)).error_code == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 @pytest.mark.parametrize("acks", [2, -2, 77])
-def test_acks_that_are_none_are_refused(broker: DataBroker, acks: int) -> None:
+def test_invalid_acks_are_rejected(broker: DataBroker, acks: int) -> None:
     broker.topic()
     assert produce(broker, batch(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert produce(broker, batch(), acks=acks, index=5).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -181,14 +181,14 @@ def test_acks_that_are_none_are_refused(broker: DataBroker, acks: int) -> None:
         (patched(OK, 16, ">b", 3), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_the_heads_of_batches_are_looked_at_before_acks(broker: DataBroker, records: bytes, code: ErrorCode) -> None:
-    """As in Kafka, where the request as such is checked first."""
+def test_batch_headers_are_checked_before_acks(broker: DataBroker, records: bytes, code: ErrorCode) -> None:
+    """As in Kafka, which validates the request first."""
     broker.topic()
     assert produce(broker, records, acks=7).error_code == code
 
 
 def test_zstd_needs_version_7(broker: DataBroker) -> None:
-    """KIP-110: older clients could not read it back."""
+    """KIP-110: older clients could not read zstd back."""
     broker.topic()
     assert produce(broker, batch(codec=Codec.ZSTD), version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert produce(broker, batch(codec=Codec.ZSTD), version=7).error_code == ErrorCode.NONE
@@ -202,8 +202,8 @@ def test_internal_topics_accept_only_kafkas_admin_client(broker: DataBroker) -> 
     assert produce(broker, batch(), topic="__consumer_offsets", client_id="__admin_client").error_code == 0
 
 
-def test_too_few_replicas_in_sync_refuse_acks_all(broker: DataBroker) -> None:
-    """min.insync.replicas counts at most the replicas that there are."""
+def test_too_few_in_sync_replicas_reject_acks_all(broker: DataBroker) -> None:
+    """min.insync.replicas counts at most the number of replicas."""
     broker.topic(config=LogConfig(min_insync_replicas=2), replicas=[1, 2], isr=[1])
     broker.topic("alone", topic_id=b"x" * 16, config=LogConfig(min_insync_replicas=2))
 
@@ -226,10 +226,8 @@ def test_transactional_records_need_a_transactional_id(broker: DataBroker) -> No
 
 @pytest.mark.parametrize("size", [26, 40, 50, 51, 60])
 @pytest.mark.parametrize("transactional", [True, False])
-def test_batches_that_say_that_they_are_shorter_than_a_header(
-    broker: DataBroker, size: int, transactional: bool
-) -> None:
-    """As Apache Kafka 4.3 answers: its looks at attributes and producer id come before that at the size."""
+def test_batches_that_claim_less_than_a_header(broker: DataBroker, size: int, transactional: bool) -> None:
+    """As in Apache Kafka 4.3, which checks attributes and producer id before the size."""
     broker.topic()
     records = bytearray((TRANSACTIONAL if transactional else OK)[:size])
     records[8:12] = (size - 12).to_bytes(4, "big")
@@ -239,7 +237,7 @@ def test_batches_that_say_that_they_are_shorter_than_a_header(
     assert produce(broker, bytes(records)).error_code == code
 
 
-def test_transactions_that_no_coordinator_knows_are_refused(broker: DataBroker) -> None:
+def test_unknown_transactions_are_rejected(broker: DataBroker) -> None:
     broker.topic()
     transactions: Any = SimpleNamespace(
         join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING, once_committed=lambda *_: None

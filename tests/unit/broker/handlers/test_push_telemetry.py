@@ -1,4 +1,4 @@
-"""PushTelemetry: what becomes of a report while a thread reads it."""
+"""PushTelemetry: what happens to a report while a thread reads it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.controllers import ControllerHarness
 CLIENT = b"\x01" * 16
 
 
-def test_last_report_of_a_client_that_hangs_up_is_taken() -> None:
-    """As Java's clients do when they end."""
+def test_the_last_report_of_a_closing_client_is_accepted() -> None:
+    """Java clients send it and disconnect when they close."""
     harness = ControllerHarness()
     metrics = ClientMetrics(harness.config, harness.metadata, lambda: 1_000_000)
     harness.controller.alter_config(ResourceType.CLIENT_METRICS, "all", {"metrics": "*"}).result()

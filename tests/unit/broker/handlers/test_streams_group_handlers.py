@@ -1,4 +1,4 @@
-"""Handlers of streams groups: what they check before a group is asked, the topics that they make, their answers."""
+"""Handlers of streams groups: checks before the group is called, the topics that they create, their responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe(broker: GroupBroker, group_id: str = "g", **fields: Any) -> Struct:
 
 
 class Topics:
-    """What is asked of the controller, and answered when the test says so."""
+    """Records the requests to the controller. The test decides when each is answered."""
 
     def __init__(self, broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wanted: list[NewTopic] = []
@@ -63,14 +63,14 @@ def test_member_joins_and_is_described(broker: GroupBroker) -> None:
     assert describe(broker).authorized_operations == -(2**31)
 
 
-def test_groups_without_a_name_are_described_first(broker: GroupBroker) -> None:
+def test_groups_with_an_empty_name_are_described_first(broker: GroupBroker) -> None:
     answer = broker.call(STREAMS_GROUP_DESCRIBE, 0, group_ids=["x", ""], include_authorized_operations=False)
     codes = [(each.group_id, each.error_code) for each in answer.groups]
     assert codes == [("", ErrorCode.INVALID_GROUP_ID), ("x", ErrorCode.GROUP_ID_NOT_FOUND)]
 
 
 @pytest.mark.parametrize("why", ["protocols", "feature"])
-def test_groups_that_are_not_served(why: str) -> None:
+def test_unsupported_groups(why: str) -> None:
     served = ("classic",) if why == "protocols" else ("classic", "streams")
     broker = GroupBroker({"group.coordinator.rebalance.protocols": served})
     if why == "feature":
@@ -93,12 +93,12 @@ def test_groups_that_are_not_served(why: str) -> None:
         ),
     ],
 )
-def test_names_of_topics_are_looked_at_first(broker: GroupBroker, told: Struct, message: str) -> None:
+def test_topic_names_are_checked_first(broker: GroupBroker, told: Struct, message: str) -> None:
     answer = beat(broker, "", 0, told=told)
     assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
 
 
-def test_refusals_have_words(broker: GroupBroker) -> None:
+def test_rejections_have_messages(broker: GroupBroker) -> None:
     answer = beat(broker, "m", 7)
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.GROUP_ID_NOT_FOUND,
@@ -106,7 +106,7 @@ def test_refusals_have_words(broker: GroupBroker) -> None:
     )
 
 
-def test_missing_topics_are_made_once(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_topics_are_created_once(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = Topics(broker, monkeypatch)
     answer = beat(broker, "m", 0, told=WORD_COUNT)
     assert answer.status[0].status_code == 3
@@ -122,8 +122,8 @@ def test_missing_topics_are_made_once(broker: GroupBroker, monkeypatch: pytest.M
     assert task_map(beat(broker, "m", 2, active={}).active_tasks) == {"0": [0, 1], "1": [0, 1]}
 
 
-def test_failures_are_told_for_two_heartbeats(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not tried again before."""
+def test_a_failure_is_reported_for_two_heartbeats(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The creation is not retried before that."""
     topics = Topics(broker, monkeypatch)
     beat(broker, "m", 0, told=LOGGED)
     topics.made.resolve([NewTopicResult("log", ErrorCode.INVALID_CONFIG, "no such policy")])
@@ -141,7 +141,7 @@ def test_failures_are_told_for_two_heartbeats(broker: GroupBroker, monkeypatch: 
     assert "disk on fire" in beat(broker, "m", 2, active={}).status[0].status_detail
 
 
-def test_three_failures_are_told(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_failures_are_reported(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = Topics(broker, monkeypatch)
     names = [f"log{number}" for number in range(5)]
     beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=[internal(name) for name in names])))
@@ -160,13 +160,13 @@ def test_not_all_failures_are_remembered(broker: GroupBroker, monkeypatch: pytes
     assert beat(broker, "m", 2, active={}).status[0].status_detail.count(" (no)") == 2
 
 
-def test_group_has_settings_of_its_own(broker: GroupBroker) -> None:
+def test_a_group_has_its_own_configuration(broker: GroupBroker) -> None:
     broker.controller.configs[ResourceType.GROUP, "g"] = {"streams.heartbeat.interval.ms": "7000"}
     assert beat(broker, "m", 0, told=PLAIN).heartbeat_interval_ms == 7_000
     assert beat(broker, "m", 0, told=PLAIN, group_id="h").heartbeat_interval_ms == 5_000
 
 
-def test_offsets_are_fetched_at_the_member_s_epoch(broker: GroupBroker) -> None:
+def test_offsets_are_fetched_at_the_member_epoch(broker: GroupBroker) -> None:
     beat(broker, "m", 0, told=PLAIN)
     wanted = [
         OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
@@ -176,21 +176,21 @@ def test_offsets_are_fetched_at_the_member_s_epoch(broker: GroupBroker) -> None:
     assert codes == [ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_failed_write_is_the_answer(broker: GroupBroker) -> None:
+def test_a_failed_write_is_the_response(broker: GroupBroker) -> None:
     for partition in broker.hosted.values():
         partition.go_offline()
     answer = beat(broker, "m", 0, told=PLAIN)
     assert answer.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_no_topic_no_coordinator() -> None:
+def test_without_the_offsets_topic_no_coordinator() -> None:
     broker = GroupBroker(partitions=0)
     broker.controller.refuses = True
     assert describe(broker).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_topics_that_the_client_may_not_make(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then none is made, and the answer says which are in the way."""
+def test_topics_that_the_client_may_not_create(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No topic is created, and the response names the topics that the client lacks permission for."""
     refused = ["log1", "log2"]
     broker.guard = SimpleNamespace(uncreatable=lambda ctx, names: [name for name in names if name in refused])
     topics = Topics(broker, monkeypatch)

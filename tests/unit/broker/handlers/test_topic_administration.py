@@ -1,7 +1,7 @@
 """CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders, reassignments, DescribeCluster and InitProducerId, at
 all versions.
 
-What is decided is tested with `metadata`; here it is what goes in and comes out.
+The tests of `metadata` cover the decisions. These cover requests and responses.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def topic_id(harness: ControllerHarness, name: str = "orders") -> bytes:
 
 @pytest.mark.parametrize("version", range(8))
 def test_create_topics(harness: ControllerHarness, version: int):
-    """Numbers and configuration from v5, the id from v7; what is refused has its message."""
+    """v5 added partition counts and configuration, v7 the id. A rejected topic has a message."""
     answer = harness.ask(
         create_topics,
         CREATE_TOPICS,
@@ -95,7 +95,7 @@ def test_create_topics(harness: ControllerHarness, version: int):
 
 
 def test_create_topics_only_validated(harness: ControllerHarness):
-    """The answer is that of a creation; nothing is made."""
+    """The response is that of a creation. No topic is created."""
     answer = harness.ask(
         create_topics,
         CREATE_TOPICS,
@@ -108,8 +108,8 @@ def test_create_topics_only_validated(harness: ControllerHarness):
     assert "audit" not in harness.controller.image.topics_by_name
 
 
-def test_bad_config_is_told_in_kafkas_words(harness: ControllerHarness):
-    """kafka-topics prints it."""
+def test_a_bad_config_is_reported_in_kafkas_words(harness: ControllerHarness):
+    """kafka-topics prints the message."""
     topic = CreatableTopic(
         name="t",
         num_partitions=1,
@@ -124,7 +124,7 @@ def test_bad_config_is_told_in_kafkas_words(harness: ControllerHarness):
 
 @pytest.mark.parametrize("version", range(7))
 def test_delete_topics(harness: ControllerHarness, version: int):
-    """By name, from v6 in another form; messages from v5."""
+    """By name, which v6 encodes in another form. Messages came with v5."""
     if version < 6:
         fields = {"topic_names": ["orders", "nope"]}
     else:
@@ -140,7 +140,7 @@ def test_delete_topics(harness: ControllerHarness, version: int):
 
 
 def test_delete_topics_by_id(harness: ControllerHarness):
-    """The answer tells the name."""
+    """The response has the topic's name."""
     wanted = topic_id(harness)
     (result,) = harness.ask(
         delete_topics, DELETE_TOPICS, 6, topics=[DeleteTopicState(name=None, topic_id=wanted)], timeout_ms=1000
@@ -151,7 +151,7 @@ def test_delete_topics_by_id(harness: ControllerHarness):
 
 @pytest.mark.parametrize(("version", "code"), [(2, "INVALID_REQUEST"), (3, "TOPIC_DELETION_DISABLED")])
 def test_deletion_disabled(version: int, code: str):
-    """delete.topic.enable=false; v3 brought a code for it."""
+    """delete.topic.enable=false: v3 added an error code for it."""
     harness = ControllerHarness({"delete.topic.enable": "false"}).with_topics(NewTopic("orders"))
     (result,) = harness.ask(delete_topics, DELETE_TOPICS, version, topic_names=["orders"], timeout_ms=1).responses
 
@@ -161,7 +161,7 @@ def test_deletion_disabled(version: int, code: str):
 
 @pytest.mark.parametrize("version", range(4))
 def test_create_partitions(harness: ControllerHarness, version: int):
-    """Placed by the broker or by the client."""
+    """The broker or the client chooses the replicas."""
     answer = harness.ask(
         create_partitions,
         CREATE_PARTITIONS,
@@ -179,7 +179,7 @@ def test_create_partitions(harness: ControllerHarness, version: int):
 
 @pytest.mark.parametrize("version", range(3))
 def test_elect_leaders(harness: ControllerHarness, version: int):
-    """Nothing to elect; of all topics asked for nothing is told but their names."""
+    """No leader needs an election. A request for all topics returns only their names."""
     some = harness.ask(
         elect_leaders, ELECT_LEADERS, version, topic_partitions=[TopicPartitions(topic="orders", partitions=[0])]
     )
@@ -191,7 +191,7 @@ def test_elect_leaders(harness: ControllerHarness, version: int):
 
 
 def test_unknown_kind_of_election(harness: ControllerHarness):
-    """The whole request is refused, and each partition says so."""
+    """The whole request is rejected, with the error in each partition."""
     answer = harness.ask(
         elect_leaders,
         ELECT_LEADERS,
@@ -207,7 +207,7 @@ def test_unknown_kind_of_election(harness: ControllerHarness):
 
 @pytest.mark.parametrize("version", range(2))
 def test_alter_reassignments(harness: ControllerHarness, version: int):
-    """The replicas that are there already are fine."""
+    """A reassignment to the current replicas is accepted."""
     answer = harness.ask(
         alter_partition_reassignments,
         ALTER_PARTITION_REASSIGNMENTS,
@@ -224,7 +224,7 @@ def test_alter_reassignments(harness: ControllerHarness, version: int):
 
 @pytest.mark.parametrize("names", [None, ["orders", "nope"], []])
 def test_no_reassignments(harness: ControllerHarness, names: list[str] | None):
-    """There are none with one broker."""
+    """One broker never has any."""
     topics = (
         None
         if names is None
@@ -237,7 +237,7 @@ def test_no_reassignments(harness: ControllerHarness, names: list[str] | None):
 
 @pytest.mark.parametrize("version", range(3))
 def test_describe_cluster(harness: ControllerHarness, version: int):
-    """Brokers, and what may be done to the cluster when asked."""
+    """Returns the brokers, and the authorized operations on the cluster if requested."""
     plain = harness.ask(describe_cluster, DESCRIBE_CLUSTER, version)
     asked = harness.ask(describe_cluster, DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=True)
 
@@ -248,7 +248,7 @@ def test_describe_cluster(harness: ControllerHarness, version: int):
 
 @pytest.mark.parametrize(("kind", "code"), [(2, "MISMATCHED_ENDPOINT_TYPE"), (3, "UNSUPPORTED_ENDPOINT_TYPE")])
 def test_describe_cluster_of_controllers(harness: ControllerHarness, kind: int, code: str):
-    """This is a broker's listener."""
+    """The listener belongs to a broker, so the request is rejected."""
     answer = harness.ask(describe_cluster, DESCRIBE_CLUSTER, 2, endpoint_type=kind)
 
     assert ErrorCode(answer.error_code).name == code
@@ -256,7 +256,7 @@ def test_describe_cluster_of_controllers(harness: ControllerHarness, kind: int, 
 
 
 def test_describe_cluster_with_fenced_brokers():
-    """Only when asked (KIP-1073); others are told by their own listener of that name, if they have it."""
+    """Only if requested (KIP-1073). Other brokers appear by their listener of the same name, if they have one."""
     harness = ControllerHarness(brokers=2)
     from msgspec.structs import replace
 
@@ -273,7 +273,7 @@ def test_describe_cluster_with_fenced_brokers():
 
 @pytest.mark.parametrize("version", range(6))
 def test_init_producer_id(harness: ControllerHarness, version: int):
-    """A new one each time, with epoch 0; a block at a time is put aside."""
+    """Each request gets a new id with epoch 0. The broker allocates ids in blocks."""
     answers = [
         harness.ask(init_producer_id, INIT_PRODUCER_ID, version, transactional_id=None, transaction_timeout_ms=1)
         for _ in range(2)
@@ -284,7 +284,7 @@ def test_init_producer_id(harness: ControllerHarness, version: int):
 
 
 def test_init_producer_id_with_a_known_id(harness: ControllerHarness):
-    """Without a transactional id it gets a new one nonetheless (KIP-360)."""
+    """Without a transactional id the producer still gets a new id (KIP-360)."""
     answer = harness.ask(init_producer_id, INIT_PRODUCER_ID, 5, transactional_id=None, producer_id=77, producer_epoch=3)
 
     assert (answer.producer_id, answer.producer_epoch) == (0, 0)
@@ -298,8 +298,8 @@ def test_init_producer_id_with_a_known_id(harness: ControllerHarness):
         ({"transactional_id": ""}, "INVALID_REQUEST"),
     ],
 )
-def test_init_producer_id_refused(harness: ControllerHarness, fields: dict, code: str):
-    """Half of a known id, or a transactional id without a character."""
+def test_init_producer_id_rejected(harness: ControllerHarness, fields: dict, code: str):
+    """The request has half of an id and epoch, or an empty transactional id."""
     answer = harness.ask(init_producer_id, INIT_PRODUCER_ID, 5, **{"transactional_id": None, **fields})
 
     assert ErrorCode(answer.error_code).name == code

@@ -1,4 +1,4 @@
-"""Requests of which some partitions have a log that cannot be opened just now: those alone are told that."""
+"""Requests with some partitions whose log cannot be opened now. Only those partitions get an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOME_OFFLINE = [(0, ErrorCode.NONE), (1, OFFLINE), (2, ErrorCode.NONE)]
 
 @pytest.fixture
 def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataBroker]:
-    """Three partitions that wait; for the log of t-1 there is no descriptor."""
+    """Three unopened partitions. There is no file descriptor for the log of t-1."""
     made = DataBroker(tmp_path)
     made.topic("t", 3)
     made.close()
@@ -53,12 +53,12 @@ def produce(broker: DataBroker, *indexes: int) -> list[tuple[int, int]]:
 
 
 def test_produce(broker: DataBroker) -> None:
-    """What the others have appended is told."""
+    """The response has the offsets of the other partitions."""
     assert produce(broker, 0, 1, 2) == SOME_OFFLINE
 
 
-def test_a_produce_beyond_what_is_opened_in_a_turn(broker: DataBroker) -> None:
-    """Is told to ask again; one that is not answered has its log opened all the same."""
+def test_a_produce_over_the_opening_limit_of_a_turn(broker: DataBroker) -> None:
+    """The producer is told to retry. With acks=0 the log is still opened."""
     broker.partitions._may_open = lambda: False
     assert produce(broker, 0) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
     for index in (0, 2):
@@ -93,8 +93,8 @@ def test_delete_records(broker: DataBroker) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_the_short_way_of_a_single_partition(broker: DataBroker, index: int) -> None:
-    """The connection stays."""
+def test_the_shortcut_of_a_single_partition(broker: DataBroker, index: int) -> None:
+    """The connection stays open."""
     dispatcher = dispatcher_for(broker)
     connection: Any = SimpleNamespace(
         client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L", principal=None
