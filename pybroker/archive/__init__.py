@@ -1,4 +1,4 @@
-"""Topics into Parquet files, each record once, and back into a topic: `pybroker archive`, `pybroker restore`.
+"""Archive topics in Parquet files, each record once, and restore them: `pybroker archive`, `pybroker restore`.
 
-What an archive is, and what is promised: docs/reference/archive.md
+The format of an archive and its guarantees: docs/reference/archive.md
 """

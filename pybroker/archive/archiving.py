@@ -1,4 +1,4 @@
-"""Ranges of a log into an archive: each turn is a run that counts as a whole."""
+"""Copy offset ranges of a log into an archive. Each step is one run, which is committed as a whole."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pybroker.archive.store import Archive
 from pybroker.source.bounds import TopicPartition
 from pybroker.source.ranges import OffsetRange
 
-#: So many offsets a turn, of all partitions together: what an interrupted run has to do again at most.
+#: Offsets per step, over all partitions: the most that an interrupted command has to do again.
 STEP_OFFSETS = 10_000_000
 
 
 class Sums(Protocol):
-    """What was written of one partition: parquet.RowSums, without Spark."""
+    """The rows that were written of one partition: parquet.RowSums, without Spark."""
 
     @property
     def place(self) -> TopicPartition: ...
@@ -33,7 +33,7 @@ class Sums(Protocol):
 
 
 Write = Callable[[Sequence[OffsetRange], Path], Iterable[Sums]]
-"""Write the records of ranges below a folder, and read again what is there."""
+"""Write the records of the ranges below a folder, read them back, and return their sums."""
 
 
 def archive_ranges(
@@ -45,10 +45,10 @@ def archive_ranges(
     step_offsets: int = STEP_OFFSETS,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[ArchivedRange], list[ArchivedFile]]:
-    """Archive ranges that follow what is archived; they, and the files.
+    """Archive ranges that follow the archived ones; return the new ranges and files.
 
-    Errors: DamagedArchive where files do not have what they should; those of `write`; OSError. What was committed
-    before stays.
+    Errors: DamagedArchive when the files lack rows or have others; the errors of `write`; OSError. Steps that are
+    committed already stay committed.
     """
     all_ranges, all_files = [], []
     for turn in steps(ranges, step_offsets):
@@ -70,7 +70,7 @@ def archive_ranges(
 
 
 def _archived(ranges: Sequence[OffsetRange], found: Iterable[Sums]) -> list[ArchivedRange]:
-    """The ranges with what was found of them in the files. Errors: DamagedArchive for what belongs to none."""
+    """Return the ranges with the sums of their rows. Errors: DamagedArchive for rows that belong to no range."""
     by_place = {each.place: each for each in found}
     archived = []
     for each in ranges:
@@ -82,11 +82,11 @@ def _archived(ranges: Sequence[OffsetRange], found: Iterable[Sums]) -> list[Arch
             raise DamagedArchive(f"{each.topic}-{each.partition}: {records} rows were written for {each}")
         archived.append(ArchivedRange(*each, records=records, checksum=checksum))
     if by_place:
-        raise DamagedArchive(f"rows were written that nobody has asked for: {sorted(by_place)}")
+        raise DamagedArchive(f"rows were written that belong to no requested range: {sorted(by_place)}")
     return archived
 
 
 def _compare(ranges: Sequence[ArchivedRange], files: Sequence[ArchivedFile]) -> None:
     rows, counted = sum(each.records for each in files), sum(each.records for each in ranges)
     if rows != counted:
-        raise DamagedArchive(f"the files have {rows} rows by their footers, and {counted} were read from them")
+        raise DamagedArchive(f"the footers of the files count {rows} rows, but {counted} were read from the files")

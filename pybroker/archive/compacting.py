@@ -1,4 +1,4 @@
-"""Many small files of a day into few: the same rows, in the order of partitions and offsets. Planned without Spark."""
+"""Rewrite the many small files of a day as a few large ones, ordered by partition and offset. Planned without Spark."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pybroker.archive.errors import DamagedArchive
 from pybroker.archive.manifest import ArchivedFile
 from pybroker.archive.store import Archive
 
-#: As large as readers of Parquet like them.
+#: A size that readers of Parquet handle well.
 TARGET_BYTES = 128 << 20
 
 
 class Compaction(NamedTuple):
-    """Files of one topic that become fewer ones, of about so many rows each."""
+    """Files of one topic to be merged into fewer files of about `rows` rows each."""
 
     topic: str
     files: list[ArchivedFile]
@@ -23,16 +23,16 @@ class Compaction(NamedTuple):
 
     @property
     def folders(self) -> int:
-        """Of how many days."""
+        """Return the number of days that the files cover."""
         return len({each.folder for each in self.files})
 
 
 Rewrite = Callable[[Compaction, Path], tuple[Any, Any]]
-"""Write the rows of files below a folder: what a reading of the old files tells, and one of the new."""
+"""Rewrite the rows of files below a folder; return the sums of the old files and of the new ones."""
 
 
 def plan(files: Iterable[ArchivedFile], target_bytes: int) -> list[Compaction]:
-    """For each topic the days with several files below half of the target."""
+    """Return, for each topic, the days that have several files smaller than half of the target."""
     small: dict[tuple[str, str], list[ArchivedFile]] = {}
     for each in files:
         if each.bytes < max(2, target_bytes) // 2:
@@ -54,9 +54,9 @@ def compact(
     target_bytes: int = TARGET_BYTES,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[int, int]:
-    """Compact what there is to compact, a topic a run: how many files went, and how many came.
+    """Compact the archive, one run for each topic; return how many files were removed and how many were added.
 
-    Errors: DamagedArchive where the new files do not have what the old ones have; those of `rewrite`; OSError.
+    Errors: DamagedArchive when the new files do not have the rows of the old ones; the errors of `rewrite`; OSError.
     """
     gone = come = 0
     for each in plan(archive.manifest.files, target_bytes):
@@ -65,7 +65,9 @@ def compact(
             before, after = rewrite(each, run.rows)
             files = archive.written(run, count_rows)
             if before != after or _rows(files) != _rows(each.files):
-                raise DamagedArchive(f"{each.topic}: rewritten rows are not those that were read: the old files stay")
+                raise DamagedArchive(
+                    f"{each.topic}: the rewritten rows differ from the rows that were read. The old files are kept"
+                )
         except Exception:
             archive.abandon(run)
             raise

@@ -1,10 +1,10 @@
-"""An archive as a Delta table: the log of Delta Lake beside the manifest, which stays what counts.
+"""An archive as a Delta table: a Delta Lake log beside the manifest. The manifest stays authoritative.
 
-    _delta_log/00000000000000000000.json ...    versions of the table, each with the files that come and go
+    _delta_log/00000000000000000000.json ...    versions of the table, each with the files that it adds and removes
 
-Written here and not by Spark: the log names the files that the archive has already, a version for each run, when they
-are where they belong. A version that is missing is added by whoever opens the archive next. Source: PROTOCOL.md of
-Delta Lake, reader version 1, writer version 2 (for delta.appendOnly).
+This module writes the log, not Spark: a version for each run, once the files of the run are in their final place. The
+next process that opens the archive adds a missing version. Source: PROTOCOL.md of Delta Lake, reader version 1, writer
+version 2 (for delta.appendOnly).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pybroker.archive.manifest import ArchivedFile
 
 LOG = "_delta_log"
 _VERSION = re.compile(r"(\d{20})\.json")
-#: What a path has of a URI's characters.
+#: Characters that stay unescaped in a path.
 _SAFE = "/=+-._~"
 
 _HEADERS = {
@@ -60,11 +60,11 @@ class DeltaLog:
         self._files = files
 
     def difference(self, wanted: Iterable[ArchivedFile]) -> tuple[list[ArchivedFile], list[str]]:
-        """The files that the table is without, and those that it has and should not. Errors: DamagedArchive."""
+        """Return the files that the table lacks, and those that it must not have. Errors: DamagedArchive."""
         return _difference(self._read()[0], wanted)
 
     def bring_up(self, wanted: Iterable[ArchivedFile], now_ms: int) -> None:
-        """Add a version that makes the table have these files, if it has others. Errors: DamagedArchive."""
+        """Add a version that gives the table exactly these files, unless it has them. Errors: DamagedArchive."""
         there, version = self._read()
         come, gone = _difference(there, wanted)
         if not (come or gone or version is None):
@@ -72,7 +72,7 @@ class DeltaLog:
         if version is None:
             self._files.make_directory(self._folder)
             self._files.sync(self._root)
-        # rows are the same in other files where some go: readers of what is new have nothing to do with it
+        # a version that removes files only moves rows (compaction): streaming readers must not read them again
         actions = [*_commit(now_ms), *(_table(now_ms) if version is None else ())]
         actions += [self._added(each, new=not gone) for each in come]
         actions += [_removed(path, now_ms) for path in gone]
@@ -81,13 +81,15 @@ class DeltaLog:
         self._files.replace(self._folder / f"{number:020}.json", data.encode())
 
     def _read(self) -> tuple[set[str], int | None]:
-        """The table's files, and its version; None: there is no table."""
+        """Return the files of the table and its version; None when there is no table."""
         names = [name for name in self._files.names(self._folder) if _VERSION.fullmatch(name)]
         there: set[str] = set()
         for number, name in enumerate(names):
             path = self._folder / name
             if int(name.removesuffix(".json")) != number:
-                raise DamagedArchive(f"{self._folder} is without version {number}: remove it, and it is made anew")
+                raise DamagedArchive(
+                    f"{self._folder} lacks version {number}. Remove the folder, and the next run writes it again"
+                )
             try:
                 for action in map(json.loads, (self._files.read(path) or b"").splitlines()):
                     if "add" in action:
@@ -129,7 +131,7 @@ def _removed(path: str, now_ms: int) -> dict[str, Any]:
 
 
 def _values(path: str) -> dict[str, str]:
-    """What a file's folders say."""
+    """Return the partition values that the folders of a path name."""
     return {name: unquote(value) for name, _, value in (each.partition("=") for each in path.split("/")[:-1])}
 
 
@@ -138,7 +140,7 @@ def _commit(now_ms: int) -> Iterator[dict[str, Any]]:
 
 
 def _table(now_ms: int) -> Iterator[dict[str, Any]]:
-    """What the first version says of the table."""
+    """Yield the actions of the first version: protocol and metadata of the table."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in _COLUMNS.items()]
     yield {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     yield {

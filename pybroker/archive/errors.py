@@ -1,23 +1,23 @@
-"""What can be wrong with an archive, or with what it is made of."""
+"""Errors of archives and restores."""
 
 from __future__ import annotations
 
 
 class ArchiveError(Exception):
-    """Base of everything below; raised itself for what has no class of its own."""
+    """Base class of the errors below; raised itself where no subclass fits."""
 
 
 class DamagedArchive(ArchiveError):
-    """Files that are no archive's, or that are not what the manifest says."""
+    """Files do not belong to an archive, or differ from its manifest."""
 
 
 class ArchiveBusy(ArchiveError):
-    """Another process has the archive, or the restore's state."""
+    """Another process uses the archive, or the journal of the restore."""
 
 
 class LogChanged(ArchiveError):
-    """The log is not the one that was archived, or has lost what was not archived yet."""
+    """The log is another one than the archived log, or has lost records that were not archived yet."""
 
 
 class UnusableTarget(ArchiveError):
-    """A topic that an archive cannot be restored into."""
+    """An archive cannot be restored into this topic."""

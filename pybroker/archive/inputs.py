@@ -1,4 +1,4 @@
-"""What is archived: topics of a running broker, or a data directory, by Spark's sources of these."""
+"""Inputs of an archive: topics of a running broker, or a data directory. Both are read with our Spark sources."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pybroker.source.reader import Reader
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: So many offsets a task at most, of a broker's topics; of a directory a task reads a segment.
+#: The most offsets of a broker's topic that one task reads. For a directory, a task reads one segment.
 _TASK_OFFSETS = 1_000_000
 
 
 class Input(Protocol):
-    """Where records come from. Errors, of both: SourceError."""
+    """An origin of records. Both methods raise SourceError."""
 
     def ends(self, topics: Sequence[str]) -> list[LogEnds]:
-        """The partitions of these topics as they are now."""
+        """Return the current ends of the partitions of these topics."""
 
     def rows(self, spark: SparkSession, ranges: Sequence[OffsetRange]) -> DataFrame:
-        """The records of ranges, one of a partition at most, with all their columns."""
+        """Return the records of the ranges, at most one range for each partition, with all columns."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class BrokerInput:
 
 @dataclass(frozen=True)
 class DirectoryInput:
-    """A data directory: closed segments, or with `active` all that is there, up to `lag` offsets before the end."""
+    """A data directory: its closed segments, with `active` also the open ones, up to `lag` offsets before the end."""
 
     path: str
     committed: bool
@@ -68,7 +68,7 @@ class DirectoryInput:
         with Reader() as reader:
             told = reader.ask("log_ends", path=self.path, topics=list(topics), committed=self.committed)
         if others := sorted({each[0] for each in told} - set(topics)):
-            raise UnknownPartition(f"{self.path} is of {others[0]}, and not of {', '.join(topics)}")
+            raise UnknownPartition(f"{self.path} holds {others[0]}, not {', '.join(topics)}")
         return [
             LogEnds(
                 *(topic, partition, earliest),
@@ -85,7 +85,7 @@ class DirectoryInput:
 
 
 def _bounds(ranges: Sequence[OffsetRange]) -> dict[str, str]:
-    """The ranges as options of both sources."""
+    """Return the ranges as options that both sources accept."""
     assigned: dict[str, list[int]] = {}
     for each in ranges:
         assigned.setdefault(each.topic, []).append(each.partition)

@@ -1,4 +1,4 @@
-"""The Spark jobs of an archive: read a log and write files, rewrite files, add up what both have."""
+"""The Spark jobs of an archive: write files from a log, rewrite files, and sum up the rows of logs and files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pybroker.source.ranges import OffsetRange
 from pybroker.spark import register
 
 _PART = "topic STRING, partition INT, start BIGINT, end BIGINT, shared BIGINT"
-#: How an error of a reader's process stands in what Spark tells of it.
+#: An error of the reader process, as Spark's error text quotes it.
 _SOURCE_ERROR = re.compile(r"pybroker\.source\.errors\.\w+: (.*)")
 
 
 class Part(NamedTuple):
-    """A range whose rows are added up: all of them, and those from the offset `shared` on."""
+    """A range whose rows are summed up: all rows, and the rows from the offset `shared` on."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class PartSums(NamedTuple):
-    """What rows of a part there are: number and checksum of all, and of those from `shared` on."""
+    """Number and checksum of all rows of a part, and of its rows from `shared` on."""
 
     records: int
     checksum: int
@@ -54,7 +54,7 @@ NOWHERE = ("", -1, -1)
 
 
 class Spark:
-    """A session, opened when it is first needed, and ended with the context. What it complains of is ArchiveError."""
+    """A Spark session that opens at first use and stops with the context. Spark's errors become ArchiveError."""
 
     def __init__(self, master: str, memory: str) -> None:
         self._master = master
@@ -62,7 +62,7 @@ class Spark:
         self._session: SparkSession | None = None
 
     def __call__(self) -> SparkSession:
-        """The session. Errors: JavaNotFoundError."""
+        """Return the session, started if necessary. Errors: JavaNotFoundError."""
         if self._session is None:
             settings = {
                 "spark.driver.memory": self._memory,
@@ -70,20 +70,20 @@ class Spark:
             }
             with told():
                 session = start_session("pybroker archive", self._master, settings)
-            session.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line
+            session.sparkContext.setLogLevel("OFF")  # the command reports an error in one line
             register(session)
             self._session = session
         return self._session
 
     def stop(self) -> None:
-        """End it, if it has begun."""
+        """Stop the session, if it was started."""
         if self._session is not None:
             end_session(self._session)
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Spark's errors in a line. Errors: ArchiveError."""
+    """Turn Spark's errors into one-line ArchiveErrors."""
     try:
         yield
     except GONE as error:
@@ -97,7 +97,7 @@ def told() -> Iterator[None]:
 def write_ranges(
     session: Callable[[], SparkSession], source: Input
 ) -> Callable[[Sequence[OffsetRange], Path], list[parquet.RowSums]]:
-    """A function that writes ranges of a log, and reads again what is there."""
+    """Return a function that writes ranges of a log below a folder and reads them back."""
 
     def write(ranges: Sequence[OffsetRange], folder: Path) -> list[parquet.RowSums]:
         spark = session()
@@ -111,7 +111,7 @@ def write_ranges(
 def rewrite_files(
     session: Callable[[], SparkSession], archive: Archive
 ) -> Callable[[Compaction, Path], tuple[list[parquet.RowSums], list[parquet.RowSums]]]:
-    """A function that writes the rows of files into others, and adds up both."""
+    """Return a function that rewrites the rows of files and sums up the old and the new files."""
 
     def rewrite(wanted: Compaction, folder: Path) -> tuple[list[parquet.RowSums], list[parquet.RowSums]]:
         spark = session()
@@ -128,7 +128,7 @@ def rewrite_files(
 def sums_of_parts(
     spark: SparkSession, rows: DataFrame, parts: Sequence[Part]
 ) -> Mapping[tuple[str, int, int], PartSums]:
-    """Count and add up rows by the part that they are in, (topic, partition, start), or NOWHERE."""
+    """Count and sum up rows by their part: (topic, partition, start), or NOWHERE."""
     known = spark.createDataFrame([tuple(each) for each in parts], _PART).select(
         *(F.col(name).alias(f"part_{name}") for name in Part._fields)
     )
@@ -160,5 +160,5 @@ def sums_of_parts(
 
 
 def part_of(each: ArchivedRange, shared: int) -> Part:
-    """A range, with the offset from which on a log has it, too."""
+    """Return the part of a range; from the offset `shared` on the log has the records as well."""
     return Part(each.topic, each.partition, each.start, each.end, min(max(each.start, shared), each.end))

@@ -1,7 +1,7 @@
-"""How far a restore is: whose rows go where, so that the next attempt goes on, and nobody's records are taken for ours.
+"""The journal of a restore: the next attempt resumes with it and tells restored records from those of other producers.
 
-It is written before the first row. Row n of a partition goes to the offset `bases[partition]` + n; which are there,
-the topic itself says (isolated/topic_restorer.py).
+The journal is written before the first row. Row n of a partition goes to the offset `bases[partition]` + n. The topic
+itself shows which rows it has already (isolated/topic_restorer.py).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FORMAT, _VERSION = "pybroker-restore", 1
 
 @dataclass(frozen=True)
 class Restoring:
-    """A restore of `topic` into `target`, a topic of `cluster`, as the producer that all its attempts are.
+    """A restore of `topic` into `target`, a topic of `cluster`. All its attempts use one producer identity.
 
-    `bases` are offsets by partition, `restored` how many rows the last attempt that came to its end has left there.
+    `bases` maps partitions to offsets; `restored` counts, by partition, the rows after the last complete attempt.
     """
 
     topic: str
@@ -35,10 +35,10 @@ class Restoring:
 
 
 class Journal:
-    """The file of one restore, which this process has alone. Errors, of all methods: OSError."""
+    """The journal file of one restore, locked by this process. All methods raise OSError."""
 
     def __init__(self, path: Path, files: Files | None = None) -> None:
-        """Errors: ArchiveBusy; DamagedArchive where something else is there."""
+        """Lock and read the journal. Errors: ArchiveBusy; DamagedArchive when the file is no journal."""
         self._path = path
         self._files = Files() if files is None else files
         self._files.make_directory(path.parent)
@@ -58,21 +58,21 @@ class Journal:
         self._lock.close()
 
     def check(self, topic: str, target: str, cluster: str) -> None:
-        """Errors: UnusableTarget where it is another restore's."""
+        """Check that the journal belongs to this restore. Errors: UnusableTarget when it belongs to another one."""
         now = self.now
         if now is not None and (now.topic, now.target, now.cluster) != (topic, target, cluster):
             raise UnusableTarget(
-                f"{self._path} is of a restore of {now.topic} into {now.target} of the cluster {now.cluster}"
+                f"{self._path} belongs to a restore of {now.topic} into {now.target} of the cluster {now.cluster}"
             )
 
     def put(self, restoring: Restoring) -> None:
-        """Write it down."""
+        """Write the state of the restore to the file."""
         told = {"format": _FORMAT, "version": _VERSION, **asdict(restoring)}
         self._files.replace(self._path, json.dumps(told, indent=1).encode() + b"\n")
         self.now = restoring
 
     def complete(self, restored: dict[int, int]) -> None:
-        """Write down that all is there."""
+        """Record that the restore is complete."""
         assert self.now is not None
         self.put(replace(self.now, restored={**self.now.restored, **restored}))
 
@@ -83,7 +83,7 @@ class Journal:
         try:
             told: dict[str, Any] = json.loads(data)
             if (told.pop("format"), told.pop("version")) != (_FORMAT, _VERSION):
-                raise DamagedArchive(f"{self._path} is of a format that is not known here")
+                raise DamagedArchive(f"{self._path} has an unknown format")
             producer_id, epoch = told.pop("producer")
             bases, restored = (
                 {int(partition): int(value) for partition, value in told.pop(name).items()}
@@ -95,5 +95,5 @@ class Journal:
 
 
 def default_path(inner: Path, cluster: str, target: str) -> Path:
-    """The journal of a target where none is named, below an archive's inner folder."""
+    """Return the default path of the journal of a target, below the inner folder of an archive."""
     return inner / "restores" / f"{re.sub(r'[^A-Za-z0-9_-]', '_', cluster)}@{target}.json"

@@ -1,7 +1,7 @@
-"""What an archive has: offset ranges and files, as one file says that is put there at once. Pure.
+"""The manifest: the offset ranges and files of an archive, in one file that is replaced atomically. Pure.
 
-A range has all records of its offsets that there were when it was read, with their number and checksum. The
-checksums of rows are added up modulo 2**64, so that those of adjacent ranges add up, too.
+A range has all records that its offsets had when it was read, with their number and checksum. A checksum is the sum
+of the row hashes modulo 2**64, so the checksum of two adjacent ranges is the sum of theirs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pybroker.archive.errors import DamagedArchive
 from pybroker.source.bounds import TopicPartition
 
 FORMAT, VERSION = "pybroker-archive", 1
-#: What the files are to their readers.
+#: How readers see the files: as plain Parquet, or as a Delta table.
 PARQUET, DELTA = "parquet", "delta"
 _MODULUS = 1 << 64
 
 
 class ArchivedRange(NamedTuple):
-    """Offsets from `start` on, before `end`, of one partition; not each has a record."""
+    """Offsets of one partition from `start` (included) to `end` (excluded); an offset may have no record."""
 
     topic: str
     partition: int
@@ -32,12 +32,12 @@ class ArchivedRange(NamedTuple):
 
     @property
     def place(self) -> TopicPartition:
-        """Whose offsets they are."""
+        """Return the partition of the range."""
         return self.topic, self.partition
 
     @property
     def name(self) -> str:
-        """As people are told of it."""
+        """Return the range as messages show it."""
         return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
 
 
@@ -50,7 +50,7 @@ class ArchivedFile(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """Of its rows, as its first folder says."""
+        """Return the topic of the rows, from the first folder of the path."""
         return self.path.partition("/")[0].removeprefix("topic=")
 
     @property
@@ -61,9 +61,9 @@ class ArchivedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of an archive. `run` is the one that wrote this; `replaced` are files that it has put others in place of.
+    """The contents of an archive. `run` is the run that wrote this manifest, `replaced` the files that it replaced.
 
-    `table` is "delta" where the files are a Delta table as well, whose log is beside them (delta.py).
+    `table` is "delta" when the files are a Delta table as well, with its log beside them (delta.py).
     """
 
     isolation: str = "read_committed"
@@ -74,27 +74,27 @@ class Manifest:
     table: str = PARQUET
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Where the archive of each partition ends: the first offset that it does not cover."""
+        """Return, for each partition, the first offset that the archive does not cover."""
         ends: dict[TopicPartition, int] = {}
         for each in self.ranges:
             ends[each.place] = max(ends.get(each.place, 0), each.end)
         return ends
 
     def topics(self) -> list[str]:
-        """The topics that are archived, in order."""
+        """Return the archived topics, sorted."""
         return sorted({each.topic for each in self.ranges})
 
     def of_topic(self, topic: str) -> list[ArchivedRange]:
-        """A topic's ranges, by partition and offset."""
+        """Return the ranges of a topic, ordered by partition and offset."""
         return sorted(each for each in self.ranges if each.topic == topic)
 
     def with_run(self, run: str, ranges: Iterable[ArchivedRange], files: Iterable[ArchivedFile]) -> Manifest:
-        """After a run that has archived more."""
+        """Return the manifest after a run that archived more ranges."""
         ordered = tuple(sorted([*self.ranges, *ranges]))
         return replace(self, run=run, ranges=ordered, files=tuple(sorted([*self.files, *files])), replaced=())
 
     def with_compacted(self, run: str, files: Iterable[ArchivedFile], replaced: Iterable[str]) -> Manifest:
-        """After a run that has put `files` in place of `replaced`; adjacent ranges become one."""
+        """Return the manifest after a run that replaced `replaced` by `files`; adjacent ranges are merged."""
         gone = frozenset(replaced)
         left = [each for each in self.files if each.path not in gone]
         return replace(
@@ -107,7 +107,7 @@ class Manifest:
 
 
 def merged(ranges: Iterable[ArchivedRange]) -> tuple[ArchivedRange, ...]:
-    """The same offsets in fewer ranges."""
+    """Merge adjacent ranges."""
     found: list[ArchivedRange] = []
     for each in sorted(ranges):
         last = found[-1] if found else None
@@ -120,7 +120,7 @@ def merged(ranges: Iterable[ArchivedRange]) -> tuple[ArchivedRange, ...]:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """As it lies in its file."""
+    """Return the manifest as the bytes of its file."""
     ranges = [{**each._asdict(), "checksum": f"{each.checksum:016x}"} for each in manifest.ranges]
     told = {
         "format": FORMAT,
@@ -136,11 +136,11 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes, name: str) -> Manifest:
-    """And back; `name` is for errors. Errors: DamagedArchive."""
+    """Parse the bytes of a manifest; `name` is for error texts. Errors: DamagedArchive."""
     try:
         told: Mapping[str, Any] = json.loads(data)
         if (told["format"], told["version"]) != (FORMAT, VERSION):
-            raise DamagedArchive(f"{name}: format {told['format']!r}, version {told['version']!r} is not known here")
+            raise DamagedArchive(f"{name}: format {told['format']!r}, version {told['version']!r} is not supported")
         manifest = Manifest(
             isolation=told["isolation"],
             table=told.get("table", PARQUET),
@@ -156,16 +156,19 @@ def decode(data: bytes, name: str) -> Manifest:
 
 
 def _check(manifest: Manifest, name: str) -> None:
-    """Errors: DamagedArchive for ranges that overlap or end before they start, and for paths that lead elsewhere."""
+    """Check ranges and paths.
+
+    Errors: DamagedArchive for ranges that overlap or end before they start, and for paths outside of the archive.
+    """
     if manifest.table not in (PARQUET, DELTA):
-        raise DamagedArchive(f"{name}: a table of {manifest.table!r} is not known here")
+        raise DamagedArchive(f"{name}: the table format {manifest.table!r} is not supported")
     last: ArchivedRange | None = None
     for each in sorted(manifest.ranges):
         if not 0 <= each.start <= each.end or not 0 <= each.records <= each.end - each.start:
-            raise DamagedArchive(f"{name}: {each.name} with {each.records} records is no range")
+            raise DamagedArchive(f"{name}: {each.name} with {each.records} records is not a valid range")
         if last is not None and last.place == each.place and last.end > each.start:
             raise DamagedArchive(f"{name}: {last.name} and {each.name} overlap")
         last = each
     for path in [*manifest.replaced, *(each.path for each in manifest.files)]:
         if not path.startswith("topic=") or ".." in path.split("/"):
-            raise DamagedArchive(f"{name}: {path!r} is no file of an archive")
+            raise DamagedArchive(f"{name}: {path!r} cannot be a file of an archive")

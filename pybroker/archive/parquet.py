@@ -1,4 +1,4 @@
-"""Rows as Parquet files, by Spark: written, read, counted and added up."""
+"""Write, read, count and sum up rows in Parquet files, with Spark."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pybroker.source.bounds import TopicPartition
 from pybroker.source.columns import SPARK_TYPES
 
-#: What lies in the files; `topic` and `date`, the day of the timestamp in UTC, are folders.
+#: The columns of the files. `topic` and `date`, the day of the timestamp in UTC, are folders.
 COLUMNS = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 FOLDERS = ("topic", "date")
 SCHEMA = ", ".join([*(f"{name} {SPARK_TYPES[name]}" for name in COLUMNS), "topic STRING, date DATE"])
 _CODEC = "zstd"
 _MODULUS = 1 << 64
 
-#: Timestamps of all times as they are, to the microsecond, and days in UTC, whatever the session says.
+#: Keep all timestamps unchanged, to the microsecond, and take days in UTC, whatever the session is set to.
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -30,7 +30,7 @@ _SETTINGS = {
 
 
 class RowSums(NamedTuple):
-    """Rows of one partition: how many, their checksum, the first and the last offset."""
+    """Rows of one partition: their number, checksum, first and last offset."""
 
     topic: str
     partition: int
@@ -41,13 +41,13 @@ class RowSums(NamedTuple):
 
     @property
     def place(self) -> TopicPartition:
-        """Whose they are."""
+        """Return the partition of the rows."""
         return self.topic, self.partition
 
 
 @contextmanager
 def settings(spark: SparkSession) -> Iterator[None]:
-    """The session as these files need it, for as long as the context."""
+    """Give the session the settings that these files need, until the context ends."""
     before = {key: spark.conf.get(key, None) for key in _SETTINGS}
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)
@@ -62,20 +62,20 @@ def settings(spark: SparkSession) -> Iterator[None]:
 
 
 def write(rows: DataFrame, folder: Path, *, most_rows: int = 0) -> None:
-    """Write rows below a folder that is not there; `most_rows` a file, where it is not 0."""
+    """Write rows below a folder that does not exist yet, at most `most_rows` in a file (0: no limit)."""
     dated = rows.withColumn("date", F.to_date("timestamp")).select(*COLUMNS, *FOLDERS)
     writer = dated.write.mode("error").option("compression", _CODEC).option("maxRecordsPerFile", most_rows)
     writer.partitionBy(*FOLDERS).parquet(str(folder))
 
 
 def read(spark: SparkSession, root: Path, paths: Sequence[str]) -> DataFrame:
-    """The rows of files below a folder."""
+    """Return the rows of files below a folder."""
     reader = spark.read.schema(SCHEMA).option("basePath", str(root))
     return reader.parquet(*paths) if paths else spark.createDataFrame([], SCHEMA)
 
 
 def sums(rows: DataFrame) -> list[RowSums]:
-    """Count and add up rows, by partition."""
+    """Count and sum up rows by partition."""
     grouped = rows.groupBy("topic", "partition").agg(
         F.count(F.lit(1)).alias("records"),
         checksum().alias("checksum"),
@@ -92,8 +92,8 @@ def sums(rows: DataFrame) -> list[RowSums]:
 
 
 def checksum(where: Column | None = None) -> Column:
-    """The sum of the rows' hashes, in whatever order they come; of those `where` something holds."""
-    # nulls leave a hash as it is, so whether something is null goes into it, too
+    """Return the sum of the row hashes, which no order of the rows changes; only of rows for which `where` holds."""
+    # a null does not change Spark's hash, so the hash also covers which columns are null
     hashed = F.xxhash64(
         *("partition", "offset", "timestamp", "timestampType"),
         *(F.col("key").isNull(), "key", F.col("value").isNull(), "value", F.col("headers").isNull()),
@@ -103,12 +103,12 @@ def checksum(where: Column | None = None) -> Column:
 
 
 def as_checksum(total: object) -> int:
-    """A sum of hashes as manifests have it."""
+    """Return a sum of hashes in the form of manifests."""
     return int(str(total or 0)) % _MODULUS
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a file has, as its footer says."""
+    """Return the number of rows of a file, from its footer."""
     import pyarrow.parquet as pq
 
     rows: int = pq.read_metadata(path).num_rows
@@ -116,5 +116,5 @@ def count_rows(path: Path) -> int:
 
 
 def of_partitions(rows: DataFrame, partitions: Iterable[int]) -> DataFrame:
-    """The rows of some partitions."""
+    """Return the rows of the partitions."""
     return rows.where(F.col("partition").isin(*partitions))

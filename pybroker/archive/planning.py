@@ -1,4 +1,4 @@
-"""What is archived next: from where the archive ends to where the log's settled part ends. Pure."""
+"""Plan the next ranges: from the end of the archive to the end of the part of the log that can be archived. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybroker.source.ranges import OffsetRange, bounded_ends
 
 
 class LogEnds(NamedTuple):
-    """A partition: its first offset, the end of what may be archived now, and that of its log."""
+    """A partition: its first offset, the end of the part that can be archived now, and the end of its log."""
 
     topic: str
     partition: int
@@ -21,12 +21,12 @@ class LogEnds(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As errors name it."""
+        """Return the partition as error texts name it."""
         return f"{self.topic}-{self.partition}"
 
 
 class Lost(NamedTuple):
-    """Offsets that retention, or DeleteRecords, took before they were archived."""
+    """Offsets that retention or DeleteRecords deleted before they were archived."""
 
     topic: str
     partition: int
@@ -35,18 +35,18 @@ class Lost(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is archived, and what cannot be any more."""
+    """The ranges to archive, and the ranges that are lost."""
 
     ranges: list[OffsetRange]
     lost: list[Lost]
 
 
 def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int], *, skip_lost: bool) -> Plan:
-    """Each partition's next range, where there is something in it.
+    """Return the next range of each partition that has one.
 
-    An archive of a topic begins where its partitions begin at the first time: one that has nothing more by then has an
-    empty range there. Of a partition that comes later all offsets are wanted. Errors: LogChanged where a log ends
-    before its archive does; where records have gone that were not archived, unless `skip_lost`.
+    The first archive of a topic starts at the first offset of each partition; a partition without records gets an empty
+    range. For a partition that is added later, all offsets are archived. Errors: LogChanged when a log ends before its
+    archive does, and, unless `skip_lost`, when records were deleted before they were archived.
     """
     ranges, lost = [], []
     begun = {topic for topic, _ in archived}
@@ -55,14 +55,14 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
         start = archived.get(place, 0 if each.topic in begun else each.earliest)
         if each.latest < start:
             raise LogChanged(
-                f"{each.name} ends at offset {each.latest}, and is archived up to {start}: is it another topic of that "
-                "name? Archive it elsewhere"
+                f"{each.name} ends at offset {each.latest}, and is archived up to {start}: was the topic deleted and "
+                "created again? Archive it in another folder"
             )
         if each.earliest > start:
             if not skip_lost:
                 raise LogChanged(
                     f"{each.name} begins at offset {each.earliest}, and is archived up to {start}: the records between "
-                    "are not there any more (--on-data-loss skip goes on behind them)"
+                    "are lost (--on-data-loss skip continues after them)"
                 )
             lost.append(Lost(*place, start, each.earliest))
             start = each.earliest
@@ -72,9 +72,9 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
 
 
 def steps(ranges: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
-    """The same ranges in turns of about `most` offsets, all partitions side by side; each turn is committed.
+    """Yield the ranges in steps of about `most` offsets, all partitions side by side. Each step is one commit.
 
-    Empty ranges are in the first.
+    The first step has the empty ranges.
     """
     starts = {(each.topic, each.partition): each.start for each in ranges}
     ends = {(each.topic, each.partition): each.end for each in ranges}

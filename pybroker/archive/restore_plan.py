@@ -1,4 +1,4 @@
-"""What is restored: which rows of each partition are there, which are next, and which keep their offsets. Pure."""
+"""Plan a restore: which rows the target has, which come next, and which keep their offsets. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pybroker.archive.manifest import ArchivedRange
 
 
 class TargetPartition(NamedTuple):
-    """A partition of the target: its first offset, and the one behind its last record."""
+    """A partition of the target: its first offset, and the offset after its last record."""
 
     partition: int
     earliest: int
@@ -23,8 +23,9 @@ class TargetPartition(NamedTuple):
 class PartitionPlan:
     """Rows of one partition, numbered from 0 in the order of their offsets.
 
-    Row n belongs to offset `base` + n; `there` rows are in the topic, of `total`. To go on, rows from the archived
-    offset `start` on are read, which is row `index`. Rows below the archived offset `kept_below` keep their offsets.
+    Row n belongs to offset `base` + n; the topic has `there` of the `total` rows. To resume, a task reads rows
+    from the archived offset `start` on, which is row `index`. Rows below the archived offset `kept_below` keep their
+    offsets.
     """
 
     partition: int
@@ -38,17 +39,17 @@ class PartitionPlan:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all rows are there, and an attempt came to its end with them; else the last one is compared."""
+        """Whether all rows are there and an attempt completed. Otherwise the last row is compared again."""
         return min(self.there, self.restored) >= self.total
 
 
 def plan_restore(
     ranges: Iterable[ArchivedRange], target: Iterable[TargetPartition], state: Restoring | None, *, append: bool
 ) -> list[PartitionPlan]:
-    """The partitions of an archived topic, each with what is left to do.
+    """Return a plan for each partition of an archived topic.
 
-    `state` is that of attempts before. Errors: UnusableTarget where the target has too few partitions, has records
-    and they are not ours, or others have written behind ours.
+    `state` is the state that earlier attempts left. Errors: UnusableTarget when the target has too few partitions, has
+    records that this restore did not write, or has records of other producers after the restored ones.
     """
     by_partition: dict[int, list[ArchivedRange]] = {}
     for each in sorted(ranges):
@@ -56,8 +57,8 @@ def plan_restore(
     found = {each.partition: each for each in target}
     if missing := sorted(by_partition.keys() - found.keys()):
         raise UnusableTarget(
-            f"the topic has {len(found)} partitions, and partition {missing[-1]} is archived: make it with "
-            f"{missing[-1] + 1} at least"
+            f"the topic has {len(found)} partitions, but partition {missing[-1]} is archived: create it with "
+            f"at least {missing[-1] + 1}"
         )
     bases = {} if state is None else state.bases
     restored = {} if state is None else state.restored
@@ -68,7 +69,7 @@ def plan_restore(
 
 
 def exact_problem(plans: Iterable[PartitionPlan], ends: Mapping[int, int]) -> str | None:
-    """Why not all records keep their offsets; None where they do. `ends` are those of the archive by partition."""
+    """Return why some records cannot keep their offsets; None when all can. `ends`: the archive's, by partition."""
     for each in plans:
         if each.kept_below < ends[each.partition]:
             return (
@@ -91,17 +92,17 @@ def _plan_partition(
     name = f"partition {target.partition}"
     if known_base is None and target.latest > 0 and not append:
         raise UnusableTarget(
-            f"{name} has, or had, records before offset {target.latest}, and nobody has begun to restore this archive "
-            "there (--append goes on behind them)"
+            f"{name} has, or had, records before offset {target.latest}, and no restore of this archive was begun "
+            "there (--append writes after them)"
         )
     there = target.latest - base
     if there < 0:
         raise UnusableTarget(
-            f"{name} ends at offset {target.latest}, and was restored from {base} on: it is another topic"
+            f"{name} ends at offset {target.latest}, but was restored from {base} on: it is another topic"
         )
     if there > total and (restored or 0) < total:
         raise UnusableTarget(
-            f"{name} has {there} records from offset {base} on, and {total} are archived: somebody else writes there"
+            f"{name} has {there} records from offset {base} on, but {total} are archived: another producer writes there"
         )
     start, index = _resume(ranges, there)
     kept_below = _kept_below(ranges) if base == 0 else 0
@@ -109,7 +110,7 @@ def _plan_partition(
 
 
 def _resume(ranges: list[ArchivedRange], there: int) -> tuple[int, int]:
-    """The start of the range in which row `there` - 1 is, to compare that one, and the number of its first row."""
+    """Return the start of the range of row `there` - 1, which is compared, and the number of its first row."""
     index = 0
     for each in ranges:
         if index + each.records >= there:
@@ -119,7 +120,7 @@ def _resume(ranges: list[ArchivedRange], there: int) -> tuple[int, int]:
 
 
 def _kept_below(ranges: list[ArchivedRange]) -> int:
-    """Up to which archived offset each row's number is its offset, as far as ranges tell."""
+    """Return the archived offset below which the number of each row is its offset, as far as the ranges show."""
     kept = 0
     for each in ranges:
         if each.start != kept or each.records != each.end - each.start:

@@ -1,6 +1,6 @@
-"""The format that a restore writes to: its rows go to the process that knows how they are written once.
+"""The Spark format of a restore: it passes rows to the process that writes each of them exactly once.
 
-Option: `wanted`, the request's fields as JSON (isolated/topic_restorer.py). Rows come by partition, and in order.
+Option: `wanted`, the fields of the request as JSON (isolated/topic_restorer.py). Rows arrive by partition, in order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An archived topic into a topic, by Spark: each partition's rows in order, by one task."""
+"""Restore an archived topic into a topic, with Spark: one task writes the rows of a partition in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """Where an archive goes: a topic of a cluster, by a client's properties."""
+    """The target of a restore: a topic of the cluster that the client properties name."""
 
     properties: Mapping[str, str]
     topic: str
@@ -33,9 +33,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Restored:
-    """Of one partition: rows that were written now, and that were there before; where the first of all lies.
+    """The result for one partition: rows written now, rows that were there before, and the offset of the first row.
 
-    Rows below the archived offset `kept_below` have their old offsets.
+    Rows below the archived offset `kept_below` kept their offsets.
     """
 
     partition: int
@@ -53,14 +53,14 @@ def restore(
     state: Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Restored]:
-    """Restore what is not there yet; each partition's result.
+    """Restore the rows that the target lacks; return the result of each partition.
 
     Errors: UnusableTarget, ArchiveBusy, ArchiveError, SourceError, OSError.
     """
     ranges = archive.manifest.of_topic(topic)
     if not ranges:
         topics = ", ".join(archive.manifest.topics()) or "none"
-        raise ArchiveError(f"{archive.root} has no topic {topic}: there are {topics}")
+        raise ArchiveError(f"{archive.root} has no topic {topic}. It has {topics}")
     with Reader() as reader:
         properties = dict(target.properties)
         asked = {"properties": properties, "topics": [target.topic], "pattern": None, "assigned": None}
@@ -87,22 +87,22 @@ def restore(
 
 
 def _check_settings(topic: str, settings: Mapping[str, str | None], tell: Callable[[str], None]) -> None:
-    """Errors: UnusableTarget for a topic that would not keep the timestamps."""
+    """Check the settings of the target. Errors: UnusableTarget when it would replace the timestamps."""
     if settings.get("message.timestamp.type") == "LogAppendTime":
         raise UnusableTarget(f"{topic} has message.timestamp.type=LogAppendTime, which would replace the timestamps")
     retention = settings.get("retention.ms")
     if "delete" in (settings.get("cleanup.policy") or "") and retention not in (None, "-1"):
-        tell(f"{topic} has retention.ms={retention}: records that are older than that do not stay")
+        tell(f"{topic} has retention.ms={retention}: the broker deletes older records")
 
 
 def _results(plans: Sequence[PartitionPlan], partitions: Sequence[TargetPartition]) -> list[Restored]:
-    """What has come of plans, as the target's ends tell. Errors: ArchiveError where rows are missing."""
+    """Return the results, from the plans and the ends of the target. Errors: ArchiveError when rows are missing."""
     ends = {each.partition: each.latest for each in partitions}
     for each in plans:
         if ends[each.partition] - each.base < each.total:
             raise ArchiveError(
-                f"partition {each.partition} ends at {ends[each.partition]}, and {each.total} rows belong there from "
-                f"{each.base} on: the archive's files have fewer"
+                f"partition {each.partition} ends at {ends[each.partition]}, but {each.total} rows belong there from "
+                f"{each.base} on: the files of the archive have fewer"
             )
     return [Restored(each.partition, each.total - each.there, each.there, each.base, each.kept_below) for each in plans]
 
@@ -115,7 +115,7 @@ def _write(
     producer: tuple[int, ...],
     session: Callable[[], SparkSession],
 ) -> None:
-    """Write the rows of partitions that are not complete."""
+    """Write the missing rows of the partitions that are not complete."""
     left = [each for each in plans if not each.is_complete]
     wanted = {
         "topic": target.topic,
@@ -131,7 +131,7 @@ def _write(
 
 
 def _in_order(rows: DataFrame, plans: Sequence[PartitionPlan]) -> DataFrame:
-    """The rows that are left, a partition in one task, by their offsets."""
+    """Return the remaining rows, ordered by offset, with one task for each partition."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     wanted = F.lit(False)

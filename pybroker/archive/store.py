@@ -1,16 +1,17 @@
-"""An archive's directory: runs that are whole or have never been.
+"""The directory of an archive. A run is committed as a whole, or leaves no trace.
 
-    topic=orders/date=2026-01-31/part-....parquet   rows; each of these files is in the manifest, or about to go
-    _pybroker/manifest.json                         what counts (manifest.py)
-    _pybroker/runs/RUN/                             what a run writes, until it counts
-    _pybroker/restores/                             how far restores are (journal.py)
-    _pybroker/lock                                  held by whoever writes, shared by those who read
-    _delta_log/                                     of an archive that is a Delta table as well (delta.py)
+    topic=orders/date=2026-01-31/part-....parquet   rows; the manifest names each file, or it is about to be removed
+    _pybroker/manifest.json                         the committed contents (manifest.py)
+    _pybroker/runs/RUN/                             files of a run that is not committed yet
+    _pybroker/restores/                             journals of restores (journal.py)
+    _pybroker/lock                                  exclusive for a writer, shared among readers
+    _delta_log/                                     only in an archive that is a Delta table as well (delta.py)
 
-A run writes its files below runs/RUN; they are forced to the disk, then the manifest names them, which is when they
-count; then they move to where the manifest says, and what they replace goes. Whoever opens the archive next finishes
-that: the directory of the manifest's run is moved, and those of other runs, which were never finished, are removed. In
-a Delta table the files that are replaced go last, when the table's log says so.
+A run has three steps. It writes its files below runs/RUN and forces them to the disk. It writes the manifest that names
+them: this commits the run. It moves them to the paths of the manifest, and removes the files that they replace. After a
+crash, the next process that opens the archive finishes this: it moves the files of the manifest's run, and removes the
+directories of other runs, which were not committed. In a Delta table, replaced files are removed last, after the log of
+the table has removed them.
 """
 
 from __future__ import annotations
@@ -28,33 +29,33 @@ from pybroker.archive.files import Files, Lock
 from pybroker.archive.manifest import DELTA, ArchivedFile, ArchivedRange, Manifest, decode, encode
 
 INNER = "_pybroker"
-#: What Spark would take for a pattern.
+#: Characters that Spark would read as a pattern.
 _PATTERN = frozenset("*?[]{}\\")
 
 
 class Run:
-    """A directory of its own, whose files count once they are committed."""
+    """A run: a directory of files that become part of the archive when they are committed."""
 
     def __init__(self, name: str, rows: Path) -> None:
         self.name = name
-        #: Where Spark writes: it is not there yet.
+        #: Where Spark writes: the folder must not exist yet.
         self.rows = rows
 
 
 class Archive:
-    """An archive that this process has: alone, or to read it beside others. Errors, of all methods: OSError."""
+    """An open archive, locked by this process: exclusively, or shared among readers. All methods raise OSError."""
 
     def __init__(self, root: Path, *, writing: bool, making: bool | None = None, files: Files | None = None) -> None:
-        """Open an archive, or make it if `making` (unless given: if `writing`); finish what a killed run has left.
+        """Open an archive, or create it if `making` (default: `writing`); finish what a killed run has left.
 
-        Errors: ArchiveBusy; DamagedArchive where something else is there; ArchiveError where nothing is to be read.
+        Errors: ArchiveBusy; DamagedArchive when other files are there; ArchiveError when there is no archive to read.
         """
         self.root = root
         self._inner = root / INNER
         self._files = Files() if files is None else files
         self._delta = DeltaLog(root, self._files)
         if _PATTERN & set(str(root)):
-            raise ArchiveError(f"{root}: none of * ? [ ] {{ }} \\ may be in an archive's path")
+            raise ArchiveError(f"{root}: the path of an archive cannot contain * ? [ ] {{ }} \\")
         if self._files.read(self._path) is None:
             self._begin(writing if making is None else making)
         self._lock = self._locked(writing)
@@ -79,76 +80,76 @@ class Archive:
 
     @property
     def inner(self) -> Path:
-        """The folder of everything but rows."""
+        """Return the folder of all files that are not rows."""
         return self._inner
 
     def set_isolation(self, isolation: str) -> None:
-        """Say which records are archived. Errors: ArchiveError where there are some, of another isolation level."""
+        """Set the isolation level of the archive. Errors: ArchiveError when it has records of another level."""
         if self.manifest.isolation == isolation:
             return
         if self.manifest.ranges:
             raise ArchiveError(
-                f"{self.root} was begun with {self.manifest.isolation}, and cannot go on with {isolation}"
+                f"{self.root} was begun with {self.manifest.isolation} and cannot continue with {isolation}"
             )
         self._put(replace(self.manifest, isolation=isolation))
 
     def set_table(self, table: str) -> None:
-        """Say what the files are to their readers. Errors: ArchiveError for a Delta table that is to be none."""
+        """Set the table format of the files. Errors: ArchiveError when a Delta table would stop to be one."""
         if self.manifest.table == table:
             return
         if self.manifest.table == DELTA:
-            raise ArchiveError(f"{self.root} is a Delta table, and stays one")
+            raise ArchiveError(f"{self.root} is a Delta table and must stay one")
         self._put(replace(self.manifest, table=table))
         self._bring_up_table()
 
     def begin(self) -> Run:
-        """A new run."""
+        """Start a new run."""
         name = secrets.token_hex(8)
         folder = self._run_folder(name)
         self._files.make_directory(folder)
         return Run(name, folder / "rows")
 
     def abandon(self, run: Run) -> None:
-        """Remove what a run has written, which does not count."""
+        """Remove the files of a run that is not committed."""
         self._files.remove_tree(self._run_folder(run.name))
 
     def written(self, run: Run, count_rows: Callable[[Path], int]) -> list[ArchivedFile]:
-        """The files that a run has written so far."""
+        """Return the files that a run has written so far."""
         return [
             ArchivedFile(path.as_posix(), count_rows(run.rows / path), self._files.size(run.rows / path))
             for path in self._files.parquet(run.rows)
         ]
 
     def commit(self, run: Run, ranges: Iterable[ArchivedRange], files: Iterable[ArchivedFile]) -> None:
-        """Make a run count that has archived more."""
+        """Commit a run that archived more ranges."""
         self._commit(run, self.manifest.with_run(run.name, ranges, files))
 
     def commit_compacted(self, run: Run, files: Iterable[ArchivedFile], replaced: Iterable[str]) -> None:
-        """Make a run count that has put `files` in place of others."""
+        """Commit a run that replaces the files `replaced` by `files`."""
         self._commit(run, self.manifest.with_compacted(run.name, files, replaced))
 
     def paths(self, topics: Iterable[str] | None = None) -> list[str]:
-        """The files that count, of these topics or of all."""
+        """Return the committed files of the topics, or of all topics."""
         wanted = None if topics is None else frozenset(topics)
         return [str(self.root / each.path) for each in self.manifest.files if wanted is None or each.topic in wanted]
 
     def strangers(self) -> list[str]:
-        """Parquet files beside the archive's own, which do not count."""
+        """Return Parquet files in the directory that the manifest does not name."""
         known = {each.path for each in self.manifest.files}
         return [path.as_posix() for path in self._files.parquet(self.root) if path.as_posix() not in known]
 
     def missing(self) -> list[str]:
-        """Files of the archive that are not there."""
+        """Return files that the manifest names and that do not exist."""
         there = {path.as_posix() for path in self._files.parquet(self.root)}
         return [each.path for each in self.manifest.files if each.path not in there]
 
     def table_problems(self) -> list[str]:
-        """What a Delta table's log says otherwise than the manifest. Errors: DamagedArchive."""
+        """Return the differences between the log of the Delta table and the manifest. Errors: DamagedArchive."""
         if self.manifest.table != DELTA:
             return []
         come, gone = self._delta.difference(self.manifest.files)
         problems = [f"{each.path} is not in the Delta table" for each in come]
-        return problems + [f"{path} is in the Delta table, and not in the manifest" for path in gone]
+        return problems + [f"{path} is in the Delta table but not in the manifest" for path in gone]
 
     # ---- inside
 
@@ -160,12 +161,12 @@ class Archive:
         return self._inner / "runs" / name
 
     def _begin(self, making: bool) -> None:
-        """Make the folder of a new archive, where nothing else is."""
+        """Create a new archive in a folder that is missing or empty."""
         if not making:
-            raise ArchiveError(f"{self.root} is no archive: there is no {INNER}/manifest.json in it")
+            raise ArchiveError(f"{self.root} is not an archive: it has no {INNER}/manifest.json")
         others = [name for name in self._files.names(self.root) if name != INNER]
         if others:
-            raise DamagedArchive(f"{self.root} is no archive, and not empty: {others[0]} is in it")
+            raise DamagedArchive(f"{self.root} is not an archive and not empty: it contains {others[0]}")
         self._files.make_directory(self._inner)
         self._files.sync(self.root)
         self._files.sync(self.root.parent)
@@ -208,10 +209,10 @@ class Archive:
         self._finish()
 
     def _finish(self) -> None:
-        """Move what the manifest's run has written, and remove what it replaces and what never counted."""
+        """Move the files of the manifest's run; remove the files that it replaces and those of uncommitted runs."""
         for name in self._unfinished():
             if name == self.manifest.run:
-                if self.manifest.table != DELTA:  # else a reader would see rows twice
+                if self.manifest.table != DELTA:  # otherwise a reader would see rows twice
                     self._remove_replaced()
                 self._move(self._run_folder(name) / "rows")
                 self._bring_up_table()
@@ -241,5 +242,5 @@ class Archive:
     def _discard(self, name: str) -> None:
         try:
             self._files.remove_tree(self._run_folder(name))
-        except OSError:  # a Spark whose driver was killed may still write there: the next one removes it
+        except OSError:  # executors of a killed driver may still write there; the next run removes it
             return

@@ -1,4 +1,4 @@
-"""Is an archive what its manifest says, and what the log says, as far as that reaches back? Range by range."""
+"""Verify an archive, range by range, against its manifest and against the part of the log that still exists."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pybroker.source.ranges import OffsetRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What the log says of a range: the same, something else, nothing any more, or it was not asked.
+#: The log, compared with a range: the same rows, other rows, no rows any more, or not compared.
 SAME, DIFFERENT, GONE, NOT_ASKED = "same", "different", "gone", "not asked"
 
 
 class Checked(NamedTuple):
-    """A range, whether its rows are those of the manifest, and what the log says of it."""
+    """A range, whether its rows are those of the manifest, and how the log compares with it."""
 
     range: ArchivedRange
     is_whole: bool
@@ -32,32 +32,32 @@ class Checked(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether the range is correct."""
         return self.is_whole and self.log != DIFFERENT
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found: range by range, and files that are wrong as a whole."""
+    """The result: each range, and the problems of whole files."""
 
     ranges: list[Checked] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the whole archive is correct."""
         return not self.problems and all(each.is_right for each in self.ranges)
 
 
 def verify(archive: Archive, session: Callable[[], SparkSession], source: Input | None) -> Verified:
-    """Count and add up all rows of an archive, and those of the log at the same offsets, if there is one to ask.
+    """Count and sum up all rows of an archive, and, with a `source`, the rows of the log at the same offsets.
 
     Errors: ArchiveError, SourceError, OSError.
     """
     missing = archive.missing()
     if missing:
-        return Verified(problems=[f"{path} is not there" for path in missing])
-    problems = [f"{path} is not in the manifest: nothing counts that is in it" for path in archive.strangers()]
+        return Verified(problems=[f"{path} is missing" for path in missing])
+    problems = [f"{path} is not in the manifest: its rows are not part of the archive" for path in archive.strangers()]
     problems += archive.table_problems()
     ranges = archive.manifest.ranges
     if not ranges:
@@ -78,12 +78,12 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
 
 
 def _of_part(found: Mapping[tuple[str, int, int], PartSums], part: Part) -> PartSums:
-    """What was found of a part. An empty one may begin where another does."""
+    """Return the sums of a part. An empty part may start at the same offset as another one."""
     return found.get(part[:3], NOTHING) if part.start < part.end else NOTHING
 
 
 def _ends(source: Input, topics: list[str]) -> dict[tuple[str, int], LogEnds]:
-    """The log's partitions; none of a topic that is not there any more."""
+    """Return the ends of the partitions of the log; none for a topic that was deleted."""
     found: dict[tuple[str, int], LogEnds] = {}
     for topic in topics:
         with suppress(UnknownPartition):
@@ -102,7 +102,7 @@ def _of_log(
     parts: list[Part],
     ends: dict[tuple[str, int], LogEnds],
 ) -> dict[tuple[str, int, int], PartSums]:
-    """What the log has of the ranges."""
+    """Return the sums of the log's rows in the ranges."""
     wanted = []
     for each in merged(ranges):
         if each.place in ends:
@@ -110,7 +110,7 @@ def _of_log(
             if start < end:
                 wanted.append(OffsetRange(*each.place, start, end))
     found: dict[tuple[str, int, int], PartSums] = {}
-    while wanted:  # a partition whose archive has gaps has several ranges, and a reading has one of each
+    while wanted:  # with gaps, a partition has several ranges; one read takes at most one range of each partition
         turn = list({(each.topic, each.partition): each for each in reversed(wanted)}.values())
         wanted = [each for each in wanted if each not in turn]
         found |= sums_of_parts(spark, source.rows(spark, turn), parts)

@@ -33,7 +33,7 @@ def test_journal_is_one_restores_alone(tmp_path: Path) -> None:
         with pytest.raises(ArchiveBusy):
             Journal(path)
         for other in (("clicks", "back", "cluster"), ("orders", "x", "cluster"), ("orders", "back", "x")):
-            with pytest.raises(UnusableTarget, match="is of a restore of orders into back of the cluster cluster"):
+            with pytest.raises(UnusableTarget, match="belongs to a restore of orders into back of the cluster cluster"):
                 journal.check(*other)
 
 

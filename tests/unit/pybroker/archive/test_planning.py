@@ -59,7 +59,7 @@ def test_lost_offsets_stop_it_or_are_told() -> None:
 
 @pytest.mark.parametrize("skip", [True, False])
 def test_log_that_ends_before_its_archive_is_another_one(skip: bool) -> None:
-    with pytest.raises(LogChanged, match="is it another topic"):
+    with pytest.raises(LogChanged, match="was the topic deleted and created again"):
         wanted_ranges([LogEnds("orders", 0, 0, 5, 5)], {("orders", 0): 12}, skip_lost=skip)
 
 

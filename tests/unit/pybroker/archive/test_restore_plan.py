@@ -61,9 +61,9 @@ def test_partition_with_records_needs_to_be_asked_for() -> None:
 def test_what_others_wrote_behind_a_restore_is_no_matter_once_it_is_done() -> None:
     """Before that it is."""
     assert plan(26, begun(0, 25)).is_complete
-    with pytest.raises(UnusableTarget, match="somebody else writes there"):
+    with pytest.raises(UnusableTarget, match="another producer writes there"):
         plan(26, begun(0))
-    with pytest.raises(UnusableTarget, match="somebody else writes there"):
+    with pytest.raises(UnusableTarget, match="another producer writes there"):
         plan(26, begun(0, 15))
 
 
@@ -74,7 +74,7 @@ def test_partition_that_ends_before_its_restore_began_is_another() -> None:
 
 def test_topic_with_too_few_partitions_is_refused() -> None:
     ranges = [*RANGES, ArchivedRange("orders", 4, 0, 10, 10, 0)]
-    with pytest.raises(UnusableTarget, match="make it with 5 at least"):
+    with pytest.raises(UnusableTarget, match="create it with at least 5"):
         plan_restore(ranges, [TargetPartition(0, 0, 0)], None, append=False)
 
 

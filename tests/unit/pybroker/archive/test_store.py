@@ -178,7 +178,7 @@ def test_rows_that_changed_in_a_compaction_do_not_count(tmp_path: Path) -> None:
         put_rows(folder, "new", rows[1:])
         return sums_of(rows), sums_of(rows[1:])
 
-    with Archive(root, writing=True) as archive, pytest.raises(DamagedArchive, match="the old files stay"):
+    with Archive(root, writing=True) as archive, pytest.raises(DamagedArchive, match="The old files are kept"):
         compact(archive, rewrite, count_rows)
     check(root)
 
@@ -197,7 +197,7 @@ def test_job_that_fails_leaves_the_archive_as_it_was(tmp_path: Path) -> None:
             archive_ranges(archive, plan.ranges, failing, count_rows)  # type: ignore[arg-type]
         more = writing([*LOG, ("orders", 2, 0)])
         everything = [*plan.ranges, plan.ranges[0]._replace(partition=2)]
-        with pytest.raises(DamagedArchive, match="nobody has asked for"):
+        with pytest.raises(DamagedArchive, match="belong to no requested range"):
             archive_ranges(
                 archive, plan.ranges, lambda ranges, folder: more(everything, folder), count_rows, step_offsets=1000
             )
@@ -218,9 +218,9 @@ def test_folder_that_is_no_archive_is_left_alone(tmp_path: Path) -> None:
     """Neither made into one, nor read as one."""
     (tmp_path / "mine.txt").touch()
 
-    with pytest.raises(DamagedArchive, match=r"not empty: mine\.txt"):
+    with pytest.raises(DamagedArchive, match=r"not empty: it contains mine\.txt"):
         Archive(tmp_path, writing=True)
-    with pytest.raises(ArchiveError, match="is no archive"):
+    with pytest.raises(ArchiveError, match="is not an archive"):
         Archive(tmp_path, writing=False)
     with pytest.raises(ArchiveError, match="may be in an archive's path"):
         Archive(tmp_path / "a*", writing=True)
@@ -234,7 +234,7 @@ def test_archive_becomes_a_delta_table(tmp_path: Path) -> None:
     with Archive(root, writing=True) as archive:
         assert archive.table_problems() == []
         archive.set_table("delta")
-        with pytest.raises(ArchiveError, match="is a Delta table, and stays one"):
+        with pytest.raises(ArchiveError, match="is a Delta table and must stay one"):
             archive.set_table("parquet")
     assert len(in_table(root)) == len([row for row in LOG if row[2] < 6])
     archive_once(root, Files(), ENDS, 1000)
@@ -264,13 +264,13 @@ def test_delta_log_that_is_damaged_is_told(tmp_path: Path) -> None:
     second.write_text('{"add": {"path": "topic=orders/date=2026-01-01/theirs.parquet"}}\n')
     with Archive(root, writing=False) as archive:
         problems = archive.table_problems()
-    assert problems[-1] == "topic=orders/date=2026-01-01/theirs.parquet is in the Delta table, and not in the manifest"
+    assert problems[-1] == "topic=orders/date=2026-01-01/theirs.parquet is in the Delta table but not in the manifest"
     assert len(problems) == whole.count('"add"') + 1
     second.write_text("{")
     with pytest.raises(DamagedArchive, match=r"0001\.json is damaged"):
         Archive(root, writing=True)
     first.unlink()
-    with pytest.raises(DamagedArchive, match="_delta_log is without version 0: remove it, and it is made anew"):
+    with pytest.raises(DamagedArchive, match=r"_delta_log lacks version 0\. Remove the folder"):
         Archive(root, writing=True)
     second.unlink()
     with Archive(root, writing=True):

@@ -81,7 +81,7 @@ def test_archive_that_is_none_is_told_without_spark(tmp_path: Path, capsys: pyte
 
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert all("is no archive" in line for line in lines)
+    assert all("is not an archive" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
 
 
