@@ -1,5 +1,5 @@
-"""Records as Arrow record batches, from a broker or from a data directory.
+"""Read records as Arrow record batches, from a broker or from a data directory.
 
-What knows the formats runs in a process of its own (`pybroker.isolated`); nothing of the engine is imported here.
+The code that knows the formats runs in a process of its own (`pybroker.isolated`). This package imports no engine code.
 docs/decisions/record-readers.md
 """

@@ -10,14 +10,14 @@ from pybroker.source.errors import UnusableOption
 
 TopicPartition = tuple[str, int]
 
-#: Offsets that stand for places, as in Kafka's protocol and in Spark's options.
+#: Special offsets, as in Kafka's protocol and Spark's options.
 EARLIEST, LATEST = -2, -1
 OFFSET, TIMESTAMP = "offset", "timestamp"
 _LONG_MAX = (1 << 63) - 1
 
 
 class Bound(NamedTuple):
-    """An offset (-2 earliest, -1 latest), or a time in ms: that of the first record which is no older."""
+    """An offset (-2 earliest, -1 latest), or a time in ms, which means the first record at or after it."""
 
     kind: str
     value: int
@@ -25,9 +25,9 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """`usual` for all partitions, or those of `each`, which then has to name every one.
+    """Bounds of partitions: `usual` for all of them, or `each`, which must then name every partition.
 
-    `late_means_latest`: where no record is as late as a time, the end is meant; else that is NoSuchTime.
+    When no record is at or after a time, the bound is the end with `late_means_latest`; otherwise it is NoSuchTime.
     """
 
     usual: Bound | None = None
@@ -35,42 +35,42 @@ class Bounds:
     late_means_latest: bool = True
 
     def of(self, topic: str, partition: int) -> Bound:
-        """The bound of a partition. Errors: UnusableOption where none was given."""
+        """Return the bound of a partition. Errors: UnusableOption when none was given."""
         bound = self.each.get((topic, partition), self.usual)
         if bound is None:
-            raise UnusableOption(f"no offset is given for {topic}-{partition}: all partitions have to be named")
+            raise UnusableOption(f"no offset is given for {topic}-{partition}: name all partitions")
         return bound
 
     def to_json(self) -> dict[str, Any]:
-        """As it goes through a pipe."""
+        """Return the JSON form, which goes through a pipe."""
         each = [[*place, *bound] for place, bound in self.each.items()]
         return {"usual": self.usual, "each": each, "late_means_latest": self.late_means_latest}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Bounds:
-        """The bounds again."""
+        """Return the bounds from their JSON form."""
         usual = None if told["usual"] is None else Bound(*told["usual"])
         each = {(topic, partition): Bound(kind, value) for topic, partition, kind, value in told["each"]}
         return cls(usual, each, told["late_means_latest"])
 
 
 def at_offset(offset: int) -> Bounds:
-    """The same offset, or place, in all partitions."""
+    """Return the same offset, or special offset, for all partitions."""
     return Bounds(Bound(OFFSET, offset))
 
 
 def at_time(timestamp_ms: int, *, late_means_latest: bool = True) -> Bounds:
-    """The same time in all partitions."""
+    """Return the same time for all partitions."""
     return Bounds(Bound(TIMESTAMP, timestamp_ms), late_means_latest=late_means_latest)
 
 
 def bounds_of(value: int | str | None, timestamp_ms: int | None, usual: int, *, name: str) -> Bounds:
-    """What a caller means by an offset, 'earliest' or 'latest', or else by a time; `usual` for neither.
+    """Return the bound for an offset, 'earliest', 'latest' or a time; `usual` when the caller gives neither.
 
-    Errors: UnusableOption for both, and for what is no offset.
+    Errors: UnusableOption when both are given, and for an invalid offset.
     """
     if value is not None and timestamp_ms is not None:
-        raise UnusableOption(f"{name}: an offset and a time are given, and one of them can count")
+        raise UnusableOption(f"{name}: an offset and a time are given; give only one")
     if timestamp_ms is not None:
         return at_time(timestamp_ms)
     if value is None:

@@ -1,4 +1,4 @@
-"""Properties of Kafka's clients among the options of source and sink, `kafka.*`: what does not count is refused."""
+"""Client properties among the options of source and sink, `kafka.*`. A property without effect is rejected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.source.errors import UnusableOption
 
 PREFIX = "kafka."
 
-#: Those that count, for the source or for the sink: both may be given the same.
+#: Properties that have an effect, on the source or on the sink. Both accept all of them.
 HONOURED = (
     *("bootstrap.servers", "request.timeout.ms", "isolation.level", "compression.type"),
     *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.oauthbearer.token.endpoint.url"),
@@ -19,19 +19,19 @@ HONOURED = (
 )
 
 _BEARER = "org.apache.kafka.common.security.oauthbearer"
-#: What is done in any case. It may be asked for, and nothing else in its place.
+#: Settings that always hold. A user may ask for this value, and for no other one.
 _ALWAYS = {
     "acks": ("all", "-1"),
     "enable.idempotence": ("true",),
-    # the one that reads tokens of a file
+    # the handler that reads tokens from a file
     "sasl.login.callback.handler.class": (
         f"{_BEARER}.oauthbearerlogincallbackhandler",
         f"{_BEARER}.secured.oauthbearerlogincallbackhandler",
     ),
 }
 
-#: How much Java's clients buffer and ask for, how long they wait, how often they try, what they are called: no row
-#: depends on it, so these are passed over. Nothing may be in here by which one is known or trusts, or finds records.
+#: Properties that are ignored: buffer and fetch sizes, timeouts, retries and names of Java's clients. No row depends on
+#: them. Properties of authentication, trust or the choice of records must not be added here.
 _TUNING = frozenset(
     (
         *("batch.size", "buffer.memory", "linger.ms", "max.block.ms", "max.request.size"),
@@ -48,9 +48,9 @@ _TUNING = frozenset(
 
 
 def read_client_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """The properties that count, by their names without `kafka.`; options have theirs in lower case.
+    """Return the effective properties by their names without `kafka.`. The names of `options` are in lower case.
 
-    Errors: UnusableOption for a property that would not count, and without bootstrap.servers.
+    Errors: UnusableOption for a property without effect, and when bootstrap.servers is missing.
     """
     properties = {}
     for option, value in options.items():
@@ -59,11 +59,11 @@ def read_client_properties(options: Mapping[str, str]) -> dict[str, str]:
             continue
         if name in _ALWAYS:
             if value.lower() not in _ALWAYS[name]:
-                raise UnusableOption(f"{option}: {value!r} is not served, only {_ALWAYS[name][0]}")
+                raise UnusableOption(f"{option}: {value!r} is not supported, only {_ALWAYS[name][0]}")
         elif name in HONOURED:
             properties[name] = value
         else:  # without its value, which may be a password
-            raise UnusableOption(f"there is no option {option!r}: of {PREFIX}* there are {', '.join(HONOURED)}")
+            raise UnusableOption(f"there is no option {option!r}: the {PREFIX}* options are {', '.join(HONOURED)}")
     if not properties.get("bootstrap.servers"):
-        raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
+        raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several, separated by commas")
     return properties

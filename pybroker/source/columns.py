@@ -7,7 +7,7 @@ from typing import Any
 
 from pybroker.source.errors import UnusableOption
 
-#: Each column's type, as Spark's DDL has it. timestampType: -1 none (format v0), 0 CreateTime, 1 LogAppendTime.
+#: The type of each column, in Spark's DDL. timestampType: -1 none (format v0), 0 CreateTime, 1 LogAppendTime.
 SPARK_TYPES = {
     "key": "BINARY",
     "value": "BINARY",
@@ -19,14 +19,14 @@ SPARK_TYPES = {
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
 }
 COLUMNS = tuple(SPARK_TYPES)
-#: Those that one gets unless one asks.
+#: The default columns.
 USUAL = tuple(name for name in COLUMNS if name != "headers")
 
 
 def chosen_columns(names: Sequence[str] | None, *, headers: bool = False) -> tuple[str, ...]:
-    """The columns that `names` asks for, in its order; without it the usual ones, and `headers` if wanted.
+    """Return the columns in the order of `names`; without names, the default columns, and `headers` if asked for.
 
-    Names count in any case, as Spark's do. Errors: UnusableOption for none, for a name twice, and for one there is not.
+    Names are case-insensitive, as in Spark. Errors: UnusableOption for an empty list, a duplicate or an unknown name.
     """
     if names is None:
         return COLUMNS if headers else USUAL
@@ -35,7 +35,7 @@ def chosen_columns(names: Sequence[str] | None, *, headers: bool = False) -> tup
     for name in names:
         found = by_name.get(name.strip().lower())
         if found is None:
-            raise UnusableOption(f"no column is called {name.strip()!r}: there are {', '.join(COLUMNS)}")
+            raise UnusableOption(f"unknown column {name.strip()!r}: the columns are {', '.join(COLUMNS)}")
         if found in chosen:
             raise UnusableOption(f"the column {found} is chosen twice")
         chosen.append(found)
@@ -45,19 +45,19 @@ def chosen_columns(names: Sequence[str] | None, *, headers: bool = False) -> tup
 
 
 def spark_schema(columns: Iterable[str]) -> str:
-    """The columns in Spark's DDL."""
+    """Return the columns in Spark's DDL."""
     return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in columns)
 
 
 def as_records(batch: Any, columns: Iterable[str]) -> Any:
-    """A pyarrow.RecordBatch with the types that records have: strings, for one, become their bytes."""
+    """Return a pyarrow.RecordBatch with the types of records; strings, for example, become bytes."""
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema(columns))  # which casts
+    return pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema(columns))  # this casts the columns
 
 
 def arrow_schema(columns: Iterable[str]) -> Any:
-    """The columns as a pyarrow.Schema: the one that Spark makes of `spark_schema`."""
+    """Return the columns as a pyarrow.Schema: the one that Spark derives from `spark_schema`."""
     import pyarrow as pa
 
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])

@@ -1,42 +1,42 @@
-"""What can be wrong when records are read or written. Each class passes from the reader's process as it is."""
+"""Errors of reading and writing records. An error of the reader process reaches the caller with the same class."""
 
 from __future__ import annotations
 
 
 class SourceError(Exception):
-    """Base of everything below; raised itself for what has no class of its own."""
+    """Base class of the errors below; raised itself where no subclass fits."""
 
 
 class UnusableOption(SourceError, ValueError):
-    """An option that makes no sense, or that contradicts another one."""
+    """An option is invalid, or contradicts another one."""
 
 
 class UnknownPartition(SourceError):
-    """A topic or a partition that is not there."""
+    """A topic or a partition does not exist."""
 
 
 class DataLoss(SourceError):
-    """Offsets that were wanted are not there any more, or never were."""
+    """Requested offsets were deleted, or never existed."""
 
 
 class NoSuchTime(SourceError):
-    """No record of a partition is as late as a timestamp by which its offset was asked for."""
+    """A partition has no record at or after the requested timestamp."""
 
 
 class DamagedLog(SourceError):
-    """Files that are no log, or not whole: where, and what is wrong."""
+    """Files are not a log, or are incomplete: the text says where and why."""
 
 
 class BrokerFailed(SourceError):
-    """The broker cannot be reached, or has answered with an error."""
+    """The broker cannot be reached, or returned an error."""
 
 
 class AccessDenied(SourceError):
-    """The broker does not let one in, or is not who it should be: credentials, certificates."""
+    """The broker rejects the credentials, or its certificate is not trusted."""
 
 
 class ReaderDied(SourceError):
-    """The process that reads has ended without an answer."""
+    """The reader process ended without a response."""
 
 
 _BY_NAME = {
@@ -49,10 +49,10 @@ _BY_NAME = {
 
 
 def to_json(error: SourceError) -> dict[str, str]:
-    """The error as it goes through a pipe."""
+    """Return the error in its JSON form, which goes through a pipe."""
     return {"error": type(error).__name__, "message": str(error)}
 
 
 def from_json(told: dict[str, str]) -> SourceError:
-    """The error again. One of an unknown class is a SourceError."""
+    """Return the error from its JSON form; a SourceError when the class is unknown."""
     return _BY_NAME.get(told["error"], SourceError)(told["message"])

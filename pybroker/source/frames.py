@@ -1,6 +1,6 @@
-"""Frames between a reader's process and the one who asks it: kind (1 byte), length (uint32, big-endian), bytes.
+"""Frames between a reader process and its caller: kind (1 byte), length (uint32, big-endian), bytes.
 
-Which kinds there are, and in which order they come: docs/decisions/record-readers.md
+The kinds of frames and their order: docs/decisions/record-readers.md
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _HEAD = struct.Struct(">cI")
 
 
 class Readable(Protocol):
-    """A stream that gives as many bytes as it is asked for, fewer only at its end."""
+    """A stream that returns as many bytes as requested, and fewer only at its end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Writable(Protocol):
-    """A stream that takes all bytes that it is given."""
+    """A stream that writes all bytes of a call."""
 
     def write(self, data: Any, /) -> object: ...
 
@@ -29,11 +29,11 @@ class Writable(Protocol):
 
 
 class CutOff(EOFError):
-    """A stream that ends within a frame, or before all that belongs to a request has come."""
+    """The stream ended within a frame, or before the last frame of a request."""
 
 
 def write_frame(stream: Writable, kind: bytes, payload: Any) -> None:
-    """Send one frame; `payload` is anything with a buffer. OSError where nobody reads any more."""
+    """Send one frame; `payload` is any object with a buffer. Raises OSError when the other side has closed the pipe."""
     view = memoryview(payload).cast("B")
     stream.write(_HEAD.pack(kind, len(view)))
     stream.write(view)
@@ -46,7 +46,7 @@ def write_json(stream: Writable, kind: bytes, value: object) -> None:
 
 
 def read_frame(stream: Readable) -> tuple[bytes, bytes] | None:
-    """The next frame's kind and payload; None at the end of the stream. Errors: CutOff."""
+    """Return kind and payload of the next frame; None at the end of the stream. Errors: CutOff."""
     head = stream.read(_HEAD.size)
     if not head:
         return None

@@ -1,4 +1,4 @@
-"""A broker's data directory as data, whether the broker runs or not."""
+"""Read the data directory of a running or stopped broker as data."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def read(
     end_ms: int | None = None,
     committed: bool = False,
 ) -> pa.RecordBatchReader:
-    """Records of `data/orders-0`, or of all topics in `data`, as Arrow record batches: for pandas, Polars or DuckDB.
+    """Read records of `data/orders-0`, or of all topics in `data`, as Arrow batches for pandas, Polars or DuckDB.
 
-    `pybroker.read("data/orders-0").read_pandas()`. Nothing is locked or written, and a running broker is not asked.
+    Example: `pybroker.read("data/orders-0").read_pandas()`. It locks and writes nothing, and needs no running broker.
 
     Args:
-        path: the directory of a partition, or one that has several.
-        topics: of a directory with several partitions those of these topics; else of all but the broker's own.
-        columns: of key, value, topic, partition, offset, timestamp, timestampType and headers; usually all but headers.
+        path: the directory of one partition, or a directory with several.
+        topics: in a directory with several partitions, the topics to read; by default all but the internal topics.
+        columns: of key, value, topic, partition, offset, timestamp, timestampType, headers; default: all but headers.
         start, end: offsets, 'earliest' or 'latest'; the end is not included.
-        start_ms, end_ms: instead of those times: the offset of the first record that is no older.
-        committed: leave out transactions that were aborted, and stop before the first that is open.
+        start_ms, end_ms: times in place of offsets: each means the first record at or after it.
+        committed: skip aborted transactions, and stop before the first open one.
 
-    Errors: UnusableOption, UnknownPartition at once; DamagedLog, DataLoss also while batches are read. Needs pyarrow.
+    Errors: UnusableOption, UnknownPartition at the call; DamagedLog, DataLoss also from the batches. Needs pyarrow.
     """
     import pyarrow as pa
 

@@ -42,7 +42,7 @@ class LogOptions:
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """As the reader's process is asked for its splits."""
+        """Return the fields of the request for splits to the reader process."""
         return {
             "path": self.path,
             "topics": self.topics,
@@ -54,14 +54,14 @@ class LogOptions:
 
 
 def read_log_options(given: Mapping[str, str]) -> LogOptions:
-    """What the options say; names count in any case. Errors: UnusableOption."""
+    """Parse the options; their names are case-insensitive. Errors: UnusableOption."""
     options = {name.lower(): value for name, value in given.items()}
     known = {name.lower() for name in _OPTIONS}
     for name in options:
         if name not in known:
-            raise UnusableOption(f"there is no option {name!r}: there are {', '.join(_OPTIONS)}")
+            raise UnusableOption(f"there is no option {name!r}: the options are {', '.join(_OPTIONS)}")
     if not options.get("path"):
-        raise UnusableOption("no path is given: a partition's directory, such as data/orders-0, or one with several")
+        raise UnusableOption("no path is given: the directory of one partition, such as data/orders-0, or of several")
     levels = {"read_uncommitted": False, "read_committed": True}
     level = options.get("kafka.isolation.level", "read_uncommitted")
     if level not in levels:
@@ -71,7 +71,7 @@ def read_log_options(given: Mapping[str, str]) -> LogOptions:
     if headers not in ("true", "false"):
         raise UnusableOption(f"includeHeaders: {headers!r} is neither true nor false")
     if topics and "assign" in options:
-        raise UnusableOption("subscribe and assign are given, and one of them can count")
+        raise UnusableOption("subscribe and assign are given; give only one")
     names = options["columns"].split(",") if "columns" in options else None
     return LogOptions(
         path=os.path.abspath(options["path"].removeprefix("file:")),
@@ -88,7 +88,7 @@ def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
     each = options.get(f"{side}offsets")
     if each is not None:
         if any(f"{side}{other}" in options for other in ("offset", "timestamp")):
-            raise UnusableOption(f"{side}Offsets are given, and another bound of all partitions: one of them can count")
+            raise UnusableOption(f"{side}Offsets and another bound of all partitions are given; give only one")
         offsets = offsets_by_partition(each, f"{side}Offsets")
         if any(offset < EARLIEST for offset in offsets.values()):
             raise UnusableOption(f"{side}Offsets: offsets are -2 (earliest), -1 (latest), or from 0 on")

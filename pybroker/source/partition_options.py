@@ -1,4 +1,4 @@
-"""Options that name partitions, in the JSON of Spark's Kafka source."""
+"""Parse options that name partitions, in the JSON of Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pybroker.source.errors import UnusableOption
 
 
 def offsets_by_partition(text: str, name: str) -> dict[TopicPartition, int]:
-    """`{"orders": {"0": 23, "1": -2}}`; also times. Errors: UnusableOption, with the option's name."""
+    """Parse offsets or times such as `{"orders": {"0": 23, "1": -2}}`. Errors: UnusableOption, naming the option."""
     try:
         return {
             (topic, int(partition)): int(value)
@@ -21,7 +21,7 @@ def offsets_by_partition(text: str, name: str) -> dict[TopicPartition, int]:
 
 
 def assigned_partitions(text: str) -> list[TopicPartition]:
-    """`{"orders": [0, 2]}`, each once. Errors: UnusableOption."""
+    """Parse partitions such as `{"orders": [0, 2]}`, each at most once. Errors: UnusableOption."""
     try:
         found = ((topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions)
         return list(dict.fromkeys(found))

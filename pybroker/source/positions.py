@@ -1,4 +1,4 @@
-"""How far a stream has come: the offset in each partition that is read next. Pure."""
+"""The position of a stream: the next offset to read in each partition. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Positions = Mapping[TopicPartition, int]
 
 
 def written_positions(positions: Positions) -> dict[str, dict[str, int]]:
-    """As Spark keeps them: {"orders": {"0": 23}}, in order, so that equal ones are equal texts."""
+    """Return positions as Spark stores them: {"orders": {"0": 23}}, sorted, so that equal positions are equal texts."""
     written: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(positions):
         written.setdefault(topic, {})[str(partition)] = positions[topic, partition]
@@ -21,7 +21,7 @@ def written_positions(positions: Positions) -> dict[str, dict[str, int]]:
 
 
 def read_positions(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """And back."""
+    """Return positions from the form in which Spark stores them."""
     return {
         (topic, int(partition)): offset
         for topic, partitions in written.items()
@@ -30,21 +30,22 @@ def read_positions(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def ends_of(begun: Positions, latest: Positions, *, fail_on_data_loss: bool) -> dict[TopicPartition, int]:
-    """Where a micro-batch ends: at the latest offsets. A partition that is not there now stays where it was.
+    """Return where a micro-batch ends: at the latest offsets. A partition that is missing now keeps its position.
 
-    Errors: DataLoss where a partition has become shorter, or has gone, unless that may be. One that has become shorter
-    is another topic's, or has lost its end: it goes on where that one ends.
+    Errors: with `fail_on_data_loss`, DataLoss when a partition is shorter than before, or was deleted. A shorter
+    partition belongs to a new topic of that name, or has lost its end; without `fail_on_data_loss` the stream continues
+    at its end.
     """
     for place, start in sorted(begun.items()):
         if fail_on_data_loss and latest.get(place, -1) < start:
             end = latest.get(place)
-            now = "it is not there any more" if end is None else f"it ends at {end}"
+            now = "it is deleted" if end is None else f"it ends at {end}"
             raise DataLoss(f"{place[0]}-{place[1]}: was read up to offset {start}, and now {now}")
     return {**begun, **latest}
 
 
 def not_behind(final: Positions, begun: Positions, ends: Positions) -> dict[TopicPartition, int]:
-    """The `ends` of a micro-batch that reads nothing behind `final`, of the partitions that there were then."""
+    """Limit the `ends` of a micro-batch to `final`, and to the partitions that existed then."""
     return {
         place: min(end, max(begun.get(place, 0), final.get(place, 0)))
         for place, end in ends.items()
@@ -53,10 +54,10 @@ def not_behind(final: Positions, begun: Positions, ends: Positions) -> dict[Topi
 
 
 def begun_by(begun: Positions, ended: Positions, start: Bounds) -> dict[TopicPartition, int]:
-    """Where a query's first micro-batch begins, which ends at `ended`, when it is done again.
+    """Return where the first micro-batch of a query begins when it is repeated. It ends at `ended`.
 
-    `begun` is where it would begin now. By then what is read from the end on, or from a time, may begin behind it: so
-    there was nothing in it.
+    `begun` is where it would begin now. A partition that is read from its end, or from a time, may begin after `ended`
+    now; its part of the batch was empty.
     """
     return {
         place: min(offset, ended.get(place, offset)) if _moves(start.of(*place)) else offset
@@ -71,10 +72,10 @@ def _moves(bound: Bound) -> bool:
 def stream_ranges(
     begun: Positions, ended: Positions, earliest: Positions, *, fail_on_data_loss: bool
 ) -> list[OffsetRange]:
-    """What a micro-batch reads. A partition that is new since begins at its first record.
+    """Return the ranges of a micro-batch. A new partition begins at its first record.
 
-    Errors: DataLoss for a new partition that has gone again, or whose first records have, or a position that goes back,
-    unless that may be.
+    Errors: with `fail_on_data_loss`, DataLoss when a new partition, or its first records, were deleted, or when a
+    position moves back.
     """
     ranges = []
     for place, end in sorted(ended.items()):
@@ -82,13 +83,11 @@ def stream_ranges(
         if start is None or start > end:
             if fail_on_data_loss:
                 raise DataLoss(
-                    f"{place[0]}-{place[1]}: from offset {start} to {end}: the partition is another one, or gone"
+                    f"{place[0]}-{place[1]}: from offset {start} to {end}: the partition was deleted or created again"
                 )
             continue
         if fail_on_data_loss and place not in begun and start > 0:
-            raise DataLoss(
-                f"{place[0]}-{place[1]}: is new, and what it had before offset {start} is not there any more"
-            )
+            raise DataLoss(f"{place[0]}-{place[1]}: is new, and its records before offset {start} are lost")
         if start < end:
             ranges.append(OffsetRange(*place, start, end))
     return ranges

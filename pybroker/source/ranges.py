@@ -1,4 +1,4 @@
-"""Ranges of offsets, one partition's each: split among tasks, and bounded for a micro-batch. Pure."""
+"""Ranges of offsets of one partition: split them among tasks, and bound them for a micro-batch. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.source.bounds import TopicPartition
 
 
 class OffsetRange(NamedTuple):
-    """Offsets from `start` on, before `end`."""
+    """Offsets from `start` (included) to `end` (excluded)."""
 
     topic: str
     partition: int
@@ -19,14 +19,14 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets; at most so many records."""
+        """Return the number of offsets, which is the most records that the range can have."""
         return max(0, self.end - self.start)
 
 
 def split_ranges(
     ranges: Sequence[OffsetRange], *, at_least: int | None = None, most_records: int | None = None
 ) -> list[OffsetRange]:
-    """The same offsets in ranges of at most `most_records`, and `at_least` of them, larger ones in more parts."""
+    """Split ranges into parts of at most `most_records`, and into at least `at_least` parts; split the largest most."""
     ranges = [each for each in ranges if each.size]
     if most_records is not None:
         ranges = [part for each in ranges for part in _parts(each, -(-each.size // most_records))]
@@ -45,7 +45,7 @@ def _parts(whole: OffsetRange, count: int) -> list[OffsetRange]:
 def bounded_ends(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """Where a micro-batch of at most about `limit` offsets ends: each partition has its share, and one at least."""
+    """Return where a micro-batch of about `limit` offsets ends: each partition gets its share, at least one offset."""
     sizes = {place: max(0, end - starts[place]) for place, end in ends.items()}
     total = sum(sizes.values())
     if total <= limit:

@@ -1,4 +1,4 @@
-"""The process that reads records for this one: started when it is first asked, in Python's isolated mode."""
+"""The client of the reader process, which starts at the first request, in Python's isolated mode."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pybroker.source.errors import ReaderDied, from_json
 from pybroker.source.frames import ANSWER, BATCH, ERROR, REQUEST, CutOff, read_frame, write_frame, write_json
 
 _STOP_S = 10
-#: The most that Linux lets anybody have.
+#: The largest pipe that Linux gives to an unprivileged user.
 _PIPE_BYTES = 1 << 20
 
 
 class Reader:
-    """A child that answers one request after the other. It ends with `close`, or with this process.
+    """A child process that serves one request after the other. It ends with `close`, or with this process.
 
-    May be pickled: the copy starts a child of its own.
+    A Reader can be pickled: the copy starts a child of its own.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Reader:
         return {"_process": None}
 
     def ask(self, do: str, **arguments: Any) -> Any:
-        """Ask, and return the answer. Errors: SourceError, ReaderDied."""
+        """Send a request and return the response. Errors: SourceError, ReaderDied."""
         self._send(do, arguments)
         kind, payload = self._receive()
         if kind != ANSWER:
@@ -50,9 +50,9 @@ class Reader:
         return json.loads(payload)
 
     def batches(self, do: str, columns: Sequence[str], **arguments: Any) -> Iterator[Any]:
-        """Ask for records, and return them as pyarrow.RecordBatch of these columns as they come.
+        """Request records; yield them as pyarrow.RecordBatch of these columns as they arrive.
 
-        A caller that stops before the end ends the child. Errors: as `ask`, before or after some of the batches.
+        When the caller stops before the end, the child is ended. Errors: as `ask`, before or after some batches.
         """
         import pyarrow as pa
 
@@ -73,9 +73,9 @@ class Reader:
                 self.close()
 
     def tell(self, do: str, batches: Iterator[Any], **arguments: Any) -> Any:
-        """Hand over record batches, and return the answer to all of them. Errors: as `ask`, and those of `batches`.
+        """Send record batches, and return the response to all of them. Errors: as `ask`, and those of `batches`.
 
-        Where `batches` breaks off, the child ends; rows that it has not sent by then are not sent any more.
+        When `batches` raises, the child is ended. Rows that it has not sent by then are dropped.
         """
         self._send(do, arguments)
         assert self._process is not None
@@ -86,7 +86,7 @@ class Reader:
             write_json(self._process.stdin, ANSWER, {})
         except BrokenPipeError:
             raise self._died() from None
-        except BaseException:  # the child waits for the rest, and would take the next request for it
+        except BaseException:  # the child waits for the rest, and would read the next request as the rest
             self.close()
             raise
         kind, payload = self._receive()
@@ -95,7 +95,7 @@ class Reader:
         return json.loads(payload)
 
     def close(self) -> None:
-        """End the child, whatever it is doing."""
+        """End the child, even during a request."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -103,7 +103,7 @@ class Reader:
             if pipe is not None:
                 try:
                     pipe.close()
-                except BrokenPipeError:  # what it was not told any more
+                except BrokenPipeError:  # the rest of a request that the child did not read
                     continue
         try:
             process.wait(_STOP_S)
@@ -115,7 +115,7 @@ class Reader:
 
     def _send(self, do: str, arguments: dict[str, Any]) -> None:
         if self._process is None:
-            # isolated: what it imports is never the user's, whatever PYTHONPATH and the current folder say
+            # isolated mode: the child never imports a user's module, whatever PYTHONPATH and the current folder are
             command = [sys.executable, "-I", "-m", "pybroker.isolated"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
             _widen(self._process)
@@ -132,7 +132,7 @@ class Reader:
             frame = read_frame(self._process.stdout)
         except CutOff:
             frame = None
-        except BaseException:  # interrupted: the answer still comes, and would be taken for that of the next request
+        except BaseException:  # interrupted: the response still arrives, and would be read as that of the next request
             self.close()
             raise
         if frame is None:
@@ -143,19 +143,19 @@ class Reader:
         if kind == ERROR:
             return from_json(json.loads(payload))
         self.close()
-        return ReaderDied(f"the reader's process has sent a frame of kind {kind!r}, which was not its turn")
+        return ReaderDied(f"the reader process sent an unexpected frame of kind {kind!r}")
 
     def _died(self) -> ReaderDied:
         process = self._process
         self.close()
         code = None if process is None else process.returncode
-        return ReaderDied(f"the reader's process has ended (exit code {code}) without an answer; stderr has its reason")
+        return ReaderDied(f"the reader process ended (exit code {code}) without a response; see the reason on stderr")
 
 
 def _widen(process: subprocess.Popen[bytes]) -> None:
-    """Let pipes hold more: with Linux's usual 64 KiB both sides would wait for each other at every piece."""
+    """Enlarge the pipes: with Linux's default of 64 KiB both sides would wait for each other at every piece."""
     for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError, AttributeError):  # forbidden to a user with many pipes; other systems have no such call
+        with suppress(OSError, AttributeError):  # refused to a user with many pipes; other systems lack the call
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
@@ -163,5 +163,5 @@ _shared: dict[int, Reader] = {}
 
 
 def shared_reader() -> Reader:
-    """This process's reader, for whoever has many requests one after the other; a child of fork has one of its own."""
+    """Return the shared reader of this process. A forked child gets one of its own."""
     return _shared.setdefault(os.getpid(), Reader())

@@ -1,10 +1,9 @@
 """Options of the source `pybroker`, which are those of Spark's Kafka source.
 
-kafka.* as client_properties.py has them; one of subscribe, subscribePattern, assign;
+kafka.* (client_properties.py); one of subscribe, subscribePattern, assign;
 startingOffsets, endingOffsets, startingTimestamp, endingTimestamp, startingOffsetsByTimestamp,
 endingOffsetsByTimestamp, startingOffsetsByTimestampStrategy; failOnDataLoss, minPartitions, maxRecordsPerPartition,
-maxOffsetsPerTrigger, includeHeaders. Besides these `columns`: which are wanted, with commas between them. Others are
-refused.
+maxOffsetsPerTrigger, includeHeaders. One option is ours: `columns`, a comma-separated list. All others are rejected.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _PLACES = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """What a query wants of which topics. `assigned`: these partitions, and no others."""
+    """The topics of a query, and what it reads of them. `assigned`: only these partitions."""
 
     properties: Mapping[str, str]
     topics: list[str] | None
@@ -58,7 +57,7 @@ class TopicOptions:
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """The topics, as requests to the reader's process name them."""
+        """Return the topics in the form of requests to the reader process."""
         return {
             "properties": dict(self.properties),
             "topics": self.topics,
@@ -68,17 +67,17 @@ class TopicOptions:
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOptions:
-    """What the options say; names count in any case. `streaming` None: it is not known yet. Errors: UnusableOption."""
+    """Parse options; their names are case-insensitive. `streaming` is None while unknown. Errors: UnusableOption."""
     options = {name.lower(): value for name, value in given.items()}
     for name in options:
         if name not in _NAMES and not name.startswith(PREFIX):
-            raise UnusableOption(f"there is no option {name!r}: there are kafka.* and {', '.join(_OPTIONS)}")
+            raise UnusableOption(f"there is no option {name!r}: the options are kafka.* and {', '.join(_OPTIONS)}")
     properties = read_client_properties(options)
     ways = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in options]
     if len(ways) != 1:
-        raise UnusableOption(f"one of subscribe, subscribePattern and assign says what is read; given: {ways}")
+        raise UnusableOption(f"give exactly one of subscribe, subscribePattern and assign; given: {ways}")
     named = (each.strip() for each in options.get("subscribe", "").split(","))
-    topics = list(dict.fromkeys(filter(None, named)))  # one that is there twice is read once
+    topics = list(dict.fromkeys(filter(None, named)))  # a topic that is named twice is read once
     if ways == ["subscribe"] and not topics:
         raise UnusableOption("subscribe names no topic")
     if streaming and any(name.startswith("ending") for name in options):
@@ -100,7 +99,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOp
 
 
 def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
-    """Of `starting` or `ending`: by times of each partition, by one time, or by offsets, in Spark's order."""
+    """Return the bounds of `starting` or `ending`: times by partition, one time, or offsets, in Spark's precedence."""
     strategy = options.get("startingoffsetsbytimestampstrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise UnusableOption(f"startingOffsetsByTimestampStrategy: {strategy!r} is neither error nor latest")
@@ -125,7 +124,7 @@ def _pattern(text: str | None) -> str | None:
     try:
         re.compile(text or "")
     except re.error as error:
-        raise UnusableOption(f"subscribePattern: {text!r} is no regular expression: {error}") from None
+        raise UnusableOption(f"subscribePattern: {text!r} is not a regular expression: {error}") from None
     return text
 
 
@@ -133,7 +132,7 @@ def _number(text: str, name: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UnusableOption(f"{name}: {text!r} is no number") from None
+        raise UnusableOption(f"{name}: {text!r} is not a number") from None
 
 
 def _count(options: Mapping[str, str], name: str) -> int | None:

@@ -1,11 +1,11 @@
-"""Data sources for PySpark without a jar: `pybroker`, topics of a running broker, and `pybroker-log`, a data directory.
+"""Data sources for PySpark that need no jar: `pybroker` for topics of a broker, `pybroker-log` for a data directory.
 
     from pybroker.spark import register
     register(spark)
     options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders"}
     spark.read.format("pybroker").options(**options).load()
 
-Needs pyspark 4.2 and pyarrow, where the driver runs and where executors do; pybroker has to be installed there, too.
+The driver and all executors need pyspark 4.2, pyarrow and pybroker.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ __all__ = ["LogSource", "TopicSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make both formats known to a session."""
+    """Register both formats with a session."""
     for source in (TopicSource, LogSource):
         spark.dataSource.register(source)

@@ -1,8 +1,8 @@
-"""The format `pybroker-log`: a broker's data directory, whether the broker runs or not, a task for each segment.
+"""The format `pybroker-log`: a data directory of a running or stopped broker. Each segment is one task.
 
-Options: path (or `load(path)`), of a partition's directory or of one with several; subscribe, topics with commas
-between them; startingOffset, endingOffset (a number, earliest, latest) or startingTimestamp, endingTimestamp (ms), the
-same for all partitions; kafka.isolation.level; includeHeaders, columns. Every executor has to see the directory.
+Options: path (or `load(path)`), the directory of one partition or of several; subscribe, a comma-separated list of
+topics; startingOffset and endingOffset (a number, earliest, latest), or startingTimestamp and endingTimestamp (ms), the
+same for all partitions; kafka.isolation.level; includeHeaders, columns. Every executor must see the directory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pybroker.spark.schemas import columns_of
 
 
 class LogSplit(InputPartition):
-    """A segment's part: fields of the answer to "plan_log"."""
+    """A part of a segment: the fields of a response to "plan_log"."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields = dict(fields)
@@ -41,7 +41,7 @@ class LogSource(DataSource):
 
 
 class LogBatches(DataSourceReader):
-    """Records of the directory's segments."""
+    """Reads the records of the segments of the directory."""
 
     def __init__(self, options: LogOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -52,5 +52,5 @@ class LogBatches(DataSourceReader):
             return [LogSplit(fields) for fields in reader.ask("plan_log", **self._options.wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if isinstance(partition, LogSplit):  # Spark makes one of its own where there are none
+        if isinstance(partition, LogSplit):  # without partitions Spark passes a plain InputPartition
             yield from shared_reader().batches("read_log", self._columns, **partition.fields)

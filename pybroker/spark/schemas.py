@@ -1,4 +1,4 @@
-"""Columns of a source as Spark's schemas have them."""
+"""The columns of a source, from a Spark schema."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SIMPLE_TYPES = {name: kind.lower().replace(": ", ":").replace(", ", ",") for na
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns that a schema asks for: the source's own, or what `spark.read.schema(...)` narrows it to.
+    """Return the columns of a schema: those of the source, or the subset that `spark.read.schema(...)` selects.
 
-    Errors: UnusableOption for a column that there is not, and for another type.
+    Errors: UnusableOption for an unknown column or a wrong type.
     """
     names = schema.fieldNames()
     columns = chosen_columns(names)

@@ -1,4 +1,4 @@
-"""Rows into topics: each at least once, as with Spark's Kafka sink. A task that is tried again writes again."""
+"""Write rows to topics, at least once, like Spark's Kafka sink: a task that is retried writes its rows again."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from pybroker.source.errors import UnusableOption
 from pybroker.source.reader import Reader, shared_reader
 from pybroker.source.sink_options import SinkOptions, read_sink_options
 
-#: The protocol of those who let everybody in.
+#: The security protocol of a broker without authentication.
 _OPEN = "PLAINTEXT"
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """How many rows a task has written, all of them acknowledged."""
+    """The number of rows that a task has written; the broker acknowledged all of them."""
 
     count: int
 
 
 class _Sink:
-    """What writers of batches and of streams have in common."""
+    """The common base of batch and stream writers."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Errors: UnusableOption; those of a broker that asks who one is, before any task begins."""
+        """Read the options. With authentication, log in once, so that a refused login fails before any task begins.
+
+        Errors: UnusableOption; AccessDenied.
+        """
         if overwrite:
             raise UnusableOption("a topic cannot be overwritten: mode('append') adds to it")
         self._columns = tuple(schema.fieldNames())
@@ -39,7 +42,7 @@ class _Sink:
                 reader.ask("reach_broker", properties=dict(self._options.properties))
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        """Send a task's rows; they are acknowledged when this returns."""
+        """Send the rows of a task; return once the broker has acknowledged all of them."""
         answer = shared_reader().tell(
             "write_topic",
             (as_records(batch, self._columns) for batch in iterator),
@@ -51,8 +54,8 @@ class _Sink:
 
 
 class TopicSink(_Sink, DataSourceArrowWriter):
-    """A batch's rows."""
+    """Writes the rows of a batch query."""
 
 
 class TopicStreamSink(_Sink, DataSourceStreamArrowWriter):
-    """A stream's rows, a micro-batch at a time."""
+    """Writes the rows of a streaming query, one micro-batch at a time."""

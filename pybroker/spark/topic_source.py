@@ -1,7 +1,7 @@
-"""The format `pybroker`: topics of a running broker, in batches and streams, and rows into topics; without a jar.
+"""The format `pybroker`: read topics of a running broker in batches and streams, and write to them, without a jar.
 
-Options are those of Spark's Kafka source and sink, and `columns` (source/topic_options.py, source/sink_options.py).
-A stream's position has the form that Kafka's source gives it, {"orders": {"0": 23}}.
+It has the options of Spark's Kafka source and sink, and `columns` (source/topic_options.py, source/sink_options.py).
+The position of a stream has the form of Spark's Kafka source: {"orders": {"0": 23}}.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AT_THE_END = Bound(OFFSET, LATEST)
 
 
 class TopicRange(InputPartition):
-    """A range of one partition's offsets."""
+    """A range of offsets of one partition."""
 
     def __init__(self, offsets: OffsetRange) -> None:
         self.offsets = offsets
@@ -64,7 +64,7 @@ class TopicSource(DataSource):
 
 
 class _Ranges:
-    """What batches and streams have in common: records of ranges."""
+    """The common base of batches and streams: it reads the records of ranges."""
 
     def __init__(self, options: TopicOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class _Ranges:
         return [TopicRange(each) for each in split]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, TopicRange):  # Spark makes one of its own where there are none
+        if not isinstance(partition, TopicRange):  # without partitions Spark passes a plain InputPartition
             return
         yield from shared_reader().batches(
             "read_topic",
@@ -89,7 +89,7 @@ class _Ranges:
 
 
 class TopicBatches(_Ranges, DataSourceReader):
-    """The records between two bounds, as they are when the query is planned."""
+    """Reads the records between two bounds, which are resolved when the query is planned."""
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
@@ -103,20 +103,20 @@ class TopicBatches(_Ranges, DataSourceReader):
 
 
 class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches, each with the offsets up to which it goes.
+    """Reads micro-batches. Each has the offsets at which it ends.
 
-    Of partitions that are read from their end on the first batch is empty. Where it ends Spark keeps, so that a query
-    which is stopped by then goes on there.
+    When partitions are read from their end on, the first batch is empty. Spark stores the end of that batch, so a query
+    that is stopped and started again continues from there.
     """
 
     def __init__(self, options: TopicOptions, columns: tuple[str, ...]) -> None:
         super().__init__(options, columns)
         self._reader = Reader()
-        #: Where the query begins. Spark asks again and again in its first batch, and keeps none of the answers.
+        #: Where the query begins. Spark asks several times during the first batch, and stores no answer.
         self._initial: dict[str, dict[str, int]] | None = None
-        #: Whether that batch is planned, and so where it ends is kept.
+        #: Whether that batch is planned: from then on Spark has stored its end.
         self._has_begun = False
-        #: With Trigger.AvailableNow where the query ends, whatever comes meanwhile.
+        #: With Trigger.AvailableNow, the end of the query, whatever is appended in the meantime.
         self._final: Positions | None = None
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802
@@ -163,7 +163,7 @@ class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader.close()
 
     def _ends(self) -> tuple[Positions, Positions]:
-        """The first offset of each partition, and that behind the last record."""
+        """Return the first offset of each partition, and the offset after its last record."""
         told = self._reader.ask("topic_ends", **self._options.wanted)
         earliest = {(topic, partition): first for topic, partition, first, _ in told}
         return earliest, {(topic, partition): behind for topic, partition, _, behind in told}

@@ -45,7 +45,7 @@ def test_batch_reads_what_lies_between_and_new_partitions_from_their_first_recor
 
 
 def test_new_partition_whose_first_records_have_gone_is_an_error_or_begins_behind_them() -> None:
-    with pytest.raises(DataLoss, match="orders-10: is new, and what it had before offset 2 is not there any more"):
+    with pytest.raises(DataLoss, match="orders-10: is new, and its records before offset 2 are lost"):
         stream_ranges({ONE: 5}, {ONE: 9, TEN: 4}, {TEN: 2}, fail_on_data_loss=True)
 
     assert stream_ranges({}, {TEN: 4}, {TEN: 2}, fail_on_data_loss=False) == [OffsetRange("orders", 10, 2, 4)]
