@@ -11,7 +11,7 @@ __all__ = ["read"]
 
 
 def __getattr__(name: str) -> object:
-    # not before it is asked for: each command imports this package, and is to start quickly
+    # imported at first use: each command imports this package and must start quickly
     if name == "read":
         from pybroker.source.log_directory import read
 

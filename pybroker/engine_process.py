@@ -51,7 +51,7 @@ def enter() -> None:
     Packages of these names that something has loaded already, such as a .pth file of the environment, are unloaded.
     """
     engine = directory()
-    # after the standard library, which has no such names: before it, each of its modules would be looked up here too
+    # after the standard library, which has no such names: otherwise Python would search here for each of its modules
     place = next((number for number, entry in enumerate(sys.path, 1) if entry.endswith("lib-dynload")), 0)
     if sys.path[place : place + 1] != [engine]:
         sys.path.insert(place, engine)

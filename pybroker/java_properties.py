@@ -1,10 +1,10 @@
-"""Java's .properties syntax, as far as `java.util.Properties.load` reads it, from UTF-8 and with line numbers kept.
+"""Parse Java's .properties syntax, like `java.util.Properties.load`, from UTF-8 and with line numbers.
 
-Comments begin with # or !; key and value are parted by `=`, `:` or white space; a backslash at the end goes on in the
-next line; `\\t \\n \\r \\f \\uXXXX` are escapes and a backslash before anything else is dropped. Blanks at the end of a
-value stay, as in Java. Refused: bytes that are not UTF-8, and `\\u` without four hexadecimal digits.
+Comments begin with # or !. `=`, `:` or white space separates key and value. A backslash at the end continues a line.
+Escapes: `\\t \\n \\r \\f \\uXXXX` are escapes and a backslash before anything else is dropped. Blanks at the end of a
+value stay, as in Java. The parser rejects bytes that are not UTF-8, and `\\u` without four hexadecimal digits.
 
-The broker's files and those of clients are read by this; it stands here, where commands may import it.
+Broker and client files are read with it. It is in this package because commands may import it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Property(NamedTuple):
 
 
 class UnreadableProperties(Exception):
-    """What cannot be read: the entry, as far as it is known, its line, what is wrong and what is allowed."""
+    """A file cannot be parsed: the entry, if known, its line, the problem and what is allowed."""
 
     def __init__(self, entry: str, line: int, reason: str, allowed: str) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class UnreadableProperties(Exception):
 
 
 def parse_properties(data: bytes) -> list[Property]:
-    """The entries of a file in its order, duplicates included. Raises UnreadableProperties for the first problem."""
+    """Return the entries of a file in order, with duplicates. Raises UnreadableProperties for the first problem."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -50,7 +50,7 @@ def parse_properties(data: bytes) -> list[Property]:
 
 
 def _logical_lines(text: str) -> list[tuple[str, int]]:
-    """Lines that hold an entry, with continuations joined, each with the number of its first line."""
+    """Return the lines with an entry, continuations joined, each with the number of its first line."""
     lines = _LINE_END.split(text)
     logical = []
     at = 0

@@ -1,8 +1,8 @@
-"""librdkafka prints what is fatal at any log level: commands that say such things in their own words do not want that.
+"""Keep librdkafka from printing fatal errors, which our commands report in their own words.
 
-Of a client that has a `logger` all lines wait in a queue until somebody polls it. At log level 0 these are the fatal
-ones alone, of which a client has one at most. With `debug` librdkafka logs everything whatever the level is, and
-whoever sets that wants to read it: then nothing is changed.
+librdkafka prints fatal errors at any log level. With a `logger`, a client queues its log lines until it is polled. At
+log level 0 the queue gets only fatal errors, at most one for each client. With `debug`, librdkafka logs everything at
+any level, and the user wants to see it: then the properties stay unchanged.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ _UNHEARD.propagate = False
 
 
 def without_lines(properties: Mapping[str, object]) -> dict[str, object]:
-    """What makes a client of these properties print nothing, where they do not ask for it: more of them."""
+    """Return the properties, extended so that the client prints nothing unless they ask for output."""
     return {"log_level": 0} if properties.get("debug") else {"log_level": 0, "logger": _UNHEARD}

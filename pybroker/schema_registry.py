@@ -1,4 +1,4 @@
-"""A registry of schemas with Confluent's interface, which others have, too: questions by GET, answered as JSON."""
+"""A client of schema registries with Confluent's HTTP interface: GET requests, JSON responses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-#: Of an answer.
+#: The largest response.
 _MOST_BYTES = 16 << 20
 
 
 class RegistryError(Exception):
-    """The registry does not answer, or not as one does; in one line. `status` is HTTP's, where it has answered so."""
+    """The registry does not respond, or not as expected; the text is one line. `status`: the HTTP status, if any."""
 
     def __init__(self, line: str, status: int | None = None) -> None:
         super().__init__(line)
@@ -23,23 +23,25 @@ class RegistryError(Exception):
 
 
 class SchemaRegistry:
-    """A registry at a URL; user and password may stand in it. ValueError for what is none."""
+    """A registry at a URL, which may contain user and password. Raises ValueError for an invalid URL."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # `port` may be refused, too
+        if (
+            parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+        ):  # `port` may raise ValueError, too
             raise ValueError(url)
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-        #: Without user and password.
+        #: The URL without user and password.
         self.url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
         self._timeout_s = timeout_s
         self._opener = _opener()
 
     def ask(self, *path: str) -> Any:
-        """What it answers for a path of these names. RegistryError."""
+        """Return the response for a path of these parts. Raises RegistryError."""
         url = "/".join([self.url, *(quote(name, safe="") for name in path)])
         try:
             with self._opener.open(Request(url, headers=self._headers), timeout=self._timeout_s) as answer:
@@ -53,10 +55,10 @@ class SchemaRegistry:
 
 
 class _NoRedirection(HTTPRedirectHandler):
-    """Wherever another address leads, the password does not go there."""
+    """Follows no redirection, so that the password goes to no other address."""
 
     def redirect_request(self, *_: object) -> None:
-        """None: the redirection is what is answered."""
+        """Return None, so that the redirection itself is the response."""
 
 
 def _opener() -> OpenerDirector:

@@ -1,1 +1,1 @@
-"""A copy of topics that goes along with them: the same offsets, timestamps and groups, until clients move over."""
+"""Copy topics of another cluster continuously, with the same offsets, timestamps and groups."""

@@ -1,8 +1,8 @@
-"""Records of a cluster into another, each at the offset that it has.
+"""Copy records from one cluster to another, each at its own offset.
 
-How far the copy has come is where its partitions end: nothing else is kept, so a copy that was broken off, or killed,
-goes on there. What keeps it true: the idempotent producer, and a look at the offset of each acknowledgement. Records
-whose transaction was aborted stay behind, and those of open ones wait, as for any reader of committed records.
+The ends of the copy's partitions are its only state, so a copy that was stopped or killed resumes there. Two things
+keep offsets equal: the producer is idempotent, and the copier checks the offset of each acknowledgement. Like any
+read_committed consumer, the copier skips aborted records and waits for open transactions.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _BATCH = 2_000
 _TURN_S = 0.1
-#: The key of records that stand where the source has none: a compacted topic keeps one of them, and soon none.
+#: The key of records that fill gaps: a compacted topic keeps one of them at most, and later none.
 _FILLER = b"pybroker.mirror"
 
 
 class Progress:
-    """What has been copied since the beginning of the run."""
+    """Counters of a run: what it has copied since it began."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -37,7 +37,7 @@ class Progress:
 
 
 class Copier:
-    """Copies partitions, each from where the copy ends. `close` ends it without loss."""
+    """Copies partitions, each from the end of its copy. `close` stops without loss."""
 
     def __init__(
         self, source: Session, target: Session, markers: Callable[[], Markers], *, filler_records: bool
@@ -50,12 +50,12 @@ class Copier:
         self._starts: dict[Place, int] = {}
         self._at_end: set[Place] = set()
         self._problem: CommandError | None = None
-        #: By topic, what the source has against giving more of it. Who asks decides whether that is the end.
+        #: By topic, the source's error for it. The caller decides whether the run ends.
         self.troubles: dict[str, CommandError] = {}
         self.progress = Progress()
         self._consumer: Consumer = source.consumer(
             {
-                "group.id": "pybroker-mirror",  # it is in none
+                "group.id": "pybroker-mirror",  # required by the client; no group is joined
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
@@ -70,7 +70,7 @@ class Copier:
             "queue.buffering.max.kbytes": 262_144,
             **target.properties,
             "enable.idempotence": True,
-            "message.timeout.ms": 0,  # as long as it takes: a record that is given up would leave a gap
+            "message.timeout.ms": 0,  # no timeout: a record that is dropped would leave a gap
         }
         try:
             self._producer = Producer(settings)
@@ -79,11 +79,14 @@ class Copier:
 
     @property
     def reached(self) -> Mapping[Place, int]:
-        """Where each partition of the copy ends, as far as that is acknowledged."""
+        """Return the acknowledged end of each partition of the copy."""
         return self._acknowledged
 
     def add(self, begin: Mapping[Place, int], starts: Mapping[Place, int]) -> None:
-        """Copy these too: `begin` is where the copy ends, `starts` are the source's first offsets. CommandError."""
+        """Add partitions: `begin` is where the copy ends, `starts` are the first offsets of the source.
+
+        Raises CommandError.
+        """
         for place, offset in begin.items():
             self._starts[place] = starts[place]
             self._next[place] = self._acknowledged[place] = offset
@@ -94,7 +97,7 @@ class Copier:
         self._consumer.incremental_assign(wanted)
 
     def drop(self, places: Sequence[Place]) -> None:
-        """Copy these no more; what was taken of them is delivered before. Raises CommandError."""
+        """Stop copying these partitions, after their pending records are delivered. Raises CommandError."""
         self.flush()
         known = [place for place in places if place in self._next]
         self._consumer.incremental_unassign([TopicPartition(*place) for place in known])
@@ -102,7 +105,7 @@ class Copier:
             del self._next[place], self._acknowledged[place], self._starts[place]
 
     def turn(self) -> int:
-        """Copy what has come; how many records that were. Raises CommandError."""
+        """Copy the records that have arrived; return their number. Raises CommandError."""
         messages = self._consumer.consume(_BATCH, _TURN_S)
         records = 0
         for message in messages:
@@ -112,18 +115,18 @@ class Copier:
         return records
 
     def is_at(self, ends: Mapping[Place, int]) -> bool:
-        """Whether all partitions but those dropped have come so far, and the copy has acknowledged it."""
+        """Whether the copy has acknowledged all partitions up to `ends`, except dropped ones."""
         return all(self._acknowledged.get(place, end) >= end for place, end in ends.items())
 
     def flush(self) -> None:
-        """Wait until all is acknowledged. Raises CommandError."""
+        """Wait until all records are acknowledged. Raises CommandError."""
         while len(self._producer):
             self._poll(_TURN_S)
             self._target.check()
         self._poll(0)
 
     def close(self) -> None:
-        """Hang up; what has been taken is delivered before, if that is possible."""
+        """Close the clients. Pending records are delivered first, if possible."""
         self._consumer.close()
         self._producer.flush(5)
 
@@ -149,7 +152,7 @@ class Copier:
             self._fill(place, offset)
         headers = headers_of(message)
         if headers is UNREADABLE:
-            raise CommandError(f"{topic}-{partition}: offset {offset} has a header whose name is no text")
+            raise CommandError(f"{topic}-{partition}: offset {offset} has a header whose name is not text")
         kind, timestamp = message.timestamp()
         if kind and not timestamp:
             self.progress.undated += 1  # librdkafka takes 0 for "now"
@@ -179,7 +182,7 @@ class Copier:
         offset, due = message.offset(), self._acknowledged[place]
         if offset != due:
             self._problem = self._problem or CommandError(
-                f"{place[0]}-{place[1]}: the copy has offset {offset} where {due} was due: somebody else writes to it"
+                f"{place[0]}-{place[1]}: the copy has offset {offset}, not {due}: another producer writes to it"
             )
             return
         self._acknowledged[place] = due + 1
@@ -192,7 +195,7 @@ class Copier:
     # -- gaps ---------------------------------------------------------------------------------------------------------
 
     def _fill(self, place: Place, until: int) -> None:
-        """Make the copy end at `until`."""
+        """Fill the copy up to the offset `until`."""
         first = self._starts[place]
         self.progress.filled += until - self._next[place]
         if self._next[place] < first:
@@ -204,7 +207,7 @@ class Copier:
             self._markers().write(place)
             end = self._wait_for_end(place, self._next[place] + 1)
             if end > self._next[place] + 1:
-                raise CommandError(f"{place[0]}-{place[1]}: the copy grows by itself: somebody else writes to it")
+                raise CommandError(f"{place[0]}-{place[1]}: the copy grows by itself: another producer writes to it")
             self._next[place] = self._acknowledged[place] = end
 
     def _fill_with_records(self, place: Place, until: int) -> None:
@@ -216,6 +219,6 @@ class Copier:
         deadline = time.monotonic() + self._target.timeout_s
         while (end := self._target.ends([place])[place]) < due:
             if time.monotonic() > deadline:
-                raise CommandError(f"{place[0]}-{place[1]}: the copy does not come to offset {due}")
+                raise CommandError(f"{place[0]}-{place[1]}: the copy does not reach offset {due}")
             time.sleep(0.001)
         return end

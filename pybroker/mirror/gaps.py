@@ -1,7 +1,7 @@
-"""Offsets that no record has: those of markers, of records that compaction or retention took, of aborted ones.
+"""Fill gaps: offsets of transaction markers, of aborted records, and of records that compaction or retention removed.
 
-A producer cannot leave an offset out. What takes one and is no record for any consumer is a transaction's marker: so a
-gap is filled with the markers of transactions that have nothing in them (KIP-98), one for each offset.
+A producer cannot skip an offset. Only a transaction marker occupies an offset without being a record for consumers. So
+a gap is filled with the markers of empty transactions (KIP-98), one for each offset.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pybroker.cli.client.session import Place
 #: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _PASSING = {14, 15, 16, 51}
 _AGAIN_AFTER_S = 0.002
-#: Newer ones are for transactions that have something in them, or are for brokers.
+#: Newer versions serve transactions with records, or brokers.
 _ADD_PARTITIONS, _END = 3, 4
 
 
 class _Producer(NamedTuple):
-    """Its id and epoch, and the broker that coordinates its transactions."""
+    """The id and epoch of a producer, and the broker that coordinates its transactions."""
 
     node: int
     id: int
@@ -33,11 +33,11 @@ class _Producer(NamedTuple):
 
 
 class Markers:
-    """Empty transactions, of a producer for each topic. Raises CommandError.
+    """Writes empty transactions, with one producer for each topic. Raises CommandError.
 
     Args:
-        prefix: of transactional ids, to which the topic is added: two mirrors of one topic are not to write both, and
-            those of other topics do not disturb each other.
+        prefix: of the transactional ids, followed by the topic. So of two mirrors of one topic only one can write, and
+            mirrors of different topics do not disturb each other.
     """
 
     def __init__(self, client: Administration, prefix: str, timeout_s: float) -> None:
@@ -47,20 +47,21 @@ class Markers:
         self._producers: dict[str, _Producer] = {}
 
     def fence(self, topics: Collection[str]) -> None:
-        """End what a run that was killed has left open in these topics, or has on its way: a marker of it would come
-        among the records of this one. Those of this run are left alone.
+        """Fence the producers that a killed run has left in these topics, except those of this run.
+
+        Otherwise a late marker of the killed run could land among the records of this run.
         """
         wanted = {f"{self._prefix}{topic}": topic for topic in topics if topic not in self._producers}
         try:
             listed = self._client.ask("list_transactions").values()
             known = {each.transactional_id for transactions in listed for each in transactions}
-        except CommandError:  # a broker before Kafka 3.0 does not tell
+        except CommandError:  # a broker before Kafka 3.0 cannot list transactions
             known = set(wanted)
         for transactional_id in known.intersection(wanted):
             self._begin(wanted[transactional_id])
 
     def write(self, place: Place) -> None:
-        """One marker into a partition; it is there soon, but not yet when this returns."""
+        """Write one marker to a partition. It appears shortly after this returns."""
         topic, partition = place
         if topic not in self._producers:
             self._begin(topic)
@@ -99,14 +100,14 @@ class Markers:
         self._until_done(transactional_id, end)
 
     def _begin(self, topic: str) -> None:
-        """A producer of a newer epoch than any before: what those have open is aborted when this returns."""
+        """Register a producer with a newer epoch. When this returns, older producers' open transactions are aborted."""
         transactional_id = f"{self._prefix}{topic}"
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
                 node = self._client.transaction_coordinator(transactional_id)
                 break
-            except CommandError:  # its topic is being made
+            except CommandError:  # its topic is still being created
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Offsets of groups, which are the same in the copy: a group goes on there where it was."""
+"""Copy the committed offsets of groups. They are valid in the copy, so a group continues there where it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITH_OFFSETS = {"CLASSIC", "CONSUMER"}
 
 
 class Moved(NamedTuple):
-    """What became of a group: how many of its offsets were written, or why none was."""
+    """The result for a group: the number of offsets written, or why none was."""
 
     group: str
     offsets: int
@@ -24,9 +24,9 @@ class Moved(NamedTuple):
 
 
 class GroupOffsets:
-    """Writes offsets of the source's groups to the copy, as far as its records have come.
+    """Writes the offsets of the source's groups to the copy, up to the records that it has.
 
-    An offset never goes back, unless it is one that was written by this: a group may work with the copy already.
+    A group may use the copy already, so its offset moves back only if this class wrote it.
     """
 
     def __init__(self, source: Session, target: Session, pattern: re.Pattern[str] | None) -> None:
@@ -36,7 +36,7 @@ class GroupOffsets:
         self._written: dict[tuple[str, Place], int] = {}
 
     def copy(self, reached: Mapping[Place, int]) -> list[Moved]:
-        """Once over all groups. `reached`: the copy's end, partition by partition. Raises CommandError."""
+        """Copy the offsets of all groups once. `reached`: the end of the copy by partition. Raises CommandError."""
         listed = self._source.wait(self._source.admin.list_consumer_groups(request_timeout=self._source.timeout_s))
         names = sorted(
             each.group_id
@@ -67,7 +67,7 @@ class GroupOffsets:
         return Moved(group, len(wanted), problem) if wanted else None
 
     def _write(self, group: str, offsets: Mapping[Place, int]) -> str | None:
-        """Why they were not written: the group has members there, mostly."""
+        """Write the offsets of a group; return why they were refused, mostly because it has members at the copy."""
         wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, wanted)]
         (future,) = self._target.admin.alter_consumer_group_offsets(

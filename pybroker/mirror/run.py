@@ -1,4 +1,4 @@
-"""One run of `pybroker mirror`: topics are taken up and copied, and groups with them, until the end or an interrupt."""
+"""One run of `pybroker mirror`: find topics, copy them and their groups, until the end or an interrupt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TURN_S = 0.2
 
 
 def marker_maker(stack: ExitStack, session: Session, prefix: str) -> Callable[[], Markers]:
-    """A function that gives the writer of markers; a new copy may need none, and so no second client library."""
+    """Return a function that creates the writer of markers at first use: a new copy may not need its library."""
     made: list[Markers] = []
 
     def markers() -> Markers:
@@ -49,7 +49,7 @@ def marker_maker(stack: ExitStack, session: Session, prefix: str) -> Callable[[]
 
 
 class MirrorRun:
-    """One run: all topics, again and again with a look at what is new."""
+    """One run over all topics, which looks for new topics and partitions repeatedly."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class MirrorRun:
         self._left: set[str] = set()
 
     def run(self) -> None:
-        """Until the end, or until it is interrupted: that is how following ends."""
+        """Copy until the end; with --follow, until an interrupt."""
         try:
             self._look()
             if self._options.until_end:
@@ -99,7 +99,7 @@ class MirrorRun:
             self._look()
 
     def _to_the_end(self) -> None:
-        """Where the source is now, and again, as long as it still grows."""
+        """Copy up to the current ends of the source, and repeat while it grows."""
         places = [place for topic in self._topics for place in topic.places]
         ends = self._source.ends(places, committed=True, if_there=True)
         while not self._copier.is_at(ends):
@@ -111,7 +111,7 @@ class MirrorRun:
         now = self._source.ends(ends, if_there=True)
         waiting = sum(1 for place, end in now.items() if end > ends[place])
         if waiting:
-            self._note(f"{waiting} partitions have more by now, or records of transactions that are still open")
+            self._note(f"{waiting} partitions have new records, or records of open transactions")
 
     def _turn(self) -> None:
         self._copier.turn()
@@ -121,34 +121,36 @@ class MirrorRun:
         self._bar.show(done.records + done.filled, self._total, f"{done.records} records, {done.bytes >> 20} MB")
 
     def _settle(self) -> None:
-        """Give up topics that are gone from the source. Raises CommandError for any other trouble with a topic."""
+        """Drop topics that were deleted at the source. Raises CommandError for any other error of a topic."""
         deadline = time.monotonic() + self._target.timeout_s
         while self._copier.troubles:
             name, error = self._copier.troubles.popitem()
             self._find()
-            while name not in self._left:  # brokers of a cluster hear of it one after the other
+            while name not in self._left:  # the brokers of a cluster learn of a deletion one after the other
                 if error.error_code not in GONE or time.monotonic() > deadline:
                     raise error
                 time.sleep(_TURN_S)
                 self._find()
 
     def _find(self) -> list[MirroredTopic]:
-        """The topics to be copied. Copies of those that were deleted, or made anew, are left as they are."""
+        """Return the topics to copy, without topics that were deleted or recreated at the source."""
         found = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
         ids = {topic.name: topic.id for topic in found}
         for topic in self._topics:
             if topic.name not in self._left and ids.get(topic.name) != topic.id:
                 self._left.add(topic.name)
                 self._copier.drop(topic.places)
-                what = "made anew at" if topic.name in ids else "deleted at"
-                self._note(f"{topic.name}: it was {what} the source: its copy stays as it is, and others go on")
+                what = "recreated at" if topic.name in ids else "deleted at"
+                self._note(
+                    f"{topic.name}: it was {what} the source: its copy stays unchanged, and the other topics continue"
+                )
         self._topics = [topic for topic in self._topics if topic.name not in self._left]
         if self._left and not self._topics and self._options.topic:
             raise CommandError("the source has none of these topics any more")
         return [topic for topic in found if topic.name not in self._left]
 
     def _look(self) -> None:
-        """Take up topics and partitions that are new."""
+        """Start to copy new topics and partitions."""
         found = self._find()
         known = {place for topic in self._topics for place in topic.places}
         new = [place for topic in found for place in topic.places if place not in known]
@@ -173,16 +175,16 @@ class MirrorRun:
             raise CommandError("the source has no such topics")
 
     def _ends_of_copy(self, places: Sequence[Place], ends: Mapping[Place, int]) -> dict[Place, int]:
-        """Where the copy goes on. Raises CommandError where a topic is there that is no copy.
+        """Return where the copy continues. Raises CommandError for a topic that is not a copy.
 
-        Asked until the answer stays the same: what a killed run had sent may still have been on its way.
+        It asks until the ends stay the same, because records of a killed run may still arrive.
         """
         begin = self._target.ends(places)
         while True:
             for place, offset in begin.items():
                 if offset > ends[place]:
                     raise CommandError(
-                        f"{place[0]}-{place[1]}: the copy ends at {offset}, the source at {ends[place]}: no copy of it"
+                        f"{place[0]}-{place[1]}: the copy ends at {offset}, the source at {ends[place]}: not a copy"
                     )
             check_same(self._source, self._target, begin)
             again = self._target.ends(places)
@@ -198,11 +200,11 @@ class MirrorRun:
                 self._note(line)
 
     def _wait_for(self, places: Sequence[Place]) -> None:
-        """Wait until the copy's new topics are there, and their leaders know them."""
+        """Wait until the new topics of the copy exist and their leaders serve them."""
         deadline = time.monotonic() + self._target.timeout_s
         while not are_there(self._target, places):
             if time.monotonic() > deadline:
-                raise CommandError("the copy's topics were made, but do not appear")
+                raise CommandError("the topics of the copy were created, but do not appear")
             time.sleep(0.05)
 
     def _copy_groups(self) -> None:
@@ -235,7 +237,7 @@ class MirrorRun:
     def _summary(self) -> None:
         done = self._copier.progress
         if done.undated:
-            self._note(f"{done.undated} records with timestamp 0 have the time of the copy")
+            self._note(f"{done.undated} records with timestamp 0 got the time of the copy")
         row = {"records": done.records, "bytes": done.bytes, "filled_offsets": done.filled, "topics": len(self._topics)}
         if self._options.json:
             show([row], as_json=True)

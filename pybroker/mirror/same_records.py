@@ -1,4 +1,4 @@
-"""Is a topic that is there already the copy that an earlier run has begun, or something else of that name?"""
+"""Check that an existing topic is the copy that an earlier run began, and not another topic of that name."""
 
 from __future__ import annotations
 
@@ -14,30 +14,28 @@ Content = tuple[object, object, object]
 
 
 def check_same(source: Session, target: Session, ends: Mapping[Place, int]) -> None:
-    """Compare the record before each end of the copy with the source's. Raises CommandError.
+    """Compare the last record of each partition of the copy with the source. Raises CommandError.
 
-    Where the source has one the copy has the same, unless its own retention has taken it; where the source has none
-    any more, the copy may have one still, or what fills a gap.
+    When the source has the record, the copy must have the same, unless its own retention removed it. When the source
+    has no record there, the copy may still have one, or a filler of a gap.
     """
     last = {place: end - 1 for place, end in ends.items() if end > 0}
     copied = _records_at(target, last)
     for place, content in _records_at(source, {place: last[place] for place in copied}).items():
         if content is not None and not _are_same(content, copied[place]):
-            raise CommandError(
-                f"{place[0]}-{place[1]}: offset {last[place]} has another record than in the source: no copy of it"
-            )
+            raise CommandError(f"{place[0]}-{place[1]}: offset {last[place]} differs from the source: it is not a copy")
 
 
 def _are_same(content: Content, copied: Content | None) -> bool:
     if copied is None:
         return False
     timestamp, *rest = content
-    return rest == list(copied[1:]) and timestamp in (0, copied[0])  # 0: that of the copy is when it was made
+    return rest == list(copied[1:]) and timestamp in (0, copied[0])  # 0: the copy has the time at which it was written
 
 
 def _records_at(session: Session, offsets: Mapping[Place, int]) -> dict[Place, Content | None]:
-    """Timestamp, key and value of the records at these offsets; None where there is none, though the log begins
-    before.
+    """Return timestamp, key and value of the records at these offsets; None for an offset without a record that is
+    not before the start of the log.
     """
     starts = session.starts(offsets)
     wanted = {place: offset for place, offset in offsets.items() if offset >= starts[place]}
@@ -65,7 +63,7 @@ def _records_at(session: Session, offsets: Mapping[Place, int]) -> dict[Place, C
                 consumer.pause([TopicPartition(*place)])
             session.check()
             if time.monotonic() > deadline:
-                raise CommandError(f"{len(open_)} partitions give no record within {session.timeout_s:g} s")
+                raise CommandError(f"{len(open_)} partitions returned no record within {session.timeout_s:g} s")
     finally:
         consumer.close()
     return found

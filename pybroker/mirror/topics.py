@@ -1,4 +1,4 @@
-"""Topics of the copy: as many partitions, the same settings, and no record that is older than the source's first."""
+"""Topics of the copy: the same partitions and settings, and no record before the first offset of the source."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pybroker.cli.client.session import Place, Session
 from pybroker.cli.topics import describe, describe_all, own_settings
 
 _ANY = str((1 << 63) - 1)
-#: A copy keeps its records' timestamps, whatever the source does with those of its producers, and however old they are.
+#: The copy keeps the timestamps of records, whatever timestamp settings the source has, and however old they are.
 _WHILE_COPYING = {
     "message.timestamp.type": "CreateTime",
     "message.timestamp.before.max.ms": _ANY,
     "message.timestamp.after.max.ms": _ANY,
 }
-#: Settings that name brokers of the source.
+#: Settings whose values name brokers of the source.
 _ELSEWHERE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
 _APPEARING = {
     *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
     KafkaError.UNKNOWN_TOPIC_ID,
 }
-#: What is said of a topic that was deleted.
+#: Error codes of a topic that was deleted.
 GONE = {
     *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID),
     *(KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION),
@@ -41,7 +41,7 @@ class MirroredTopic(NamedTuple):
     partitions: int
     settings: Mapping[str, str]
     id: str
-    """Another one where a topic was deleted and made anew."""
+    """The topic id; it changes when a topic is deleted and created again."""
 
     @property
     def places(self) -> list[Place]:
@@ -51,9 +51,9 @@ class MirroredTopic(NamedTuple):
 def chosen_topics(
     source: Session, names: Sequence[str], pattern: re.Pattern[str] | None, known: Sequence[MirroredTopic] = ()
 ) -> list[MirroredTopic]:
-    """Those of these names, or all whose name matches; never Kafka's own. Raises CommandError.
+    """Return the topics of these names, or all that match; never internal topics. Raises CommandError.
 
-    Settings of `known` ones are not asked for again, and where there are such, names that are gone are no mistake.
+    The settings of `known` topics are not requested again. With `known` topics, a missing name is not an error.
     """
     if names:
         found = describe(source, names, if_there=bool(known))
@@ -76,7 +76,7 @@ def chosen_topics(
 
 
 def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
-    """Make those that are missing, give others more partitions; what was made. Raises CommandError."""
+    """Create missing topics and add missing partitions; return the created topics. Raises CommandError."""
     there = {
         name: len(topic.partitions) for name, topic in target.admin.list_topics(timeout=target.timeout_s).topics.items()
     }
@@ -114,7 +114,7 @@ def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
 
 
 def are_there(target: Session, places: Sequence[Place]) -> bool:
-    """Whether the leaders of these partitions answer; others than they may know of a topic first. CommandError."""
+    """Whether the leaders of these partitions serve them; other brokers may know a topic earlier. CommandError."""
     if len(target.known(places)) < len(places):
         return False
     try:
@@ -127,7 +127,7 @@ def are_there(target: Session, places: Sequence[Place]) -> bool:
 
 
 def set_timestamps(target: Session, topic: MirroredTopic, *, copying: bool) -> None:
-    """Have the copy's broker take any timestamp, or do what the source's topic says from now on. CommandError."""
+    """Let the copy accept any timestamp while `copying`; else give it the source's settings. Raises CommandError."""
     own = own_settings(target, topic.name)
     changes = []
     for key, meanwhile in _WHILE_COPYING.items():
@@ -143,7 +143,7 @@ def set_timestamps(target: Session, topic: MirroredTopic, *, copying: bool) -> N
 
 
 def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
-    """Take away what is older than the source's first record; lines on what cannot be cut. Raises CommandError."""
+    """Delete records before the source's first offset; return a line for each failure. Raises CommandError."""
     ends = target.ends(starts)
     now = target.starts(starts)
     wanted = [
@@ -157,7 +157,7 @@ def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
             try:
                 target.wait(future, f"{place.topic}-{place.partition}")
             except CommandError as error:
-                if error.error_code != KafkaError.POLICY_VIOLATION:  # of a topic that is only compacted
+                if error.error_code != KafkaError.POLICY_VIOLATION:  # the error for a topic that is only compacted
                     raise
                 told.append(f"{error}: its records before offset {place.offset} stay")
     return told

@@ -1,1 +1,1 @@
-"""How quick a cluster is: load through the client library, and figures in the words of Apache Kafka's tools."""
+"""Measure the speed of a cluster with load from the client library. Output has the form of Apache Kafka's tools."""

@@ -1,4 +1,4 @@
-"""Consume as many records as one likes, and how long that takes."""
+"""Consume a number of records and measure the time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = (
 
 
 class Consumed:
-    """A run. Times are seconds of the epoch."""
+    """The result of a run. Times are seconds since 1970."""
 
     def __init__(self) -> None:
         self.began_s = time.time()
@@ -42,7 +42,7 @@ class Consumed:
         return max(self.ended_s - self.began_s - self._joining_s, 1e-3)
 
     def line(self) -> str:
-        """As kafka-consumer-perf-test prints it."""
+        """Return the result in the format of kafka-consumer-perf-test."""
         megabytes = self.bytes / _MB
         return (
             f"{_moment(self.began_s)}, {_moment(self.ended_s)}, {megabytes:.4f}, {megabytes / self._whole_s:.4f}, "
@@ -51,7 +51,7 @@ class Consumed:
         )
 
     def row(self) -> dict[str, object]:
-        """For --json."""
+        """Return the result for --json."""
         return {
             "records": self.records,
             "bytes": self.bytes,
@@ -65,7 +65,7 @@ class Consumed:
 def consume(
     session: Session, topic: str, group: str, records: int, idle_s: float, *, latest: bool, show: Callable[[int], None]
 ) -> Consumed:
-    """Read so many records as a member of a group. Raises CommandError when nothing comes for `idle_s`."""
+    """Read `records` records as a member of a group. Raises CommandError when none arrives for `idle_s` seconds."""
     consumer = session.consumer(
         {
             "group.id": group,
@@ -92,7 +92,7 @@ def consume(
                 heard = time.monotonic()
                 show(run.records)
             elif time.monotonic() - heard > idle_s:
-                raise CommandError(f"{topic}: {run.records} of {records} records came, then none for {idle_s:g} s")
+                raise CommandError(f"{topic}: {run.records} of {records} records arrived, then none for {idle_s:g} s")
             session.admin.poll(0)
             session.check()
         run.ended_s = time.time()

@@ -1,16 +1,16 @@
-"""Latencies of a run: average, maximum and percentiles, in a memory that does not grow."""
+"""Latencies of a run: average, maximum and percentiles, in constant memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 _PER_MS = 10
-#: A tenth of a millisecond each; what takes longer than a minute counts as that.
+#: Buckets of a tenth of a millisecond each. Latencies over a minute count as a minute.
 _BUCKETS = 60_000 * _PER_MS
 
 
 class Latencies:
-    """Counts by tenths of a millisecond."""
+    """A histogram with buckets of a tenth of a millisecond."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -28,11 +28,11 @@ class Latencies:
 
     @property
     def average_ms(self) -> float:
-        """0 where nothing was measured."""
+        """Return the average latency; 0 when nothing was measured."""
         return self.sum_ms / self.count if self.count else 0.0
 
     def percentiles_ms(self, *shares: float) -> list[float]:
-        """Latencies that these shares (0 to 1) of all do not exceed; in the order of the shares, which grow."""
+        """Return the latencies at these shares (0 to 1, ascending) of all measurements."""
         found: list[float] = []
         seen = 0
         for bucket in sorted(self._buckets):
@@ -42,7 +42,7 @@ class Latencies:
         return found + [0.0] * (len(shares) - len(found))
 
     def row(self) -> Mapping[str, float]:
-        """For --json."""
+        """Return the figures for --json."""
         median, p95, p99, p999 = self.percentiles_ms(0.5, 0.95, 0.99, 0.999)
         return {
             "avg_latency_ms": round(self.average_ms, 3),

@@ -1,4 +1,4 @@
-"""Produce as many records as one likes, as quickly as it goes or as is wanted."""
+"""Produce a number of records, as fast as possible or at a given rate."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 from pybroker.perf.latencies import Latencies
 
-#: Seconds between two windows that are told.
+#: Length of a reported window in seconds.
 WINDOW_S = 5.0
 _MB = 1 << 20
-#: Records between two looks at the clock.
+#: Records between two readings of the clock.
 _STRIDE = 100
 
 
 class Produced:
-    """A run, or a window of it."""
+    """The result of a run, or of a window of it."""
 
     def __init__(self, began_s: float) -> None:
         self.began_s = began_s
@@ -42,7 +42,7 @@ class Produced:
         return self.bytes / _MB / max(self.ended_s - self.began_s, 1e-9)
 
     def line(self, *, whole: bool) -> str:
-        """As kafka-producer-perf-test prints it; `whole` is the last line, with percentiles."""
+        """Return the result in the format of kafka-producer-perf-test; `whole`: the last line, with percentiles."""
         digits = 2 if whole else 1
         text = (
             f"{self.latencies.count} records sent, {self.records_per_s:.{digits}f} records/sec "
@@ -56,7 +56,7 @@ class Produced:
         return text + "."
 
     def row(self) -> dict[str, object]:
-        """For --json."""
+        """Return the result for --json."""
         return {
             "records": self.latencies.count,
             "bytes": self.bytes,
@@ -68,13 +68,13 @@ class Produced:
 
 
 def random_payloads(size: int) -> list[bytes]:
-    """A few hundred values of that size, of capital letters, as Kafka's tool has them: they compress somewhat."""
+    """Return some hundred values of `size` capital letters, like Kafka's tool. They compress somewhat."""
     made = random.Random(0)
     return [bytes(made.choices(range(65, 91), k=size)) for _ in range(max(1, min(200, (1 << 22) // max(size, 1))))]
 
 
 class Load:
-    """Sends records of `payloads` to a topic; `tell` gets each window."""
+    """Sends records of `payloads` to a topic and passes each window to `tell`."""
 
     def __init__(
         self, session: Session, topic: str, payloads: Sequence[bytes], properties: Mapping[str, object]
@@ -92,7 +92,7 @@ class Load:
     def run(
         self, records: int, throughput: float, tell: Callable[[Produced], None], show: Callable[[int], None]
     ) -> Produced:
-        """Send so many, no more than `throughput` a second unless that is negative. Raises CommandError."""
+        """Send `records` records, at most `throughput` a second (negative: no limit). Raises CommandError."""
         began = time.perf_counter()
         self._whole, self._window = Produced(began), Produced(began)
         for number in range(records):

@@ -1,4 +1,4 @@
-"""End to end: a record is produced, and the next one when it has come back to a consumer."""
+"""Measure end-to-end latency: each record is produced after a consumer has received the one before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pybroker.perf.latencies import Latencies
 def measure(
     session: Session, topic: str, records: int, payload: bytes, acks: str, show: Callable[[int], None]
 ) -> Latencies:
-    """Latencies of so many records, one after another, through partition 0. Raises CommandError."""
+    """Return the latencies of `records` records, sent one after another through partition 0. Raises CommandError."""
     try:
         producer = Producer({**session.properties, "acks": acks, "linger.ms": 0})
     except KafkaException as refused:
@@ -42,7 +42,7 @@ def measure(
                 session.admin.poll(0)
                 session.check()
                 if time.perf_counter() - began > session.timeout_s:
-                    raise CommandError(f"{topic}: record {number} does not come within {session.timeout_s:g} s")
+                    raise CommandError(f"{topic}: record {number} did not arrive within {session.timeout_s:g} s")
             found.add((time.perf_counter() - began) * 1000)
             show(number + 1)
     finally:

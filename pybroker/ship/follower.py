@@ -1,4 +1,4 @@
-"""One log by its path, through all its rotations: the old file to its end, and then the new one."""
+"""Follow one log by its path through all its rotations: read the old file to its end, then the new one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pybroker.ship.log_file import LogFile, last_line_start
 from pybroker.ship.positions import Position
 from pybroker.ship.rotation import copy_of, locate, rotated_since
 
-# A program that writes a log goes on with the old file until it has been told of the new one, as nginx by a signal.
+# A program writes to the old file until it learns of the rotation: nginx, for example, by a signal.
 _QUIET_NS = 2_000_000_000
-_REMEMBERED = 8  # files that are finished, lest one whose time equals its successor's is taken for a later one
+_REMEMBERED = 8  # finished files: one with the same time as its successor must not be taken for a later file
 
 
 class Follower:
-    """Gives a log's lines in order. It never waits: whoever calls does, between two calls.
+    """Returns the lines of a log in order. It never waits: the caller waits between two calls.
 
-    `tell` gets what somebody should know: unread lines that are gone, files that cannot be opened.
+    It reports lost lines and files that it cannot open through `tell`.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class Follower:
         self._max = max_line_bytes
         self._tell = tell
         self._now_ns = now_ns
-        self._files: deque[LogFile] = deque()  # the first is read, the last has the log's name
+        self._files: deque[LogFile] = deque()  # the first is being read, the last has the name of the log
         self._finished: deque[LogFile] = deque(maxlen=_REMEMBERED)
         self._refused = ""
 
     def start(self, *, from_beginning: bool) -> Position | None:
-        """Begin with a log that was never followed; return where. A log that is not there yet begins when it comes.
+        """Begin with a log that was never followed; return where. A missing log begins when it is created.
 
-        Errors: OSError where it cannot be read.
+        Errors: OSError when it cannot be read.
         """
         try:
             offset = 0 if from_beginning else last_line_start(self.path, self._max)
@@ -52,9 +52,9 @@ class Follower:
         return self._files[0].position_at(offset)
 
     def resume(self, position: Position | None, since_ns: int) -> None:
-        """Go on behind a position that was true at `since_ns`, in whatever file that is in by now.
+        """Resume after a position that was written at `since_ns`, in whichever file has it now.
 
-        A log that was not there then may have come and been rotated since. Errors: OSError where it cannot be read.
+        A log that was missing then may have been created and rotated since. Errors: OSError when it cannot be read.
         """
         found = locate(self.path, position) if position is not None and position.head_bytes else None
         if position is not None and found is not None:
@@ -72,10 +72,10 @@ class Follower:
         self._files.clear()
 
     def watch(self) -> None:
-        """See whether the log was rotated. To be called also while nothing can be read: files are kept open by it."""
+        """Check for a rotation. Call it also while nothing can be read: it keeps rotated files open."""
         try:
             status = self.path.stat()
-        except OSError:  # between a rename and the making of the new file; or its folder cannot be read now
+        except OSError:  # between the rename and the new file, or while the folder cannot be read
             status = None
         if self._files:
             last = self._files[-1]
@@ -90,7 +90,7 @@ class Follower:
             self._append(self.path, status)
 
     def read(self) -> list[tuple[LogFile, Line]]:
-        """Return the next lines, with the file that each is of; none where none has been completed."""
+        """Return the next lines, each with its file; none while no line is complete."""
         if not self._files:
             return []
         file = self._files[0]
@@ -103,7 +103,7 @@ class Follower:
         return [(file, line) for line in lines]
 
     def _is_finished(self, file: LogFile) -> bool:
-        """Whether it will not grow any more: its successor has, and nothing came for a while."""
+        """Whether the file is complete: its successor has grown, and nothing was added for a while."""
         if len(self._files) == 1 or (len(self._files) == 2 and self._files[1].is_empty()):
             return file.is_cut_off
         quiet = file.is_cut_off or self._now_ns() - file.modified_ns() >= _QUIET_NS
@@ -112,8 +112,8 @@ class Follower:
     def _leave_truncated(self) -> int:
         """Replace the last file, which was truncated, by the copy that was made before.
 
-        Return since when there may be copies of what came into it later. It may have been written and truncated more
-        than once since it was looked at; of one that was empty then, nothing is known by which to find a copy.
+        Return the time since when there may be copies of later contents: the file may have been written and truncated
+        several times since the last check. A file that was empty then has no content by which to find a copy.
         """
         file = self._files[-1]
         if not file.has_head:
@@ -122,20 +122,20 @@ class Follower:
         copy = copy_of(self.path, file)
         if copy is None:
             file.is_cut_off = True
-            gone = f"what it had behind byte {file.line_start} is gone"
-            self._tell(f"{self.path}: was truncated, no copy is beside it: {gone}")
+            gone = f"its content after byte {file.line_start} is lost"
+            self._tell(f"{self.path}: was truncated, and no copy was found: {gone}")
             return file.modified_ns()
         self._files[-1] = LogFile(copy, self._max, file.line_start)
         file.close()
         return self._files[-1].modified_ns()
 
     def _append(self, path: Path, expected: os.stat_result | None = None) -> None:
-        """Open a file as the last; not where it is another one than expected: a rotation came between."""
+        """Open a file as the last one, unless a rotation has put another file than the expected one there."""
         try:
             file = LogFile(path, self._max)
         except OSError as error:
             if (refused := f"{path}: {error.strerror}") != self._refused:
-                self._tell(f"{refused}: trying on")
+                self._tell(f"{refused}: trying again")
             self._refused = refused
             return
         if expected is None or file.is_inode(expected):

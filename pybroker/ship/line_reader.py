@@ -1,8 +1,8 @@
-"""Lines as Apache Kafka's console producer reads them: `--reader-property parse.key=true` and its like.
+"""Parse lines like Apache Kafka's console producer: `--reader-property parse.key=true` and similar.
 
     h1:v1,h2:v2<headers.delimiter>key<key.separator>value
 
-The properties are those of its LineMessageReader. A separator of headers is text here, and no regular expression.
+The properties are those of its LineMessageReader. A separator of headers is plain text here, not a regular expression.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ KNOWN = (*_SWITCHES, "key.separator", *_SEPARATORS, "null.marker")
 
 
 class BadLine(Exception):
-    """What a line lacks."""
+    """A line lacks a part; the text says which."""
 
 
 class Parts(NamedTuple):
-    """What a line's record has."""
+    """The parts of the record of a line."""
 
     key: bytes | None
     value: bytes | None
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 
 
 class LineReader:
-    """Calling it takes a line apart. Raises ValueError for properties that there are not, or that contradict."""
+    """A callable that parses a line. Raises ValueError for unknown or contradictory properties."""
 
     def __init__(self, properties: Iterable[tuple[str, str]]) -> None:
         given = dict(properties)
@@ -55,7 +55,7 @@ class LineReader:
         self._null = given["null.marker"].encode() if "null.marker" in given else None
 
     def __call__(self, line: bytes) -> Parts:
-        """Raises BadLine for one that lacks something, unless ignore.error is set."""
+        """Parse a line. Raises BadLine when a part is missing, unless ignore.error is set."""
         rest = line.removesuffix(b"\r")
         headers: list[tuple[str, str | bytes | None]] = []
         key = None
@@ -76,7 +76,7 @@ class LineReader:
 
     def _headers(self, text: bytes) -> list[tuple[str, str | bytes | None]]:
         pairs = text.split(self._between)
-        if len(pairs) > 1:  # as Java splits: nothing stands behind the last separators
+        if len(pairs) > 1:  # like Java's split, which drops empty trailing parts
             while pairs and not pairs[-1]:
                 pairs.pop()
         headers: list[tuple[str, str | bytes | None]] = []

@@ -1,4 +1,4 @@
-"""Bytes cut into lines: as they are, without their newline, and none longer than a bound."""
+"""Split bytes into lines: unchanged, without the newline, and none longer than a limit."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is sent."""
+    """A line to be sent."""
 
     value: bytes
     start: int
-    """Where it begins in its file, in bytes."""
+    """The offset of its first byte in the file."""
     end: int
-    """Where the next one does: behind the newline."""
+    """The offset after its newline, where the next line begins."""
     cut_bytes: int = 0
-    """How much of its end is left out, as it is longer than a line may be."""
+    """The number of bytes cut off at its end, because it was longer than the limit."""
 
 
 class LineSplitter:
-    """Takes bytes in pieces of any size, gives lines; keeps no more than one line's bound of them."""
+    """Turns pieces of bytes of any size into lines. It buffers at most the limit of one line."""
 
     def __init__(self, max_line_bytes: int, offset: int = 0) -> None:
         self.line_start = offset
-        """Where the line begins that has no newline yet."""
+        """The offset of the line that has no newline yet."""
         self._max = max_line_bytes
         self._kept = bytearray()
         self._partial_bytes = 0
 
     @property
     def offset(self) -> int:
-        """Where the next byte lies in the file."""
+        """Return the offset of the next byte of the file."""
         return self.line_start + self._partial_bytes
 
     def feed(self, data: bytes) -> list[Line]:
@@ -41,7 +41,7 @@ class LineSplitter:
         return lines
 
     def rest(self) -> Line | None:
-        """Return what has no newline and will get none any more; None where there is nothing."""
+        """Return the last line of a complete file without a newline at its end; None when there is none."""
         return self._ended(b"", newline_bytes=0) if self._partial_bytes else None
 
     def _keep(self, piece: bytes) -> None:

@@ -1,4 +1,4 @@
-"""One file of a log, open, whatever its name has become: its lines, and how it is known again."""
+"""One open file of a log, whatever its name is now: its lines, and how to recognise it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class LogFile:
-    """Reads on where it has come to. Its first bytes are remembered: they tell when it is truncated.
+    """Reads lines from its current offset. It remembers the first bytes to detect a truncation.
 
-    Errors: OSError where it cannot be opened, and for what is no regular file.
+    Errors: OSError when the file cannot be opened, or is not a regular file.
     """
 
     def __init__(self, path: Path, max_line_bytes: int, offset: int = 0) -> None:
@@ -24,9 +24,9 @@ class LogFile:
         self.status = os.fstat(self.fd)
         if not stat.S_ISREG(self.status.st_mode):
             os.close(self.fd)
-            raise OSError(0, "is no regular file", str(path))
+            raise OSError(0, "is not a regular file", str(path))
         self.is_cut_off = False
-        """It was truncated, and no copy found: what was not read is gone."""
+        """The file was truncated and no copy was found: its unread content is lost."""
         self._lines = LineSplitter(max_line_bytes, offset)
         self._head = os.pread(self.fd, _HEAD_BYTES, 0)
 
@@ -35,11 +35,11 @@ class LogFile:
 
     @property
     def line_start(self) -> int:
-        """Behind the last line that was returned."""
+        """Return the offset after the last returned line."""
         return self._lines.line_start
 
     def position_at(self, offset: int) -> Position:
-        """Return the place behind a line that was returned, as a restart needs it; the file may be closed."""
+        """Return the position after a returned line, for a restart; the file may be closed."""
         return Position.of(self.status, offset, self._head)
 
     def is_inode(self, status: os.stat_result) -> bool:
@@ -47,7 +47,7 @@ class LogFile:
 
     @property
     def has_head(self) -> bool:
-        """Whether anything was seen of it by which it can be known."""
+        """Whether the file has content by which it can be recognised."""
         return bool(self._head)
 
     def begins_as(self, path: Path) -> bool:
@@ -59,7 +59,7 @@ class LogFile:
             return False
 
     def is_truncated(self) -> bool:
-        """Whether bytes that were seen are there no more; also when the file has grown again since."""
+        """Whether bytes that were read are gone, even if the file has grown again since."""
         head = os.pread(self.fd, _HEAD_BYTES, 0)
         if os.fstat(self.fd).st_size < self._lines.offset or not head.startswith(self._head):
             return True
@@ -67,23 +67,23 @@ class LogFile:
         return False
 
     def read(self) -> list[Line]:
-        """Return the lines that end in the next 256 KiB; none where a file was truncated."""
+        """Return the lines that end in the next 256 KiB; none when the file was truncated."""
         if self.is_cut_off:
             return []
         data = os.pread(self.fd, _CHUNK_BYTES, self._lines.offset)
-        if not data or self.is_truncated():  # looked at behind the read, or it might happen in between
+        if not data or self.is_truncated():  # checked after the read: a truncation may happen during it
             return []
         return self._lines.feed(data)
 
     def rest(self) -> Line | None:
-        """Return the last line, of a file that is finished without a newline."""
+        """Return the last line of a complete file that does not end with a newline."""
         return self._lines.rest()
 
     def is_read(self) -> bool:
         return self.is_cut_off or os.fstat(self.fd).st_size <= self._lines.offset
 
     def was_written(self) -> bool:
-        """Whether anything has been written, and truncated perhaps, since it was opened."""
+        """Whether the file was written to, and perhaps truncated, since it was opened."""
         return os.fstat(self.fd).st_mtime_ns != self.status.st_mtime_ns
 
     def is_empty(self) -> bool:
@@ -94,7 +94,7 @@ class LogFile:
 
 
 def last_line_start(path: Path, max_line_bytes: int) -> int:
-    """Return where the last line begins that has no newline yet: the file's end, where it has none."""
+    """Return the offset of the last line if it has no newline yet; otherwise the end of the file."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         first = file.seek(max(0, size - max_line_bytes))

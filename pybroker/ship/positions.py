@@ -1,4 +1,4 @@
-"""How far each log file has been sent and acknowledged, in a file that a kill at any moment leaves whole."""
+"""The position file: how far each log file was sent and acknowledged. A kill at any moment leaves the file intact."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ _VERSION = 1
 
 
 class PositionFileError(Exception):
-    """What is wrong with the file, in one line."""
+    """The position file cannot be used; the text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a log file that may have another name by now."""
+    """A place in a log file, which may have another name now."""
 
     device: int
     inode: int
     offset: int
-    """Bytes: all before it is acknowledged."""
+    """Offset in bytes: everything before it is acknowledged."""
     head_bytes: int
-    """How many of the file's first bytes the checksum is of."""
+    """The number of bytes at the start of the file that the checksum covers."""
     head_sha256: str
-    """By it a file is known that has got the inode of one that was removed, and a copy of one that was truncated."""
+    """It detects a new file with the inode of a removed one, and finds the copy of a truncated one."""
 
     @classmethod
     def of(cls, status: os.stat_result, offset: int, head: bytes) -> Self:
-        """`head`: the first bytes of the file, as far as they were there."""
+        """Make a position; `head`: the first bytes of the file, as far as they exist."""
         return cls(status.st_dev, status.st_ino, offset, len(head), hashlib.sha256(head).hexdigest())
 
     def is_inode(self, status: os.stat_result) -> bool:
         return (self.device, self.inode) == (status.st_dev, status.st_ino)
 
     def is_in(self, fd: int) -> bool:
-        """Whether the open file begins as this one did, and is as long at least."""
+        """Whether the open file begins with the same bytes and reaches the offset."""
         head = os.pread(fd, self.head_bytes, 0)
         return os.fstat(fd).st_size >= self.offset and hashlib.sha256(head).hexdigest() == self.head_sha256
 
 
 class PositionFile:
-    """Positions by the absolute path of the log; None for one that was not there yet. For one process at a time.
+    """Positions by the absolute path of the log; None for a log that did not exist yet. For one process at a time.
 
-    Errors: PositionFileError where it cannot be used, is another's at the moment, or of another topic.
+    Errors: PositionFileError when it is unusable, in use by another process, or for another topic.
     """
 
     def __init__(self, path: Path, topic: str) -> None:
         self.path = path
         self.since_ns: dict[str, int] = {}
-        """When each was true last, in nanoseconds since 1970."""
+        """The time of the last update of each, in nanoseconds since 1970."""
         self._topic = topic
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,9 @@ class PositionFile:
             self.positions = self._read()
         except BlockingIOError:
             self.close()
-            raise PositionFileError(f"{path}: another pybroker produce is using it; --position names another") from None
+            raise PositionFileError(
+                f"{path}: another pybroker produce is using it; name another with --position"
+            ) from None
         except BaseException:
             self.close()
             raise
@@ -81,13 +83,13 @@ class PositionFile:
         os.close(self._lock)
 
     def begin(self, positions: Mapping[str, Position | None]) -> None:
-        """Write those of logs that had none: nobody looks now whether the others' are still true. Errors: OSError."""
+        """Write positions of logs that had none; the times of the others stay, as they were not checked. OSError."""
         before = self.since_ns
         self.write(positions)
         self.since_ns |= before
 
     def write(self, positions: Mapping[str, Position | None]) -> None:
-        """Put them into the file, beside those of logs that are not named. Errors: OSError."""
+        """Update positions in the file; those of other logs stay. Errors: OSError."""
         self.positions = {**self.positions, **positions}
         files = {path: position and asdict(position) for path, position in self.positions.items()}
         text = json.dumps({"version": _VERSION, "topic": self._topic, "files": files}, indent=1)
@@ -112,12 +114,12 @@ class PositionFile:
             raise PositionFileError(f"{self.path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise PositionFileError(
-                f"{self.path}: is no file of positions: remove it, and choose by --from-beginning where to begin"
+                f"{self.path}: is not a position file: remove it, and choose with --from-beginning where to begin"
             ) from None
         if version != _VERSION:
-            raise PositionFileError(f"{self.path}: has version {version}, and only {_VERSION} is known")
+            raise PositionFileError(f"{self.path}: has version {version}, but only {_VERSION} is supported")
         if topic != self._topic:
-            raise PositionFileError(f"{self.path}: is of the topic {topic}; --position names another file")
+            raise PositionFileError(f"{self.path}: belongs to the topic {topic}; name another file with --position")
         self.since_ns = dict.fromkeys(positions, written_ns)
         return positions
 

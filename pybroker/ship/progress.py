@@ -1,4 +1,4 @@
-"""What of a log has been sent, and how far it is acknowledged without a gap."""
+"""Track which lines of a log were sent, and up to where all are acknowledged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybroker.ship.positions import Position
 
 @dataclass(slots=True)
 class Sent:
-    """A line on its way."""
+    """A line that was sent."""
 
     file: LogFile
     end: int
@@ -19,7 +19,7 @@ class Sent:
 
 
 class Progress:
-    """Lines of one log in the order in which they were sent; acknowledgements come in any."""
+    """The lines of one log in sending order. Acknowledgements arrive in any order."""
 
     def __init__(self, start: Position | None) -> None:
         self._position = start
@@ -27,10 +27,10 @@ class Progress:
         self._on_their_way: deque[Sent] = deque()
 
     def sending(self, file: LogFile, start: int, end: int) -> Sent:
-        """Note a line that is handed to the producer now.
+        """Record a line that is handed to the producer now.
 
-        Where nothing tells yet which file a position is in, as that was not there or empty, it is before this line: the
-        file may have another name when it is looked for.
+        If the position does not identify its file yet, because the file was missing or empty, the position becomes the
+        start of this line: the file may have another name when a restart looks for it.
         """
         if self._position is None or not self._position.head_bytes:
             self._position = file.position_at(start)
@@ -39,18 +39,18 @@ class Progress:
         return sent
 
     def take_back(self, sent: Sent) -> None:
-        """Forget the last line: the producer has not taken it."""
+        """Forget the last line: the producer did not accept it."""
         assert self._on_their_way.pop() is sent
 
     def acknowledged(self, sent: Sent) -> None:
-        """Note that a line is in the topic, or never will be."""
+        """Record that a line is in the topic, or never will be."""
         sent.is_acknowledged = True
         while self._on_their_way and self._on_their_way[0].is_acknowledged:
             self._reached = self._on_their_way.popleft()
 
     @property
     def position(self) -> Position | None:
-        """Before the first line that is not acknowledged."""
+        """Return the position before the first line that is not acknowledged."""
         if self._reached is not None:
             self._position = self._reached.file.position_at(self._reached.end)
             self._reached = None

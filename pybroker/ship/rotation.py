@@ -1,6 +1,6 @@
-"""Where a log's earlier files are: renamed, or copied before the log was truncated.
+"""Find the earlier files of a log: renamed ones, or copies that were made before the log was truncated.
 
-Whatever their names, they lie in the log's folder. Compressed ones are out of reach.
+They must be in the folder of the log, under any name. Compressed files are not read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z")
 
 
 def locate(path: Path, position: Position) -> Path | None:
-    """Return the file that a position is of: it has its inode and its beginning, or else is a copy of it."""
+    """Return the file of a position: the one with its inode and its first bytes, or else a copy of it."""
     entries = list(_regular_files(path.parent))
     same = [entry for entry, status in entries if position.is_inode(status) and _is_in(position, entry)]
     if not same and position.head_bytes:
@@ -34,7 +34,7 @@ def copy_of(path: Path, truncated: LogFile) -> Path | None:
 
 
 def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile]) -> list[Path]:
-    """Return the log's earlier files that were written to since then, oldest first, without the known ones."""
+    """Return the earlier files that were written to since `since_ns`, oldest first, without the known ones."""
     found = [
         (status.st_mtime_ns, entry)
         for entry, status in _regular_files(path.parent)
@@ -46,7 +46,7 @@ def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile]) -> list[P
 
 
 def _is_rotated(path: Path, entry: Path) -> bool:
-    """access.log.1, access.log-20260101 and their like."""
+    """Whether `entry` has the name of a rotated file, such as access.log.1 or access.log-20260101."""
     name = entry.name
     return name[: len(path.name) + 1] in {path.name + mark for mark in ".-_"} and not name.endswith(_COMPRESSED)
 
@@ -54,12 +54,12 @@ def _is_rotated(path: Path, entry: Path) -> bool:
 def _regular_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     try:
         entries = sorted(folder.iterdir())
-    except OSError:  # it may be passed through but not listed: then a log is followed by its name alone
+    except OSError:  # the folder cannot be listed: then the log is followed by its name alone
         return
     for entry in entries:
         try:
             status = entry.stat()
-        except OSError:  # renamed or removed meanwhile
+        except OSError:  # renamed or removed in the meantime
             continue
         if stat.S_ISREG(status.st_mode):
             yield entry, status

@@ -1,4 +1,4 @@
-"""Lines into a topic, by librdkafka's idempotent producer: in order within a partition, bounded in memory."""
+"""Send lines to a topic with librdkafka's idempotent producer: in order within a partition, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from pybroker.ship.lines import Line
 
 _QUEUE_KBYTES = 16 * 1024
 _QUEUE_LINES = 20_000
-_BESIDE_LINE_BYTES = 40_000  # key, headers of record and batch; with the default bound what a topic takes by default
+_BESIDE_LINE_BYTES = (
+    40_000  # key, record and batch headers; with the default limit of a line this is the default limit of a topic
+)
 
 Tell = Callable[[str], None]
 
 
 class PropertyError(Exception):
-    """What librdkafka says against a property."""
+    """librdkafka rejects a property; the text is its own."""
 
 
 class DeliveryError(Exception):
-    """Why lines did not get into the topic. `is_size`: the topic takes no batch of that size."""
+    """Lines were not delivered; the text says why. `is_size`: a batch is larger than the topic allows."""
 
     def __init__(self, problem: str, *, is_size: bool = False) -> None:
         super().__init__(problem)
@@ -35,7 +37,7 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where lines go, and as what."""
+    """The topic that lines go to, and how they become records."""
 
     bootstrap: str
     topic: str
@@ -47,11 +49,11 @@ class Target:
     reader: LineReader | None = None
 
     def parts(self, line: bytes) -> Parts:
-        """Return what the line's record has.
+        """Return the parts of the record of a line.
 
-        As the reader says, if there is one. Else key and value stand around the first separator; or the key is what the
-        regular expression matches, its first group if it has one, and the value all of the line. None is the key of a
-        line with neither, and what is the marker of null. Errors: BadLine, the reader's.
+        A reader, if there is one, decides. Otherwise the first separator splits key and value; or the key is the match
+        of the regular expression (its first group, if it has one) and the value is the whole line. The key is None when
+        neither applies, and for the null marker. Errors: BadLine, from the reader.
         """
         if self.reader is not None:
             return self.reader(line)
@@ -67,10 +69,10 @@ class Target:
 
 
 class Sender:
-    """One producer. Without a broker it keeps what it has taken, 16 MiB or 20,000 lines at most, and waits.
+    """One producer. Without a broker it buffers at most 16 MiB or 20,000 lines, and waits.
 
-    timeout_ms: when a line that is not acknowledged has failed; 0: never.
-    one_by_one: batches of one line, so that one which is too large for the topic stands in nobody's way.
+    timeout_ms: after this time a line that is not acknowledged has failed; 0: never.
+    one_by_one: send batches of one line, so that a line that is too large for the topic does not block others.
     Errors: PropertyError.
     """
 
@@ -80,16 +82,16 @@ class Sender:
         self._one_by_one = one_by_one
         self._is_patient = not timeout_ms
         self.left_out = 0
-        """Lines that the topic does not take, as they are too large."""
+        """The number of lines that the topic rejected because they are too large."""
         self.failure: DeliveryError | None = None
         self.trouble = ""
-        """What is wrong between here and the broker at the moment, in librdkafka's words."""
+        """The current problem of the connection to the broker, in librdkafka's words."""
         largest = target.max_line_bytes + _BESIDE_LINE_BYTES
         properties: dict[str, object] = {
             "bootstrap.servers": target.bootstrap,
             "client.id": "pybroker-produce",
             "enable.idempotence": True,
-            "partitioner": "murmur2_random",  # a key's partition is the one that Java clients choose
+            "partitioner": "murmur2_random",  # a key goes to the same partition as from Java clients
             "linger.ms": 20,
             "message.timeout.ms": timeout_ms,
             "message.max.bytes": largest,
@@ -107,9 +109,10 @@ class Sender:
             raise PropertyError(error.args[0].str()) from None
 
     def offer(self, path: Path, line: Line, on_settled: Callable[[], None]) -> bool:
-        """Take a line, or return False where no more fit in now; `on_settled` when it is acknowledged.
+        """Accept a line, or return False when the buffer is full.
 
-        Also when it never will be as it is too large, which is told. Errors: BadLine.
+        It calls `on_settled` when the line is acknowledged, or is rejected as too large, which it also reports. Errors:
+        BadLine.
         """
         on_delivery = partial(self._on_delivery, path, line.start, len(line.value), on_settled)
         try:
@@ -130,15 +133,15 @@ class Sender:
         return True
 
     def wait(self, seconds: float) -> None:
-        """Let acknowledgements in; return after the first ones, at the latest after so long."""
+        """Process acknowledgements; return after the first ones, at the latest after `seconds`."""
         self._producer.poll(seconds)
 
     def flush(self, seconds: float) -> int:
-        """Wait until all is acknowledged, so long at most; return how many lines are not."""
+        """Wait at most `seconds` until all lines are acknowledged; return how many are not."""
         return self._producer.flush(seconds)
 
     def abandon(self) -> None:
-        """Drop what is not acknowledged."""
+        """Drop all lines that are not acknowledged."""
         self._producer.purge()
 
     def _on_delivery(

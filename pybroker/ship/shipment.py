@@ -1,4 +1,4 @@
-"""Lines on their way: of logs that are followed until somebody says stop, or of files and standard input once."""
+"""Send lines to a topic: follow logs until a stop, or send files and standard input once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pybroker.ship.progress import Progress
 from pybroker.ship.sender import DeliveryError, Sender, Target, Tell
 
 _POLL_S = 0.2
-#: How long what is on its way when one is interrupted is waited for.
+#: How long an interrupted command waits for pending acknowledgements.
 _LAST_S = 2.0
 _POSITION_EVERY_S = 1.0
 _FLUSH_S = 10.0
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class Stop:
-    """Whether the process was told to stop. What a signal's handler may set, as it takes no lock."""
+    """A request to stop. A signal handler may set it, because it takes no lock."""
 
     is_requested = False
 
@@ -34,17 +34,17 @@ class Stop:
         self.is_requested = True
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until it is requested."""
+        """Wait `seconds`, or until a stop is requested."""
         until = time.monotonic() + seconds
         while not self.is_requested and time.monotonic() < until:
             time.sleep(min(_POLL_S, seconds))
 
 
 def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: Stop, tell: Tell) -> None:
-    """Send what comes into the logs until told to stop.
+    """Send new lines of the logs until a stop is requested.
 
-    Where the producer fails for good, another begins at the positions, as a restart would.
-    Errors: OSError where a log that is there cannot be read at the start.
+    When the producer fails for good, a new one resumes at the positions, as a restart would.
+    Errors: OSError when an existing log cannot be read at the start.
     """
     pause_s, one_by_one = 1, False
     while not stop.is_requested:
@@ -63,7 +63,7 @@ def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: 
 
 
 def begin(logs: Sequence[Path], positions: PositionFile, max_line_bytes: int, *, from_beginning: bool) -> None:
-    """Write where logs begin that have no position yet, so that a kill forgets nothing from now on. Errors: OSError."""
+    """Write the start of logs that have no position yet, so that a kill loses no line from now on. Errors: OSError."""
     new: dict[str, Position | None] = {}
     for log in logs:
         if str(log) not in positions.positions:
@@ -86,7 +86,7 @@ class _Shipment:
         self._cannot_write = ""
 
     def open(self, logs: Sequence[Path], max_line_bytes: int) -> None:
-        """Go on at the positions; a log that is named twice is sent once. Errors: OSError."""
+        """Resume at the positions; a log that is named twice is sent once. Errors: OSError."""
         for log in dict.fromkeys(logs):
             position = self._positions.positions[str(log)]
             follower = Follower(log, max_line_bytes, self._tell)
@@ -94,7 +94,7 @@ class _Shipment:
             follower.resume(position, self._positions.since_ns[str(log)])
 
     def run(self, stop: Stop) -> None:
-        """Send until told to stop. Errors: DeliveryError."""
+        """Send until a stop is requested. Errors: DeliveryError."""
         while not stop.is_requested:
             sent = 0
             for follower, progress in self._logs.items():
@@ -109,18 +109,18 @@ class _Shipment:
             self._tell(f"{_lines(left)} not acknowledged yet: the next start sends them again")
 
     def close(self) -> None:
-        """Write the positions; what is not acknowledged is dropped."""
+        """Write the positions, and drop all lines that are not acknowledged."""
         self._write_positions()
         self._sender.abandon()
         for follower in self._logs:
             follower.close()
 
     def _send(self, follower: Follower, progress: Progress, file: LogFile, line: Line, stop: Stop) -> bool:
-        """Hand a line to the producer, once it has room; return False where told to stop before."""
+        """Hand a line to the producer when it has room; return False when a stop is requested before."""
         sent = progress.sending(file, line.start, line.end)
         while not self._sender.offer(follower.path, line, partial(progress.acknowledged, sent)):
             self._turn(_POLL_S)
-            for each in self._logs:  # however long it takes: what is rotated meanwhile is kept open
+            for each in self._logs:  # however long this takes, files that are rotated in the meantime stay open
                 each.watch()
             if stop.is_requested:
                 progress.take_back(sent)
@@ -142,22 +142,22 @@ class _Shipment:
         try:
             self._positions.write(reached)
             self._cannot_write = ""
-        except OSError as error:  # the one that is there stays true: more is sent again
+        except OSError as error:  # the old positions stay valid: a restart sends more lines again
             if self._cannot_write != str(error):
-                self._tell(f"{self._positions.path}: {error.strerror}: positions are not kept")
+                self._tell(f"{self._positions.path}: {error.strerror}: positions are not written")
             self._cannot_write = str(error)
 
 
 def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell: Tell) -> int:
     """Send all lines of open files or pipes; return how many, once all are acknowledged.
 
-    Errors: DeliveryError, after which some may be in the topic; OSError; KeyboardInterrupt, which says how many are.
+    Errors: DeliveryError, after which some lines may be in the topic; OSError; KeyboardInterrupt with their number.
     """
     return _OneTime(Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000))), target).send_all(inputs)
 
 
 class _OneTime:
-    """Inputs that are sent once, and how many of their lines were handed over and acknowledged so far."""
+    """Inputs that are sent once, with the numbers of lines sent and acknowledged so far."""
 
     def __init__(self, sender: Sender, target: Target) -> None:
         self._sender = sender
@@ -166,7 +166,7 @@ class _OneTime:
         self._acknowledged = 0
 
     def send_all(self, inputs: Mapping[Path, int]) -> int:
-        """Send all lines; return how many, once all are acknowledged. Errors: see `send_once`."""
+        """Send all lines; return their number once all are acknowledged. Errors: as `send_once`."""
         try:
             for path, fd in inputs.items():
                 self._send_input(path, fd)
@@ -191,7 +191,7 @@ class _OneTime:
             self._send(path, rest)
 
     def _send(self, path: Path, line: Line) -> None:
-        """Hand a line to the producer, once it has room."""
+        """Hand a line to the producer when it has room."""
         try:
             while not self._sender.offer(path, line, self._on_settled):
                 self._sender.wait(_POLL_S)
@@ -205,7 +205,7 @@ class _OneTime:
         self._acknowledged += 1
 
     def _finish(self) -> None:
-        """Wait until all that was handed over is acknowledged."""
+        """Wait until all sent lines are acknowledged."""
         while self._sender.flush(_POLL_S):
             self._check()
 

@@ -261,7 +261,10 @@ def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: S
         following.send_signal(signal.SIGTERM)
         out, err = following.communicate(timeout=_LIMIT_S)
     assert (following.returncode, err) == (0, ""), err
-    assert line == f"pybroker mirror: {gone}: it was deleted at the source: its copy stays as it is, and others go on\n"
+    assert (
+        line
+        == f"pybroker mirror: {gone}: it was deleted at the source: its copy stays unchanged, and the other topics continue\n"
+    )
     assert out.endswith("of 1 topics; 0 offsets without a record\n")
     assert ends(target, sh, gone) == [2]
 

@@ -114,7 +114,7 @@ def test_file_that_cannot_be_read(tmp_path: Path, follow: list[str], kind: str) 
     position = ["--position", tmp_path / "position"] if follow else []
     if kind == "folder":
         path.mkdir()
-        problem = "is no regular file" if follow else "Is a directory"
+        problem = "is not a regular file" if follow else "Is a directory"
     else:
         path.touch(0o000)
         problem = "Permission denied"

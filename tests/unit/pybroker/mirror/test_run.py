@@ -80,7 +80,7 @@ def test_topic_that_the_source_still_lists_for_a_while(
     assert run._topics == [AUDIT]
     assert source.troubles == {}
     assert 100.0 < source.now < 100.0 + TIMEOUT_S
-    told = "orders: it was deleted at the source: its copy stays as it is, and others go on"
+    told = "orders: it was deleted at the source: its copy stays unchanged, and the other topics continue"
     assert capsys.readouterr().err.splitlines() == [f"pybroker mirror: {told}"]
 
 

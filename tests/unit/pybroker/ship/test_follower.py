@@ -141,7 +141,7 @@ def test_truncated_log_is_read_from_its_beginning(log: WrittenLog) -> None:
     log.write("two\n")
 
     assert reader.lines() == ["two"]
-    assert reader.told == [f"{log.path}: was truncated, no copy is beside it: what it had behind byte 13 is gone"]
+    assert reader.told == [f"{log.path}: was truncated, and no copy was found: its content after byte 13 is lost"]
 
 
 def test_truncation_is_noticed_when_the_log_has_grown_again(log: WrittenLog) -> None:
@@ -219,7 +219,7 @@ def test_new_file_that_cannot_be_read_is_told_once_and_tried_again(
     log.path.mkdir()
     assert reader.lines() == ["one"]
     assert reader.lines() == []
-    assert reader.told == [f"{log.path}: is no regular file: trying on"]
+    assert reader.told == [f"{log.path}: is not a regular file: trying again"]
 
     log.path.rmdir()
     log.write("two\n")

@@ -220,7 +220,7 @@ def text(version: int = 1, topic: str = "t", **position: object) -> str:
         (text(offset=-3), "is no file of positions"),
         (text(more=1), "is no file of positions"),
         (text(version=2), "has version 2, and only 1 is known"),
-        (text(topic="other"), "is of the topic other"),
+        (text(topic="other"), "belongs to the topic other"),
     ],
 )
 def test_bad_position_file_is_refused_in_one_line(tmp_path: Path, content: str, problem: str) -> None:

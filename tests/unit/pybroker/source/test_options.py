@@ -202,7 +202,7 @@ def test_sink_options() -> None:
 @pytest.mark.parametrize(
     ("given", "columns", "said"),
     [
-        ({}, ["value"], "where do the rows go"),
+        ({}, ["value"], "no topic is given"),
         ({"topic": "orders"}, ["key"], "no column value"),
         ({"topic": "orders"}, ["value", "name"], "'name'"),
         ({"topic": "orders", "acks": "0"}, ["value"], "'acks'"),
