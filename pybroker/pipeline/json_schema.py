@@ -1,4 +1,4 @@
-"""The JSON Schema of specifications, for editors: made of the same keys as the checker.
+"""Generate the JSON Schema of specifications, for editors, from the same keys as the checker.
 
 python -m pybroker.pipeline.json_schema      # writes pybroker/pipeline/spec.schema.json
 """
@@ -16,7 +16,7 @@ from pybroker.pipeline.values import Key, alternatives, keys
 
 FILE = Path(__file__).with_name("spec.schema.json")
 
-# In place of any scalar an environment variable may stand
+# An environment variable may replace any scalar
 _VARIABLE = {"type": "string", "pattern": r"\$\{\w+(:-[^}]*)?\}"}
 
 

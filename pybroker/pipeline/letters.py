@@ -1,8 +1,8 @@
-"""Dead letters: the records that could not be parsed, as records for a topic that takes no more than so many bytes.
+"""Dead letters: records that could not be parsed, for a topic that accepts records up to a size.
 
-A letter has what the record had, and headers: `error`, `topic`, `partition` and `offset`, and `cut` where the topic
-would have refused it for its size. Such a one keeps the beginning of its value; a key of more than a quarter of the
-room is cut to that, and headers of more than a quarter are left out.
+A letter has the contents of the record and the headers `error`, `topic`, `partition` and `offset`. A letter that is too
+large for the topic is cut, and has a header `cut`. It keeps the beginning of its value. A key over a quarter of the
+room is cut to that size, and headers over a quarter are left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 _HEADERS = "array<struct<key:string,value:binary>>"
-#: More than a batch of one record has besides its key, its value and its own headers: the headers added here, too.
+#: An upper bound of the bytes in a batch of one record besides key, value and its own headers; it covers added headers.
 _ADDED_BYTES = 1024
-#: The most that the lengths of a header's name and value take.
+#: The most bytes that the lengths of a header's name and value need.
 _LENGTHS_BYTES = 10
 
 

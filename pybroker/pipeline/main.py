@@ -1,7 +1,7 @@
 """`pybroker pipeline VERB FILE`: data pipelines on Spark, from the specification in a YAML file.
 
-Exit codes: 0 when all has ended or was told to; 1 when a stream failed, or the broker, Java, Spark or its jars are not
-there; 2 for a command line or a specification that is not right.
+Exit codes: 0 when all streams ended or were stopped; 1 when a stream failed, or when the broker, Java, Spark or its
+jars are unavailable; 2 for an invalid command line or specification.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PipelineError(Exception):
-    """A pipeline cannot run, or has failed; nothing is wrong with its file."""
+    """A pipeline cannot run, or has failed, although its file is valid."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,12 +45,12 @@ def main(arguments: Sequence[str]) -> int:
         return _refuse(str(error), 1)
     except BrokenPipeError:
         raise
-    except OSError as error:  # a checkpoint, say, that may not be looked into
+    except OSError as error:  # for example a checkpoint without permission to read it
         return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
 
 
 def command_line() -> OneLineParser:
-    """The command line, whose help is also a page of the site."""
+    """Return the parser of the command line. Its help is also a page of the documentation."""
     parser = OneLineParser(prog="pybroker pipeline", description="Data pipelines on Spark.")
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=OneLineParser)
 
@@ -140,7 +140,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _package(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
-    _need("pyspark")  # of its connector's version the cluster's has to be
+    _need("pyspark")  # the Spark of the cluster must have the version of the connector
     from pybroker.pipeline.package import local_folders, write_package
     from pybroker.pipeline.session import all_jars
 
@@ -179,7 +179,7 @@ def _load(spec: Path) -> Pipeline:
 
 
 def _prepare(spec: Path, pipeline: Pipeline, *, ask_broker: bool) -> None:
-    """See to all that can be known before Spark is started."""
+    """Check everything that can be checked before Spark starts."""
     _need("pyspark")
     from pybroker.pipeline.preflight import check_folders, check_topics
 
@@ -201,7 +201,7 @@ def _need(package: str) -> None:
 
 @contextmanager
 def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
-    """Spark, for as long as the context; what it complains of is a PipelineError."""
+    """Run Spark for the duration of the context. Its errors become PipelineError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,8 +1,7 @@
 """`pybroker pipeline package`: a folder, or a zip of one, that spark-submit runs on a cluster with nothing of ours.
 
-In it are the specification as it is, `main.py`, `pybroker.zip` for --py-files (this room, and PyYAML without what is
-compiled of it), the jars that are pinned, and `submit.sh` with the command. Variables of the environment are read when
-it runs.
+The package has the unchanged specification, `main.py`, `pybroker.zip` for --py-files (this package, and PyYAML without
+its compiled part), the pinned jars, and `submit.sh` with the command. Environment variables are read when it runs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pybroker.pipeline.spec import Pipeline
 
 SPEC, MODULES, SCRIPT, MAIN = "pipeline.yaml", "pybroker.zip", "submit.sh", "main.py"
 
-#: What the pipeline's room stands on.
+#: The modules that the pipeline package imports.
 _OURS = ("__init__.py", "cli/__init__.py", "cli/terminal_escape.py", "cli/parser.py", "schema_registry.py", "pipeline")
 
 _MAIN = '''"""Runs the pipeline of a specification: spark-submit main.py pipeline.yaml [--once] [--metrics FILE]."""
@@ -55,7 +54,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def write_package(spec: Path, pipeline: Pipeline, jars: Iterable[Path], output: Path) -> Path:
     """Write the package of the specification in the file `spec`; return its script's path.
 
-    Errors: OSError, FileExistsError where there is something at `output` already.
+    Errors: OSError; FileExistsError when `output` exists.
     """
     if output.exists():
         raise FileExistsError(errno.EEXIST, "there is something of that name already", str(output))
@@ -75,7 +74,7 @@ def write_package(spec: Path, pipeline: Pipeline, jars: Iterable[Path], output: 
 
 
 def local_folders(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Yield path and value of those keys that name folders of the local file system, which a cluster has many of."""
+    """Yield path and value of each key that names a local folder. Each machine of a cluster has its own."""
     if checkpoint.local(pipeline.checkpoint_root) is not None:
         yield "checkpoint_root", pipeline.checkpoint_root
     for query in queries(pipeline):
@@ -107,7 +106,7 @@ def _fill(folder: Path, spec: Path, pipeline: Pipeline, jars: Iterable[Path]) ->
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
-    """Names in the zip of modules, and the files that they are."""
+    """Yield the names in the zip of modules, and their files."""
     ours, yamls = Path(pybroker.__file__).parent, Path(yaml.__file__).parent
     for name in _OURS:
         found = [ours / name] if name.endswith(".py") else (ours / name).rglob("*.py")
@@ -120,7 +119,7 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _add(archive: ZipFile, name: str, data: bytes, *, mode: int = 0o644) -> None:
-    """Alike whenever it is made."""
+    """Add a file with fixed metadata, so that each build of the package is identical."""
     info = ZipInfo(name, _EPOCH)
     info.external_attr = (mode & 0o777) << 16
     info.compress_type = ZIP_STORED if name.endswith((".jar", ".zip")) else ZIP_DEFLATED

@@ -1,7 +1,7 @@
-"""From records to columns: pure functions on DataFrames.
+"""Parse records into columns: pure functions on DataFrames.
 
 A parsed source has the columns of its format, then `_topic`, `_partition`, `_offset`, `_timestamp`, `_key`, `_headers`
-and `_value` of the record, and `_error`: null, or why the record could not be parsed. Nothing is dropped here.
+and `_value` of the record, and `_error`: null, or why the record could not be parsed. No record is dropped here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pybroker.pipeline.spec import EventTime, Parse, SpecError
 _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
 _SEPARATOR = "\u0001"
 _CORRUPT = "_corrupt"
-#: Spark's own, unless the options have another.
+#: Spark's default, unless the options set another.
 _MAX_FIELDS = 20480
 #: Groups that are repeated, which Java matches by a call within a call for each time; not those that never go back
 #: (`*+`). Escaped characters and classes are left out before.
@@ -45,14 +45,14 @@ def parsed(records: DataFrame, parse: Parse) -> DataFrame:
 
 
 def _longest(parse: Parse) -> int | None:
-    """The most bytes that a value may have; None where that is not limited."""
+    """Return the most bytes that a value may have; None when there is no limit."""
     if parse.max_bytes is None and _REPEATED_GROUP.search(_LITERAL.sub("", parse.pattern or "")):
         return _REPEATED_MAX_BYTES
     return parse.max_bytes
 
 
 def _columns(carried: DataFrame, value: Column, parse: Parse) -> DataFrame:
-    """Parse `value`, which is null where it is too long."""
+    """Parse `value`, which is null when it is too long."""
     text = value.cast("string")
     match parse.format:
         case "text":
@@ -93,7 +93,7 @@ def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
     else:
         ddl = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema)
         row = f.when(_has_few_fields(text, parse.options), f.from_csv(text, ddl, options))
-        if len(fields) > 1:  # of an empty line Spark makes a row of nulls
+        if len(fields) > 1:  # Spark turns an empty line into a row of nulls
             row = f.when(f.btrim(text, f.lit("\r\n")) != "", row)
     error = f.when(
         text.isNull() | f.col("_row").isNull() | f.col(f"_row.{_CORRUPT}").isNotNull(),
@@ -104,7 +104,7 @@ def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
 
 
 def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
-    """Whether a line of CSV has no more fields than Spark takes of one: for more it fails, whatever the mode."""
+    """Whether a line of CSV is within Spark's limit of fields: for more, Spark fails in every mode."""
     given = {name.lower(): value for name, value in options.items()}
     try:
         most = int(given.get("maxcolumns", _MAX_FIELDS))
@@ -148,7 +148,7 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
 
 
 def _groups(pattern: str) -> tuple[str, dict[str, int]]:
-    """Return one of Java's regular expressions without names, and the numbers of its named groups, in order."""
+    """Return a Java regular expression without group names, and the numbers of its named groups, in order."""
     pattern, groups, count = numbered(pattern)
     if groups_in_java(pattern, "parse.pattern") != count:  # of (?x), say, which lets brackets stand in comments
         raise SpecError("parse.pattern", "which group is which cannot be told: leave out comments")

@@ -1,6 +1,6 @@
-"""Java's regular expressions with named groups, for Spark, which asks for groups by number.
+"""Number the named groups of Java regular expressions: Spark addresses groups by number.
 
-A name in Java has letters and digits alone, and names here are those of columns: so they are taken out.
+Java allows only letters and digits in the name of a group. Names here are column names, so they are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from pybroker.pipeline.spec import SpecError
 
-#: What may have a bracket in it that is none, and the brackets that are. Right at its beginning a class has `]` in it.
+#: Matches parts whose brackets open no group, and the brackets that do. A `]` at the start of a class belongs to it.
 _TOKEN = re.compile(
     r"\\Q.*?(?:\\E|\Z)|\\k<(?P<again>\w+)>|\\.|(?P<opened>\[\^?\]?)|(?P<closed>\])"
     r"|\(\?<(?P<name>[A-Za-z]\w*)>|(?P<group>\((?!\?))",
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 
 
 class Numbered(NamedTuple):
-    """A regular expression without names, the numbers of the groups that had some, and how many groups there are."""
+    """A regular expression without names, the numbers of its named groups, and the number of all groups."""
 
     pattern: str
     groups: dict[str, int]
@@ -31,7 +31,7 @@ class Numbered(NamedTuple):
 
 
 def numbered(pattern: str) -> Numbered:
-    """Take the names out of a regular expression. Errors: SpecError for a name that is there twice."""
+    """Remove the names from a regular expression. Errors: SpecError for a duplicate name."""
     groups: dict[str, int] = {}
     count = depth = 0
 
@@ -58,7 +58,7 @@ def numbered(pattern: str) -> Numbered:
 
 
 def groups_in_java(pattern: str, path: str) -> int:
-    """How many groups Java sees in a regular expression. Errors: SpecError at `path` where to Java it is none."""
+    """Return how many groups Java finds in a regular expression. Errors: SpecError at `path` if it is invalid."""
     jvm = SparkSession.active()._jvm
     assert jvm is not None
     try:

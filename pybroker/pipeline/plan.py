@@ -1,6 +1,6 @@
-"""From a specification to queries that can be started.
+"""Turn a specification into queries that can be started.
 
-Making a plan analyses all of its SQL against the columns of its sources. Nothing is started, and no record read.
+Planning analyses all SQL against the columns of the sources. It starts nothing and reads no record.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pybroker.schema_registry import RegistryError
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query whose rows and writer Spark has analysed."""
+    """A query whose rows and writer Spark has analysed already."""
 
     query: Query
     rows: DataFrame
     writer: DataStreamWriter
 
     def start(self, *, once: bool = False) -> StreamingQuery:
-        """Start it. `once`: it ends when it has read what is there now, whatever its trigger says."""
+        """Start the query. `once`: end after the records that exist now, whatever the trigger is."""
         query = self.query
         writer = self.writer.queryName(query.name).option("checkpointLocation", query.checkpoint)
         if once or query.trigger == "once":
@@ -44,7 +44,7 @@ class PlannedQuery:
 def plan(spark: SparkSession, pipeline: Pipeline) -> list[PlannedQuery]:
     """Return a specification's queries, analysed as Spark would at their start.
 
-    Errors: SpecError with the path of what Spark cannot make sense of.
+    Errors: SpecError with the path of the key that Spark rejects.
     """
     for name, table in pipeline.tables.items():
         with _at(f"tables.{name}"):
@@ -70,7 +70,7 @@ def plan(spark: SparkSession, pipeline: Pipeline) -> list[PlannedQuery]:
 
 
 def transformed(spark: SparkSession, stream: Stream) -> DataFrame:
-    """Return a stream's rows: of its SQL, or of its source without the record's own columns; in windows."""
+    """Return the rows of a stream, windowed: from its SQL, or from its source without the record's own columns."""
     if stream.sql is not None:
         with _at("sql"):
             rows = spark.sql(stream.sql)
@@ -101,7 +101,7 @@ def windowed(rows: DataFrame, window: Window) -> DataFrame:
 
 
 def _check_streaming(spark: SparkSession, rows: DataFrame, mode: str) -> None:
-    """Ask Spark what it asks itself when a query starts: can this be done on a stream, in this mode?"""
+    """Run Spark's own check at the start of a query: can a stream do this in this output mode?"""
     jvm = spark._jvm
     assert jvm is not None
     modes = jvm.org.apache.spark.sql.streaming.OutputMode
@@ -112,7 +112,7 @@ def _check_streaming(spark: SparkSession, rows: DataFrame, mode: str) -> None:
 
 @contextmanager
 def _at(path: str) -> Iterator[None]:
-    """What goes wrong within is a SpecError at `path`, or a RegistryError with its key, told in one line."""
+    """Turn errors of the block into a one-line SpecError at `path`, or a RegistryError with its key."""
     try:
         yield
     except SpecError as error:

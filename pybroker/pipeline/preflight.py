@@ -1,4 +1,4 @@
-"""What can be known before Spark is started: are topics and folders there, are checkpoints ours? No data is touched."""
+"""Checks before Spark starts: topics and folders exist, and checkpoints belong to the queries. They change no data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:
-    """See whether the topics that sources name are there, with their partitions, and those of sinks can be written to.
+    """Check that the topics and partitions of sources exist, and that the topics of sinks can be written to.
 
-    Errors: SpecError; ClusterError when the broker does not answer.
+    Errors: SpecError; ClusterError when the broker does not respond.
     """
     known = cluster.partitions()
     for name, source in pipeline.sources.items():
@@ -34,7 +34,7 @@ def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:
 
 
 def _check_written(query: Query, topic: str, cluster: Cluster, known: Collection[str]) -> None:
-    """See whether a topic is there, or the broker makes it, and whether it takes what comes: also without a key."""
+    """Check that a topic exists or is auto-created, and that it accepts the records, also those without a key."""
     letter = query.source.dead_letter if query.stream is None else None
     path = f"{query.path}.topic" if letter is not None else f"{query.path}.sink.topic"
     settings = cluster.settings(topic if topic in known else None)
@@ -62,7 +62,7 @@ def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) ->
 
 
 def check_folders(pipeline: Pipeline) -> None:
-    """See whether checkpoints and files are of these queries, and folders can be written to; of local ones only.
+    """Check that local checkpoints and files belong to these queries, and that local folders are writable.
 
     Errors: SpecError.
     """
@@ -88,14 +88,14 @@ def _check_files(folder: Path, lake: Path, path: str) -> None:
 
 
 def claim_checkpoints(pipeline: Pipeline) -> None:
-    """Make all local checkpoints those of these queries, before anything is started."""
+    """Claim all local checkpoints for these queries, before any query starts."""
     for query in queries(pipeline):
         if (folder := checkpoint.local(query.checkpoint)) is not None:
             checkpoint.claim(folder, query.identity())
 
 
 def _check_writable(folder: Path, path: str) -> None:
-    """See whether a folder can be written to, or made below the nearest that is there."""
+    """Check that a folder is writable, or can be created below its nearest existing parent."""
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
         raise SpecError(path, f"{there} is not a folder")
@@ -106,6 +106,6 @@ def _check_writable(folder: Path, path: str) -> None:
 
 
 def see_writable(folder: Path) -> None:
-    """See whether files can be made in a folder: rights say too little of a file system that takes none. OSError."""
+    """Check that files can be created in a folder; permissions do not show a read-only file system. OSError."""
     with tempfile.TemporaryFile(dir=folder):
         pass

@@ -1,4 +1,4 @@
-"""What is told while a pipeline runs: a line for each batch, a bar where the end is known, and metrics."""
+"""Report the progress of a pipeline: a line for each batch, a bar where the end is known, and metrics."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any, TextIO
 
 _BAR_WIDTH = 30
-#: Before a source's name: what is counted of it among a batch's metrics.
+#: The prefix of a source's name in the observed metrics of a batch.
 OBSERVED = "source:"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that is done, out of what Spark reports of it."""
+    """A finished batch, from Spark's report."""
 
     query: str
     number: int
     records: int
     records_per_s: float
     unparsed: int
-    lag: int  # offsets between its end and what was there when it was planned
-    late: int  # rows that came after the watermark, and count nowhere
+    lag: int  # offsets between its end and the end of the topics when it was planned
+    late: int  # rows after the watermark, which were dropped
 
     @classmethod
     def of(cls, query: str, report: Mapping[str, Any]) -> Batch:
-        """Make it of a report as Spark's StreamingQuery.recentProgress has them."""
+        """Make a batch from an entry of Spark's StreamingQuery.recentProgress."""
         counted = [row for name, row in report["observedMetrics"].items() if name.startswith(OBSERVED)]
         late = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
         return cls(
@@ -47,7 +47,7 @@ class Batch:
 
 
 def _lag(source: Mapping[str, Any]) -> int:
-    """Return how many offsets of a source are still before the query; tables have none."""
+    """Return how many offsets of a source the query has not read; 0 for tables."""
     end, latest = _offsets(source["endOffset"]), _offsets(source["latestOffset"])
     return sum(
         max(0, offset - end.get(topic, {}).get(partition, 0))
@@ -57,14 +57,14 @@ def _lag(source: Mapping[str, Any]) -> int:
 
 
 def _offsets(text: str | None) -> Mapping[str, Mapping[str, int]]:
-    """Return topic -> partition -> offset, out of the JSON in Spark's report."""
+    """Return topic -> partition -> offset from the JSON in Spark's report."""
     found = json.loads(text) if text and text.startswith("{") else {}
     return found if all(isinstance(partitions, dict) for partitions in found.values()) else {}
 
 
 @dataclass(slots=True)
 class Totals:
-    """What a query has done since it was started."""
+    """The totals of a query since its start."""
 
     batches: int = 0
     records: int = 0
@@ -88,7 +88,7 @@ _METRICS = {
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells of batches on a terminal or in a log, and keeps a file of metrics in Prometheus' text format."""
+    """Reports batches on a terminal or in a log, and maintains a metrics file in Prometheus' text format."""
 
     metrics: Path | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
@@ -96,7 +96,7 @@ class Reporter:
     _is_metrics_trouble_told: bool = field(default=False, init=False)
 
     def batch(self, batch: Batch) -> None:
-        """Tell of a batch that is done."""
+        """Report a finished batch."""
         totals = self.totals.setdefault(batch.query, Totals())
         totals.batches += 1
         totals.records += batch.records
@@ -107,12 +107,12 @@ class Reporter:
         self._write_metrics()
 
     def restarted(self, query: str) -> None:
-        """Count that a query was started again."""
+        """Count a restart of a query."""
         self.totals.setdefault(query, Totals()).restarts += 1
         self._write_metrics()
 
     def tell(self, line: str) -> None:
-        """Print a line, and below it the bar where this is a terminal."""
+        """Print a line, and on a terminal the bar below it."""
         if not self.out.isatty():
             print(line, file=self.out, flush=True)
             return
@@ -120,7 +120,7 @@ class Reporter:
         print(f"\r\x1b[K{line}\n{bar}", end="", file=self.out, flush=True)
 
     def close(self) -> None:
-        """Leave the terminal on a line of its own."""
+        """End the bar, so that the terminal continues on a new line."""
         if self.out.isatty():
             print(file=self.out, flush=True)
 
@@ -131,7 +131,7 @@ class Reporter:
         try:
             scratch.write_text("".join(f"{line}\n" for line in self._metric_lines()), encoding="utf-8")
             scratch.rename(self.metrics)
-        except OSError as error:  # a full disk, say, which is no reason to stop what writes elsewhere
+        except OSError as error:  # for example a full disk: no reason to stop streams that write elsewhere
             if not self._is_metrics_trouble_told:
                 self.tell(f"{self.metrics}: {error.strerror}: metrics are not kept")
             self._is_metrics_trouble_told = True
@@ -148,7 +148,7 @@ class Reporter:
 
 
 def bar_of(totals: Any) -> str:
-    """Return a bar of what is done of all that is known to be there, with records a second."""
+    """Return a progress bar over all known records, with the records per second."""
     done = sum(one.records for one in totals)
     there = done + sum(one.lag for one in totals)
     share = done / there if there else 1.0

@@ -1,4 +1,4 @@
-"""The queries that a specification stands for: one for each stream, and one for each source's dead letters."""
+"""The queries of a specification: one for each stream, and one for the dead letters of each source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.pipeline.spec import Pipeline, Sink, Source, Stream
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query of Spark's: its name, which its checkpoint's folder has too, and where it stands in the file."""
+    """One Spark query: its name, which is also that of its checkpoint folder, and its path in the file."""
 
     name: str
     path: str
@@ -23,7 +23,7 @@ class Query:
     stream: Stream | None = None  # None: dead letters
 
     def identity(self) -> dict[str, str]:
-        """Return what cannot change while the checkpoint stays: what is read, what is remembered, where rows go."""
+        """Return the settings that must not change while the checkpoint exists: source, state and sink."""
         source, stream = self.source, self.stream
         read = source.pattern or source.assign or sorted(source.topics)
         identity = {"query": self.name, "source": f"{self.source_name} {read}", "sink": self.sink.place()}
@@ -33,7 +33,7 @@ class Query:
 
 
 def queries(pipeline: Pipeline) -> Iterator[Query]:
-    """Yield a specification's queries: dead letters of the sources first."""
+    """Yield the queries of a specification, those for dead letters first."""
     root = pipeline.checkpoint_root.rstrip("/")
     for name, source in pipeline.sources.items():
         if source.dead_letter is not None:
@@ -50,5 +50,5 @@ def queries(pipeline: Pipeline) -> Iterator[Query]:
 
 
 def _dead_letter_trigger(pipeline: Pipeline, source: str) -> str:
-    """The trigger of the source's first stream: dead letters come as often as rows do."""
+    """Return the trigger of the first stream of the source: dead letters are written as often as rows."""
     return next((stream.trigger for stream in pipeline.streams.values() if stream.source == source), "once")

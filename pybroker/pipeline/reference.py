@@ -1,4 +1,4 @@
-"""The page of a specification's keys: made of the same keys as the checker.
+"""Generate the reference page of the keys of a specification, from the same keys as the checker.
 
 python -m pybroker.pipeline.reference > docs/generated/pipeline.md
 """
@@ -37,7 +37,7 @@ def _rows(kind: Any, above: str) -> Iterator[str]:
 
 
 def _nested(kind: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the dataclasses within a kind, and what stands between the key and theirs."""
+    """Yield the dataclasses within a kind, and the text between the key and their keys."""
     for one in alternatives(kind):
         if is_dataclass(one):
             yield one, ""

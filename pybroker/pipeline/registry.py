@@ -1,4 +1,4 @@
-"""The schemas of a subject, from a registry."""
+"""Read the schemas of a subject from a registry."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TIMEOUT_S = 10
 
 
 def schemas_of(address: str, subject: str) -> Mapping[int, str]:
-    """Return the Avro schemas of all versions of a subject by their ids, the newest last.
+    """Return the Avro schemas of all versions of a subject by id, the newest last.
 
-    Names and passwords may stand in the address. Errors: RegistryError.
+    The address may contain user and password. Errors: RegistryError.
     """
     try:
         registry = SchemaRegistry(address, _TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A pipeline's streams, from their plan to their end, or until a signal."""
+"""Run the streams of a pipeline until they end, or until a signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pybroker.pipeline.supervisor import Supervisor, Watched
 
 
 class Run:
-    """Made before Spark is started: SIGTERM and SIGINT end it from then on. `metrics`: a file that is kept of them."""
+    """A run, created before Spark starts; from then on SIGTERM and SIGINT end it. `metrics`: the metrics file."""
 
     def __init__(self, pipeline: Pipeline, metrics: Path | None = None) -> None:
         self._pipeline = pipeline
@@ -25,16 +25,16 @@ class Run:
         self._heed_signals()
 
     def streams(self, spark: SparkSession, *, once: bool) -> str | None:
-        """Run them all; return why one failed, None when all ended or were told to.
+        """Run all streams; return why one failed, or None when all ended or were stopped.
 
-        Errors: SpecError; CheckpointError; OSError for a checkpoint's folder that cannot be written to.
+        Errors: SpecError; CheckpointError; OSError when the folder of a checkpoint is not writable.
         """
-        self._heed_signals()  # Spark has put its own handler of SIGINT there
+        self._heed_signals()  # again, because Spark has set its own handler of SIGINT
         planned = plan(spark, self._pipeline)
         claim_checkpoints(self._pipeline)
         watched = [Watched(one.query.name, partial(one.start, once=once)) for one in planned]
         self._reporter.tell(f"{self._pipeline.name}: {', '.join(one.name for one in watched)} started")
-        # A batch that is cut short is no error, and Spark would print several traces of it
+        # An interrupted batch is not an error, but Spark would print several traces
         failure = self._supervisor.run(watched, before_stop=lambda: spark.sparkContext.setLogLevel("OFF"))
         self._reporter.close()
         return failure

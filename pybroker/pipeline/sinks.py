@@ -1,6 +1,6 @@
-"""Where Spark writes: a writer for each kind of sink.
+"""The writers of the kinds of sinks.
 
-Parquet files hold each row exactly once. Records in a topic and rows of a database are there at least once.
+Parquet files have each row exactly once. Topics and databases get each row at least once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PRODUCER_OPTIONS = {"kafka.max.request.size": str(32 << 20)}
 def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamWriter:
     """Return the writer of a sink, in an output mode.
 
-    Errors: SpecError at a key of the sink that names a column which is not there.
+    Errors: SpecError at the key of the sink that names a missing column.
     """
     for index, column in enumerate(sink.partition_by):
         _check_column(rows, column, f"sink.partition_by[{index}]")
@@ -43,13 +43,13 @@ def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamW
 
 
 def records_written(records: DataFrame, kafka: Kafka, sink: Sink) -> DataStreamWriter:
-    """Return the writer of rows that are records already: key, value, perhaps headers."""
+    """Return the writer of rows that are records already: key, value, optionally headers."""
     options = {**_PRODUCER_OPTIONS, **client_options(kafka), "topic": sink.topic}
     return records.writeStream.format("kafka").options(**options)
 
 
 def _records(rows: DataFrame, sink: Sink) -> DataFrame:
-    """Return rows as a record's key and value."""
+    """Return rows as keys and values of records."""
     key = f.lit(None)
     if sink.record_key is not None:
         _check_column(rows, sink.record_key, "sink.key")
@@ -76,7 +76,7 @@ def _driver(rows: DataFrame, url: str) -> str:
 
 
 def _into_database(sink: Sink, driver: str, *, anew: bool) -> Callable[[DataFrame, int], None]:
-    """Return what writes one batch: rows are appended, or the table emptied and written anew."""
+    """Return a function that writes one batch: it appends the rows, or replaces the contents of the table."""
     where = {"url": sink.url, "dbtable": sink.table, "driver": driver, **sink.options}
 
     def write(batch: DataFrame, _number: int) -> None:

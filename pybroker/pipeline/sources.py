@@ -1,7 +1,7 @@
-"""What Spark reads: topics as streams of parsed rows, and tables that stand still.
+"""The sources of Spark: topics as streams of parsed rows, and static tables.
 
-A source's rows are those that could be parsed. The others go to its dead-letter topic; where it has none they are left
-out, and counted: both counts are metrics of the query, `records` and `unparsed`.
+A source yields the rows that could be parsed. The other records go to its dead-letter topic; without one they are
+dropped. Metrics of the query count them: `records` and `unparsed`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED_OFFSETS = {"earliest": -2, "latest": -1}
 
 
 def read(spark: SparkSession, kafka: Kafka, name: str, source: Source) -> DataFrame:
-    """Return a source's records, parsed, with its event time, counted under its name: SQL may read several."""
+    """Return the parsed records of a source with its event time, counted under its name: SQL may read several."""
     if source.pattern is not None:
         groups_in_java(source.pattern, "pattern")
     options = {
@@ -47,7 +47,7 @@ def read(spark: SparkSession, kafka: Kafka, name: str, source: Source) -> DataFr
 
 
 def read_table(spark: SparkSession, table: Table) -> DataFrame:
-    """Return files as a table; without a schema Spark looks into them now."""
+    """Return files as a table; without a schema, Spark infers one from the files now."""
     reader = spark.read.format(table.format).options(**table.options)
     if table.schema is not None:
         reader = reader.schema(table.schema)

@@ -1,4 +1,4 @@
-"""`pybroker pipeline status`: how far each query has come, and what is still before it. Spark is not needed."""
+"""`pybroker pipeline status`: the position and the lag of each query. It does not need Spark."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Ends = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """A query beside its partitions' ends; `ends` is None when the broker does not answer."""
+    """The position of a query and the ends of its partitions; `ends` is None when the broker does not respond."""
 
     query: Query
     progress: Progress
     ends: Ends | None
 
     def lag(self) -> int | None:
-        """Return how many offsets are before the query, of partitions that it has begun."""
+        """Return the lag in offsets, over the partitions that the query has begun."""
         if self.ends is None:
             return None
         return sum(max(0, end - offset) for _, _, offset, end in self.positions() if end is not None)
 
     def positions(self) -> Iterator[tuple[str, int, int, int | None]]:
-        """Yield topic, partition, the offset that is read next, and the end."""
+        """Yield topic, partition, the next offset to read, and the end."""
         for topic, partitions in sorted(self.progress.offsets.items()):
             for partition, offset in sorted(partitions.items()):
                 yield topic, partition, offset, (self.ends or {}).get((topic, partition))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return the status as a JSON object."""
         names = ("topic", "partition", "offset", "end")
         return {
             "query": self.query.name,
@@ -52,7 +52,7 @@ class QueryStatus:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield it for people."""
+        """Yield the status as lines of text."""
         if self.progress.batch is None:
             yield f"{self.query.name}: no batch is done yet"
             return
@@ -74,9 +74,9 @@ def _time(ms: int) -> str:
 
 
 def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:
-    """Return where all queries are, and why ends are not known, if they are not.
+    """Return the status of all queries, and why the ends are unknown, if they are.
 
-    Errors: SpecError for checkpoints that are not of the local file system; CheckpointError; OSError.
+    Errors: SpecError for checkpoints outside of the local file system; CheckpointError; OSError.
     """
     found = [(query, _progress(query)) for query in queries(pipeline)]
     ends: list[Ends | None] = []
@@ -88,7 +88,7 @@ def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:
             read = [(topic, one) for topic, partitions in progress.offsets.items() for one in partitions]
             there = [(topic, one) for topic, one in read if one in known.get(topic, ())]
             ends.append(cluster.ends(there, committed=query.source.isolation == "read_committed"))
-    except ClusterError as error:  # who does not answer once, is asked nothing else
+    except ClusterError as error:  # a broker that does not respond is not asked again
         complaint = str(error)
     told = zip_longest(found, ends)
     return [QueryStatus(query, progress, its_ends) for (query, progress), its_ends in told], complaint

@@ -1,7 +1,7 @@
-"""A packaged pipeline as spark-submit runs it: on the session and the master that it was given, and with its jars.
+"""Run a packaged pipeline under spark-submit, with the session, master and jars of spark-submit.
 
-What spark-submit was told about Spark's properties comes before the specification's; its `spark.master` counts for
-nothing. Exit codes are those of `pybroker pipeline`.
+Spark properties of spark-submit win over those of the specification, whose `spark.master` is ignored. Exit codes are
+those of `pybroker pipeline`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pybroker.pipeline.session import (
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
-#: Which the jars are for.
+#: The version of Spark that the jars are for.
 _SPARK = "4.2."
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.executor.extraJavaOptions": STACK, **LENIENT}
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(pipeline: Pipeline, metrics: Path | None, *, once: bool) -> str | None:
-    """Run its streams; return why they failed, if they did."""
+    """Run the streams; return why they failed, if they did."""
     run = Run(pipeline, metrics)
     spark = _session(pipeline)
     try:

@@ -1,4 +1,4 @@
-"""Keeps queries running: tells of their batches, starts those again that failed, and stops all when it is time."""
+"""Keep queries running: report their batches, restart failed ones, and stop all at the end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pybroker.pipeline.spec import Restart
 from pybroker.pipeline.spec.interval import seconds
 
 _POLL_S = 0.25
-#: Of a wait: by then it is as long as any may be, and more are no number with a point.
+#: The most doublings of a wait: it is at its maximum by then, and more would overflow a float.
 _MOST_DOUBLINGS = 64
 
 
 class RunningQuery(Protocol):
-    """What it needs of Spark's StreamingQuery."""
+    """The part of Spark's StreamingQuery that the supervisor uses."""
 
     @property
     def isActive(self) -> bool: ...  # noqa: N802
@@ -39,24 +39,24 @@ class RunningQuery(Protocol):
 
 @dataclass(slots=True)
 class Watched:
-    """A query, how to start it, and what became of it."""
+    """A query, how to start it, and its state."""
 
     name: str
     start: Callable[[], RunningQuery]
     query: RunningQuery | None = None
     last_batch: int = -1
     attempts: int = 0
-    due: float = 0.0  # when it is started, on the supervisor's clock
+    due: float = 0.0  # when to start it, on the clock of the supervisor
 
     def new_batches(self) -> list[Batch]:
-        """Return what is done since the last call."""
+        """Return the batches that finished since the last call."""
         assert self.query is not None
         latest = self.query.lastProgress
         if latest is None or latest["batchId"] <= self.last_batch:
             return []
-        # Of all that Spark keeps, which are a hundred, each is asked for and read: so only where one has been missed
+        # Spark keeps a hundred reports, and reading each costs a call: so only when one was missed
         reports = [latest] if latest["batchId"] == self.last_batch + 1 else self.query.recentProgress
-        # An idle query reports under the number of its next batch; only one that was done has written
+        # An idle query reports the number of its next batch; only a finished batch has written
         done = [report for report in reports if "addBatch" in report["durationMs"]]
         new = [batch for report in done if (batch := Batch.of(self.name, report)).number > self.last_batch]
         if new:
@@ -79,13 +79,13 @@ class Supervisor:
         self._stopping = True
 
     def run(self, watched: Sequence[Watched], before_stop: Callable[[], None] = lambda: None) -> str | None:
-        """Run the queries; return why one failed, None when all ended or were told to.
+        """Run the queries; return why one failed, or None when all ended or were stopped.
 
-        `before_stop` is called before those that are left are stopped, maybe amid a batch.
+        It calls `before_stop` before it stops the remaining queries, maybe during a batch.
         """
         try:
             while not self._stopping:
-                ended = self._ended(watched)  # asked before the failures, which are there once a query has ended
+                ended = self._ended(watched)  # read before the failures, which exist once a query has ended
                 for one in watched:
                     if (failure := self._step(one)) is not None:
                         return f"{one.name}: {failure}"
@@ -106,20 +106,20 @@ class Supervisor:
         return all(one.query is not None and not one.query.isActive for one in watched)
 
     def _step(self, one: Watched) -> str | None:
-        """Start a query that is due, tell of its batches; return why it failed when it is not to be started again."""
+        """Start a query that is due, and report its batches; return why it failed if it will not be restarted."""
         if one.query is None:
             if self.clock() < one.due:
                 return None
             try:
                 one.query = one.start()
-            except (PySparkException, Py4JError) as error:  # a sink is looked at before a query is made of it
+            except (PySparkException, Py4JError) as error:  # Spark checks a sink before it creates the query
                 return self._failed(one, error)
         self._report(one)
         failure = one.query.exception()
         return None if failure is None else self._failed(one, failure)
 
     def _failed(self, one: Watched, failure: Exception) -> str | None:
-        """See to it that a query which failed is started again; return why it failed when it is not to be."""
+        """Schedule the restart of a failed query; return why it failed if it will not be restarted."""
         reason = _reason(failure)
         if self.restart is None or one.attempts >= self.restart.attempts:
             return reason
@@ -143,5 +143,5 @@ class Supervisor:
 
 
 def _reason(failure: Exception) -> str:
-    """Return what went wrong in a line: what Spark tells goes on with plans and traces."""
+    """Return the first line of an error; Spark's texts continue with plans and traces."""
     return java_error(failure) if isinstance(failure, Py4JError) else str(failure).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""The specification that `pybroker pipeline init` writes: a small one that runs, with every other key as a comment."""
+"""Generate the specification of `pybroker pipeline init`: a small one that runs, with all other keys as comments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = """# yaml-language-server: $schema={schema}
 # ${{NAME}} and ${{NAME:-default}} are environment variables.
 """
 
-# Optional keys that a small pipeline needs all the same
+# Optional keys that even a small pipeline needs
 _SHOWN = {"topics", "path"}
 
 _WIDTH = 44
@@ -49,7 +49,7 @@ def _lines(kind: Any, depth: int, *, comment: bool) -> Iterator[str]:
 
 
 def _below(kind: Any) -> tuple[bool, Any]:
-    """Return whether a kind is a mapping from names, and the dataclass that its keys are of, if any."""
+    """Return whether a kind is a mapping from names, and the dataclass of its keys, if any."""
     first = alternatives(kind)[0]
     if is_dataclass(first):
         return False, first

@@ -1,7 +1,7 @@
-"""From what YAML gives to frozen dataclasses: unknown keys, missing keys and wrong kinds are errors with a path.
+"""Build frozen dataclasses from parsed YAML. Unknown keys, missing keys and wrong types are errors with a path.
 
-A key is described once, by `key` in its dataclass: the checker here, the JSON Schema, the reference in the documents
-and the specification that `init` writes are all made of that.
+Each key is described once, by `key` in its dataclass. The checker here, the JSON Schema, the reference page and the
+specification that `init` writes are all generated from that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class SpecError(Exception):
-    """What is wrong, at the path of a key such as sources.access.topics."""
+    """An error in a specification, at the path of a key such as sources.access.topics."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -30,11 +30,11 @@ class SpecError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a specification: how YAML spells it, what its value may be, what stands for it, and one sentence."""
+    """A key of a specification: its YAML name, type, default, example and a one-sentence description."""
 
     name: str
     kind: Any
-    default: Any  # MISSING: it has to be there
+    default: Any  # MISSING: the key is required
     help: str
     example: Any
     field: str
@@ -139,7 +139,7 @@ def _yaml_type(kind: Any) -> type:
 def _scalar(kind: Any, value: object, path: str) -> Any:
     if kind is str and isinstance(value, int | float | bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    if kind is int and isinstance(value, str) and value.isdecimal():  # an environment variable's
+    if kind is int and isinstance(value, str) and value.isdecimal():  # from an environment variable
         return int(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise SpecError(path, f"{value!r} is not {'a text' if kind is str else 'a whole number'}")

@@ -1,4 +1,4 @@
-"""A pipeline's specification: what may stand in its YAML file, as values."""
+"""The specification of a pipeline: the contents of its YAML file, as dataclasses."""
 
 from pybroker.pipeline.spec.parse import DeadLetter, EventTime, Parse
 from pybroker.pipeline.spec.pipeline import Kafka, Pipeline, Restart, Spark, load

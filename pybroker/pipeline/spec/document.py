@@ -1,4 +1,4 @@
-"""The YAML of a specification. PyYAML comes with `pybroker[pipeline]`: whoever only shows a command line has none."""
+"""Parse the YAML of a specification. PyYAML comes with `pybroker[pipeline]`; the command's help works without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from yaml.composer import ComposerError
 
 from pybroker.pipeline.values import SpecError
 
-# What YAML 1.1 takes for booleans and times, and a reader for words
+# Words that YAML 1.1 reads as booleans and times, and people as words
 _BOOLEAN, _TIMESTAMP = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"
 # `<<`, which may stand for several mappings
 _MERGE = "tag:yaml.org,2002:merge"
@@ -19,7 +19,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 class _Loader(yaml.SafeLoader):
     """YAML with the booleans of its version 1.2: `on` is a word, not true. Times are words as well.
 
-    A key that is there twice is an error, as YAML has it and PyYAML has not: the first one's stream would be left out.
+    A duplicate key is an error, as in YAML's standard. PyYAML would silently drop the first one, for example a stream.
     """
 
     yaml_implicit_resolvers = {
@@ -42,7 +42,7 @@ _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"true|false"), list("tf"))
 
 
 def parse(text: str) -> object:
-    """What stands in a specification: mappings, lists, words. Raises SpecError with the place where it is no YAML."""
+    """Return the mappings, lists and words of a specification. Raises SpecError with the place of a syntax error."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:

@@ -24,7 +24,7 @@ def seconds(text: str, path: str) -> float:
 
 
 def spark_interval(text: str, path: str) -> str:
-    """Return a span as Spark writes it, which does not know the shortest names of units.
+    """Return a span in Spark's syntax, which lacks the shortest unit names.
 
     Errors: SpecError at `path`.
     """

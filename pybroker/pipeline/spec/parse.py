@@ -1,4 +1,4 @@
-"""How a record's value becomes columns, and when the thing happened that it tells of."""
+"""How the value of a record becomes columns, and which column is the event time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SMALLEST_LETTER = 4096
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """How a record's value becomes columns."""
+    """How the value of a record becomes columns."""
 
     format: Literal["text", "raw", "json", "csv", "regex", "avro"] = key(
         "`text` and `raw`: one column `value`, a string or bytes; `json`, `csv` and `avro`: the fields of `schema`; "
@@ -82,7 +82,7 @@ class Parse:
             raise SpecError("schema", f"format {self.format} takes none")
 
     def written_out(self) -> Parse:
-        """Return the same without a preset."""
+        """Return the same settings with the preset expanded."""
         if self.preset is None:
             return self
         preset = PRESETS[self.preset]
@@ -111,7 +111,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """When the thing happened that a record tells of."""
+    """The event time of a record."""
 
     column: str = key("the column that says when; `_timestamp` is the record's own", example="time")
     format: str | None = key(
@@ -125,7 +125,7 @@ class EventTime:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Where records go that cannot be parsed."""
+    """The topic for records that cannot be parsed."""
 
     topic: str = key(
         "a topic: key and value as they came, with headers error, topic, partition and offset", example="events-dlt"

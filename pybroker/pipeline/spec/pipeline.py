@@ -1,4 +1,4 @@
-"""The whole of a specification, and how its file is read.
+"""A whole specification, and the function that reads its file.
 
 The dataclasses are the reference: a key that none of them has, a value of the wrong kind, or a missing key is a
 SpecError with the key's path. `${NAME}` and `${NAME:-default}` in any text are environment variables.
@@ -47,7 +47,7 @@ class Spark:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """How a stream that has failed is started again."""
+    """How a failed stream is restarted."""
 
     attempts: int = key("in a row; a batch that succeeds begins the count anew", 5)
     back_off: str = key("before the first; twice as long before each that follows", "1s")
@@ -92,17 +92,17 @@ class Pipeline:
         self._check_folders()
 
     def uses_delta(self) -> bool:
-        """Tell whether anything is read or written as Delta Lake has it."""
+        """Return whether any source or sink uses Delta Lake."""
         return any(one.sink.format == "delta" for one in self.streams.values()) or any(
             one.format == "delta" for one in self.tables.values()
         )
 
     def parses_avro(self) -> bool:
-        """Tell whether any source's values are Avro."""
+        """Return whether any source has Avro values."""
         return any(source.parse.format == "avro" for source in self.sources.values())
 
     def _check_folders(self) -> None:
-        """Of two queries that write files into one folder Spark takes the batches of either for done by the other."""
+        """Check that no two queries write files to one folder: Spark would mix up which batches are done."""
         writers: dict[str, str] = {}
         for name, stream in self.streams.items():
             if stream.sink.path is not None and stream.sink.is_files():

@@ -1,4 +1,4 @@
-"""What well-known lines look like, so that nobody has to write it down again."""
+"""Patterns and schemas of well-known log lines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Stands for the keys of the same names."""
+    """Values for the keys of the same names."""
 
     format: Literal["json", "regex"]
     schema: str
     pattern: str | None = None
 
 
-#: What stands in quotes, where Apache's server writes a quote as \" (nginx as \x22). It never goes back on what it has
-#: matched, so that a value of any length takes no stack.
+#: The text within quotes; Apache's server writes a quote as \" (nginx as \x22). The pattern never backtracks, so a
+#: value of any length needs no stack.
 _QUOTED = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 
 PRESETS = {
@@ -28,7 +28,7 @@ PRESETS = {
         rf'"(?:(?<method>[^\s"]+) (?<path>\S+) (?<protocol>(?!"){_QUOTED})|{_QUOTED})" '
         rf'(?<status>\d{{3}}) (?<bytes>\d+) "(?<referer>{_QUOTED})" "(?<user_agent>{_QUOTED})"',
     ),
-    # Of a log_format with escape=json that docs/reference/pipeline.md shows
+    # The log_format with escape=json in docs/reference/pipeline.md
     "nginx_json": Preset(
         "json",
         "time STRING, remote_addr STRING, method STRING, path STRING, status INT, bytes BIGINT, referer STRING, "

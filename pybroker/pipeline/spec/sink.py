@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pybroker.pipeline.spec.topic import check_topic_name
 from pybroker.pipeline.values import SpecError, key, near
 
-# The formats that are known by name, what each cannot do without, and the modes that it can do besides append
+# The formats that are known by name, with the keys that each requires and its modes besides append
 NEEDED: dict[str, tuple[str, ...]] = {
     "parquet": ("path",),
     "delta": ("path",),
@@ -22,7 +22,7 @@ MODES = {
     "console": ("update", "complete"),
 }
 
-# Formats that are files in a folder, of which Spark keeps a list there: one query's
+# Formats of files in a folder. Spark keeps their list in the folder, for one query
 _FILES = frozenset(("parquet", "orc", "json", "csv", "text", "xml", "avro"))
 
 _ONLY_OF = {"topic": "kafka", "key": "kafka", "url": "jdbc", "table": "jdbc"}
@@ -67,18 +67,18 @@ class Sink:
                 raise SpecError(f"packages[{index}]", f"{coordinates!r} is not group:name:version")
 
     def takes(self, mode: str) -> bool:
-        """Tell whether rows can be written in an output mode; of formats that are not known all can be tried."""
+        """Return whether the format supports an output mode; an unknown format may try all modes."""
         return mode == "append" or self.format not in NEEDED or mode in MODES.get(self.format, ())
 
     def is_files(self) -> bool:
-        """Tell whether rows go to files of one query, which Spark lists in their folder."""
+        """Return whether rows go to files of one query, which Spark lists in their folder."""
         return self.path is not None and self.format.lower() in _FILES
 
     def is_elsewhere(self) -> bool:
-        """Tell whether a topic is of another broker than the pipeline's: its options name one."""
+        """Return whether the options name another broker than the pipeline's."""
         return "kafka.bootstrap.servers" in map(str.lower, self.options)
 
     def place(self) -> str:
-        """Return where rows go, in one text: what tells this sink from others."""
+        """Return the target of the rows as one text, which is unique to this sink."""
         where = self.path or self.topic or (f"{self.url} {self.table}" if self.url else "")
         return f"{self.format} {where}".strip()

@@ -1,4 +1,4 @@
-"""What is read: topics, and tables that stand still."""
+"""The sources of a pipeline: topics, and static tables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Topics to read, and what their records are."""
+    """Topics to read, and the format of their records."""
 
     topics: list[str] = key("topics by name; or give pattern or assign", [], example=["events"])
     pattern: str | None = key("one of Java's regular expressions, which new topics may match later", None)
@@ -95,7 +95,7 @@ class Source:
                 raise SpecError(f"starting.offsets.{topic}", f"has to name the partitions {partitions}")
 
     def reads(self, topic: str) -> bool:
-        """Tell whether a topic is among those that are read: of a pattern that only Java can read it is not known."""
+        """Return whether a topic is read; False when Python cannot compile the pattern."""
         if self.pattern is None:
             return topic in self.topics or topic in self.assign
         try:
@@ -104,7 +104,7 @@ class Source:
             return False
 
     def named_topics(self) -> dict[str, str]:
-        """Return the topics that it names, and the path below the source of each."""
+        """Return the named topics, each with its path below the source."""
         if self.assign:
             return {topic: f"assign.{topic}" for topic in self.assign}
         return {topic: f"topics[{index}]" for index, topic in enumerate(self.topics)}
@@ -112,7 +112,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Files that stand still, as a table that streams join with: those that there are when the pipeline starts."""
+    """Static files as a table that streams can join: the files that exist when the pipeline starts."""
 
     format: str = key("one of Spark's: parquet, csv, json, text; or delta", example="csv")
     path: str = key("a file or folder", example="./pages.csv")

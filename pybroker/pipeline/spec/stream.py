@@ -1,4 +1,4 @@
-"""What happens to rows: SQL, deduplication, windows, and where they go."""
+"""Streams: SQL, deduplication and windows over rows, and their sink."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One query: rows of a source, perhaps through SQL, deduplicated, in windows, to a sink."""
+    """One query: rows of a source, optionally through SQL, deduplication and windows, to a sink."""
 
     source: str = key("the source", spelt="from", example="events")
     sink: Sink = key("where rows go")

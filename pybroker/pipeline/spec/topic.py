@@ -1,4 +1,4 @@
-"""What Kafka takes for a topic's name."""
+"""The rules of Kafka for topic names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 def check_topic_name(name: str, path: str) -> None:
-    """Errors: SpecError at `path` for what cannot be a topic's name."""
+    """Check the name of a topic. Errors: SpecError at `path` for an invalid name."""
     if not _NAME.fullmatch(name):
         raise SpecError(path, f"{name!r} is no topic's name: letters, digits, '.', '_' and '-', 249 in all at most")

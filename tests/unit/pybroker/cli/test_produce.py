@@ -131,7 +131,7 @@ def test_bad_position_file(tmp_path: Path) -> None:
     (tmp_path / "position").write_text("{")
     code, told = run("--topic", "t", "--follow", tmp_path / "log", "--position", tmp_path / "position")
     assert code == 1
-    assert told.startswith(f"{tmp_path}/position: is no file of positions: remove it")
+    assert told.startswith(f"{tmp_path}/position: is not a position file: remove it")
 
 
 def test_position_file_that_cannot_be_written(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_topic_that_was_made_anew(make_run: Runs, capsys: pytest.CaptureFixture[
     run._settle()
     assert source.dropped == [ORDERS.places]
     assert run._topics == [AUDIT]
-    assert "made anew" in capsys.readouterr().err
+    assert "recreated" in capsys.readouterr().err
 
 
 def test_topic_that_never_goes_is_a_failure(make_run: Runs) -> None:

@@ -213,13 +213,13 @@ def text(version: int = 1, topic: str = "t", **position: object) -> str:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "is no file of positions"),
-        ("[]", "is no file of positions"),
-        ('{"version": 1}', "is no file of positions"),
-        (text(offset="9"), "is no file of positions"),
-        (text(offset=-3), "is no file of positions"),
-        (text(more=1), "is no file of positions"),
-        (text(version=2), "has version 2, and only 1 is known"),
+        ("", "is not a position file"),
+        ("[]", "is not a position file"),
+        ('{"version": 1}', "is not a position file"),
+        (text(offset="9"), "is not a position file"),
+        (text(offset=-3), "is not a position file"),
+        (text(more=1), "is not a position file"),
+        (text(version=2), "has version 2, but only 1 is supported"),
         (text(topic="other"), "belongs to the topic other"),
     ],
 )

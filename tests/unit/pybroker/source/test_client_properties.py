@@ -59,5 +59,5 @@ def test_what_would_not_count_is_refused(name: str) -> None:
     ("name", "value"), [("acks", "1"), ("enable.idempotence", "false"), ("sasl.login.callback.handler.class", "mine")]
 )
 def test_what_is_so_in_any_case_may_not_be_asked_to_be_otherwise(name: str, value: str) -> None:
-    with pytest.raises(UnusableOption, match=f"kafka.{name}: '{value}' is not served"):
+    with pytest.raises(UnusableOption, match=f"kafka.{name}: '{value}' is not supported"):
         read_client_properties({**SERVERS, f"kafka.{name}": value})

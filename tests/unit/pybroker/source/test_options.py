@@ -111,7 +111,7 @@ def test_time_behind_all_records_is_an_error_where_reading_starts_unless_asked_f
         ({"startingOffsets": "first"}, "startingOffsets: 'first'"),
         ({"endingOffsets": '{"orders": [1]}'}, "endingOffsets"),
         ({"startingOffsets": '{"orders": {"0": -3}}'}, "-2"),
-        ({"startingTimestamp": "noon"}, "'noon' is no number"),
+        ({"startingTimestamp": "noon"}, "'noon' is not a number"),
         ({"startingOffsetsByTimestampStrategy": "first"}, "neither error nor latest"),
         ({"minPartitions": "0"}, "less than 1"),
         ({"failOnDataLoss": "maybe"}, "'maybe'"),
@@ -181,8 +181,14 @@ def test_log_options() -> None:
         ({"includeHeaders": "yes"}, "'yes'"),
         ({"assign": "{}", "subscribe": "orders"}, "subscribe and assign"),
         ({"assign": "orders"}, "assign: 'orders'"),
-        ({"startingOffsets": "{}", "startingOffset": "3"}, "startingOffsets are given"),
-        ({"endingOffsets": "{}", "endingTimestamp": "3"}, "endingOffsets are given"),
+        (
+            {"startingOffsets": "{}", "startingOffset": "3"},
+            "startingOffsets and another bound of all partitions are given",
+        ),
+        (
+            {"endingOffsets": "{}", "endingTimestamp": "3"},
+            "endingOffsets and another bound of all partitions are given",
+        ),
         ({"endingOffsets": '{"orders": {"0": -3}}'}, "from 0 on"),
     ],
 )

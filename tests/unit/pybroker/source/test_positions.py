@@ -26,7 +26,7 @@ def test_batch_ends_at_the_latest_offsets_new_partitions_included() -> None:
 
 
 @pytest.mark.parametrize(
-    ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "not there any more", 5)]
+    ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "it is deleted", 5)]
 )
 def test_partition_that_is_shorter_or_gone_is_an_error_or_goes_on_where_it_ends(
     latest: dict[tuple[str, int], int], said: str, end: int
