@@ -57,8 +57,8 @@ def plan_restore(
     found = {each.partition: each for each in target}
     if missing := sorted(by_partition.keys() - found.keys()):
         raise UnusableTarget(
-            f"the topic has {len(found)} partitions, but partition {missing[-1]} is archived: create it with "
-            f"at least {missing[-1] + 1}"
+            f"the topic has {len(found)} partitions, but partition {missing[-1]} is archived: make it with "
+            f"{missing[-1] + 1} at least"
         )
     bases = {} if state is None else state.bases
     restored = {} if state is None else state.restored

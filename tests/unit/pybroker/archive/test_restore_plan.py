@@ -74,7 +74,7 @@ def test_partition_that_ends_before_its_restore_began_is_another() -> None:
 
 def test_topic_with_too_few_partitions_is_refused() -> None:
     ranges = [*RANGES, ArchivedRange("orders", 4, 0, 10, 10, 0)]
-    with pytest.raises(UnusableTarget, match="create it with at least 5"):
+    with pytest.raises(UnusableTarget, match="make it with 5 at least"):
         plan_restore(ranges, [TargetPartition(0, 0, 0)], None, append=False)
 
 
