@@ -1,1 +1,1 @@
-"""What runs the pure state machines of `coordinator`: their logs, their loading, their parked requests."""
+"""Run the pure state machines of `coordinator`: their logs, their loading and their parked requests."""

@@ -1,4 +1,4 @@
-"""What all coordinators of a broker stand on."""
+"""The services that all coordinators of a broker share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CoordinatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """Time, the metadata, and the partitions in which coordinators keep their state.
+    """Time, the metadata, and the partitions in which coordinators store their state.
 
     `topics` creates a coordinator's internal topic when it is first needed; `background` flushes its logs.
     """

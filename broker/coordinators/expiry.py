@@ -1,4 +1,4 @@
-"""Removing what has expired: a little in each turn of the loop, however much there is to look at."""
+"""Remove expired state in small steps, so that a long walk does not block the event loop."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from broker.coordinators.shard_log import R, S, ShardLog
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-#: How long it may keep the loop from its sockets at a time.
+#: How long one step may block the event loop.
 SLICE_MS = 5
-#: Records written at a time; to write them takes as long as a slice.
+#: Records written at a time. Writing them takes about as long as a slice.
 MOST_RECORDS = 1_000
 
 
 class Expiry(Generic[S, R]):
-    """One look through some shards.
+    """One walk through some shards.
 
     Args:
-        remove: writes records of a shard, which has to be done before anything else may happen, and tells of it.
-        walks: through each shard, one after the other; the steps of a walk give records that remove what has expired.
+        remove: writes records of a shard before the walk goes on, and reports that it did.
+        walks: a walk for each shard, done one after the other. Each step of a walk yields the records (tombstones)
+            that remove expired state.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Expiry(Generic[S, R]):
         self._walks = deque(walks)
 
     def go_on(self) -> None:
-        """Walk for a slice; what is left goes on in a later turn."""
+        """Walk for one slice, and schedule the rest for a later turn of the loop."""
         until = time.monotonic() + SLICE_MS / 1000
         while self._walks:
             found, steps = self._walks[0]
@@ -52,7 +53,7 @@ class Expiry(Generic[S, R]):
 
 
 def _take(steps: Iterator[Sequence[R]], until: float) -> tuple[list[R], bool]:
-    """What some steps give, and whether there are no more."""
+    """Return the records of the steps until `until`, and whether no steps are left."""
     records: list[R] = []
     for step in steps:
         records += step

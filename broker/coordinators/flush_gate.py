@@ -1,4 +1,4 @@
-"""Answers that wait until what they tell of is on the disk, where flush.messages asks for that."""
+"""Delay responses until the writes that they report are on disk, where flush.messages asks for that."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class FlushGate:
-    """The flushes of a coordinator's partitions for which nobody has waited yet.
+    """The flushes of a coordinator's partitions that no response has waited for yet.
 
-    `timeout_ms`: how long an answer waits for one. What it tells of may be on the disk later, or is there already: a
-    client that is told COORDINATOR_NOT_AVAILABLE tries again.
+    `timeout_ms` limits how long a response waits for a flush. After a timeout the write may still reach the disk:
+    the client gets COORDINATOR_NOT_AVAILABLE and retries.
     """
 
     def __init__(self, timers: Timers, timeout_ms: int) -> None:
@@ -30,24 +30,24 @@ class FlushGate:
 
     @property
     def is_due(self) -> bool:
-        """Whether there are any."""
+        """Return whether any flush is due."""
         return bool(self._flushes)
 
     def is_due_at(self, partition: int) -> bool:
-        """Whether there is one of a partition, and it is not done: a timer's has nobody who would wait for it."""
+        """Return whether an unfinished flush of a partition is due. Flushes by timers have no waiters."""
         flush = self._flushes.get(partition)
         return flush is not None and not flush.done
 
     def begun(self, partition: int, flush: Deferred[None]) -> None:
-        """What a partition has now is on its way to the disk. The last flush has all that those before it have."""
+        """Note that a flush of a partition has begun. The last flush of a partition covers the earlier ones."""
         self._flushes[partition] = flush
 
     def answer(
         self, partitions: Iterable[int | None], response: Struct, failed: Callable[[ErrorCode], Struct]
     ) -> Reply:
-        """`response`, once what was written to these partitions is on the disk; what others have is no reason to wait.
+        """Return `response` once the writes to these partitions are on disk. Other partitions are not waited for.
 
-        `failed(code)` instead where that fails, or takes too long.
+        The answer is `failed(code)` if a flush fails or takes too long.
         """
         taken = (self._flushes.pop(partition, None) for partition in set(partitions) if partition is not None)
         flushes = [flush for flush in taken if flush is not None and not flush.done]

@@ -1,10 +1,10 @@
-"""What runs a coordinator: one internal topic, a shard for each of its partitions, their loading, writing and timers.
+"""Run a coordinator: one internal topic, a shard for each of its partitions, their loading, writing and timers.
 
-A kind of coordinator is a subclass that says what its shards are (`new_shard`) and what happens to them when they are
-loaded, when a deadline has come, and when they are given up. With one broker every key is ours; what can be missing is
-the topic, or its loading.
+A kind of coordinator is a subclass. It creates shards (`new_shard`) and decides what happens when one is loaded, when
+a deadline passes, and when one is unloaded. With one broker every key belongs to this broker. Only the topic may be
+missing, or still be loading.
 
-All of it belongs to the event loop's thread.
+Everything here belongs to the event loop's thread.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long loading may keep the loop from its sockets at a time.
+#: How long a slice of loading may block the event loop.
 LOAD_SLICE_MS = 5
-#: How long loading may hold up the start, before it goes on beside the first requests.
+#: How long loading may delay the start. After that it continues while the broker serves requests.
 LOAD_AT_START_MS = 100
-#: Bytes read from a log at a time; the coordinator's own setting is the most that it may be.
+#: Bytes read from a log at a time, unless the coordinator's own setting is lower.
 LOAD_CHUNK_BYTES = 1 << 20
 
 S = TypeVar("S", bound=Shard[Any])
@@ -51,15 +51,17 @@ T = TypeVar("T")
 
 
 class CoordinatorRuntime(ABC, Generic[S, R, K]):
-    """S: the shards; R: their records; K: keys of deadlines. `at(key)` gives a shard to decide on, `run` carries the
+    """Loads shards, carries out decisions and runs timers. `at(key)` returns the shard to decide on, `run` carries the
     decision out.
 
+    S: the shards; R: their records; K: the keys of deadlines.
+
     Args:
-        topic: the internal topic, made when it is first needed.
-        noun: what the shards are full of, for people.
-        codec: of the batches that are written.
+        topic: the internal topic, created when it is first needed.
+        noun: what a shard stores ("group"), for log lines.
+        codec: the compression of the batches that are written.
         load_buffer_bytes: the most that loading reads at a time.
-        write_timeout_ms: how long an answer waits for what it tells of to be on the disk, where it waits for that.
+        write_timeout_ms: how long a response waits for its write to reach the disk, if it has to wait.
     """
 
     def __init__(
@@ -77,13 +79,13 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._environment = environment
         self._partitions = environment.partitions
         self._noun = noun
-        #: Decisions are told of by the room that takes them: levels are set for groups, or for transactions.
+        #: Decisions are logged under the subclass's module: users set log levels for groups, or for transactions.
         self._decisions = logging.getLogger(type(self).__module__)
         self._codec = codec
         self._chunk_bytes = min(load_buffer_bytes, LOAD_CHUNK_BYTES)
         self._logs: dict[int, ShardLog[S, R]] = {}
         self._loading: deque[ShardLog[S, R]] = deque()
-        self._steps: Iterator[None] | None = None  # of the log that is being loaded
+        self._steps: Iterator[None] | None = None  # for the log that is being loaded
         self._load_scheduled = False
         self._failed: set[int] = set()
         self._count = 0  # partitions of the topic; 0 while there is none
@@ -93,35 +95,38 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._followers: list[Callable[[int], None]] = []
         self._gate = FlushGate(environment.timers, write_timeout_ms)
 
-    # -- what a kind of coordinator is ------------------------------------------------------------------------------
+    # -- for subclasses ---------------------------------------------------------------------------------------------
 
     @abstractmethod
     def new_shard(self, index: int) -> S:
-        """An empty shard for a partition; it may set deadlines in `self.timers`."""
+        """Create an empty shard for a partition. It may set deadlines in `self.timers`."""
 
     @abstractmethod
     def on_loaded(self, shard: S, now: Now, effects: Effects[R]) -> None:
-        """All of the shard's log has been replayed."""
+        """Act on a shard whose whole log has been replayed."""
 
     @abstractmethod
     def on_deadline(self, key: K, now: Now) -> None:
-        """A deadline has come."""
+        """Act on a deadline that has passed."""
 
     @abstractmethod
     def on_unload(self, shard: S, now: Now, effects: Effects[R]) -> None:
-        """The shard is given up: answer whoever waits for it."""
+        """Answer the requests that wait for a shard, which is being unloaded."""
 
     # -- start and stop ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Load what is there: after the partitions are hosted, before clients come. A long load goes on beside them."""
+        """Load the shards, after the partitions are hosted and before clients connect.
+
+        A long load continues while the broker serves clients.
+        """
         for index in sorted(self._partitions.of_topic(self.topic)):
             self._open(index)
         self._load(LOAD_AT_START_MS)
         self._environment.metadata.on_topic_deleted(lambda topic: self.topic_deleted(topic.name, topic.topic_id))
 
     def stop(self) -> None:
-        """Answer who waits, with NOT_COORDINATOR, and all who come from now on."""
+        """Answer waiting requests, and all later ones, with NOT_COORDINATOR."""
         self._stopped = True
         for timer in (self._armed, *self._repeated.values()):
             if timer is not None:
@@ -130,7 +135,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._unload()
 
     def repeat(self, interval_ms: int, work: Callable[[], None]) -> None:
-        """Do `work()` every so many milliseconds until the broker stops."""
+        """Call `work()` every `interval_ms` until the broker stops."""
 
         def run() -> None:
             self.call_later(interval_ms, work, run)
@@ -139,46 +144,52 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self.call_later(interval_ms, work, run)
 
     def call_later(self, delay_ms: int, work: Callable[[], None], call: Callable[[], None] | None = None) -> None:
-        """Do `work()` once, unless the broker stops before; with `call`: that in its place."""
+        """Call `work()` once after `delay_ms`, or `call()` if given, unless the broker stops before."""
         self._repeated[work] = self._environment.timers.call_later(delay_ms, call or work)
 
     # -- shards -----------------------------------------------------------------------------------------------------
 
     def at(self, key: str) -> S | ErrorCode:
-        """The shard of a key. NOT_COORDINATOR while the topic is missing, COORDINATOR_LOAD_IN_PROGRESS."""
+        """Return the shard of a key, or an error.
+
+        Errors: NOT_COORDINATOR while the topic is missing, COORDINATOR_LOAD_IN_PROGRESS.
+        """
         index = self.index_of(key)
         return ErrorCode.NOT_COORDINATOR if index is None else self.at_partition(index)
 
     def index_of(self, key: str) -> int | None:
-        """The partition of a key; None while the topic is missing."""
+        """Return the partition of a key; None while the topic is missing."""
         count = self._count or self._find_topic()
         return partition_for(key, count) if count else None
 
     def at_partition(self, index: int) -> S | ErrorCode:
-        """The shard of a partition of the topic; errors as of `at`."""
+        """Return the shard of a partition of the topic; errors as for `at`."""
         found = self._logs.get(index) or self._open(index)
         if found is None:
             return ErrorCode.NOT_COORDINATOR
         return found.shard if found.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def log_of(self, key: str) -> ShardLog[S, R] | ErrorCode:
-        """The shard of a key with its log, for what is more than a decision; errors as of `at`."""
+        """Return the shard of a key with its log, for work beyond a decision; errors as for `at`."""
         index = self.index_of(key)
         return ErrorCode.NOT_COORDINATOR if index is None else self.log_at(index)
 
     def log_at(self, index: int) -> ShardLog[S, R] | ErrorCode:
-        """The shard of a partition with its log, for what is more than a decision; errors as of `at`."""
+        """Return the shard of a partition with its log, for work beyond a decision; errors as for `at`."""
         shard = self.at_partition(index)
         return shard if isinstance(shard, ErrorCode) else self._logs[index]
 
     def with_topic(self, serve: Callable[[], Reply]) -> Reply:
-        """Call `serve()`; first make the topic if there is none. Where that fails `at` still says NOT_COORDINATOR."""
+        """Call `serve()`, after creating the topic if it is missing.
+
+        If the topic cannot be created, `at` still returns NOT_COORDINATOR.
+        """
         if self._stopped or self._count or self._find_topic():
             return serve()
         return after(self._environment.topics.ensure(self.topic), serve)
 
     def shards(self) -> Iterable[S] | ErrorCode:
-        """All shards; COORDINATOR_LOAD_IN_PROGRESS while one is missing."""
+        """Return all shards, or COORDINATOR_LOAD_IN_PROGRESS while one is not loaded."""
         for index in self._partitions.of_topic(self.topic):
             found = self._logs.get(index) or self._open(index)
             if found is not None and not found.loaded:
@@ -186,7 +197,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         return [each.shard for each in self._logs.values()]
 
     def loaded_logs(self) -> list[ShardLog[S, R]]:
-        """The shards that are ready, with their logs."""
+        """Return the loaded shards with their logs."""
         return [each for each in self._logs.values() if each.loaded]
 
     def now(self) -> Now:
@@ -194,13 +205,13 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         return Now(clock.now_ms(), clock.monotonic_ms())
 
     def on_load(self, follow: Callable[[int], None]) -> None:
-        """From now on call `follow(partition)` when a shard has been loaded."""
+        """Call `follow(partition)` whenever a shard has been loaded from now on."""
         self._followers.append(follow)
 
     def _find_topic(self) -> int:
         if self._stopped:
             return 0
-        # The number stays what it is first seen to be: other partitions would mean other places for keys.
+        # The count never changes after it is first read: another count would move keys to other partitions.
         self._count = self._environment.topics.partition_count(self.topic)
         return self._count
 
@@ -218,7 +229,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     # -- decisions --------------------------------------------------------------------------------------------------
 
     def run(self, shard: S, effects: Effects[R]) -> ErrorCode:
-        """Carry out what a decision wants: write, answer, set the timer. Gives the reason where writing failed."""
+        """Carry out a decision: write, answer, set the timer. Return the error if the write failed."""
         code = ErrorCode.NONE
         found = self._logs.get(shard.partition)
         if found is not None and found.shard is shard:
@@ -226,13 +237,13 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             self._note_flush(found)
         for text, *values in effects.notes:
             line = str(text) % tuple(values)
-            # Ids and reasons come from clients, who may send line ends too.
+            # Clients choose ids and reasons, which may contain line ends.
             self._decisions.info("%s", line if line.isprintable() else ascii(line))
         self.arm()
         return code
 
     def run_records(self, found: ShardLog[S, R], records: Sequence[R]) -> ErrorCode:
-        """`run` a decision that is nothing but these records, if there are any."""
+        """Carry out a decision that consists of these records alone, if there are any."""
         if not records or self._logs.get(found.partition.index) is not found:
             return ErrorCode.NONE
         code = found.write(records)
@@ -251,10 +262,10 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         serve: Callable[[], T | Deferred[T] | None],
         failed: Callable[[ErrorCode], T | Deferred[T] | None],
     ) -> Deferred[T] | None:
-        """Return what `serve()` answers once the state of a key is on the disk; None where it need not be.
+        """Return the answer of `serve()` once a key's state is on disk; None if it need not wait.
 
-        For work that must not be on the disk before that state is. `failed(code)` answers where the flush fails. One of
-        the two is called even if the client hangs up: what it has written counts.
+        It is for work that must not reach the disk before that state does. If the flush fails, `failed(code)` answers.
+        One of the two is called even if the client disconnects: the records that it wrote stay valid.
         """
         index = self.index_of(key)
         found = None if index is None else self._logs.get(index)
@@ -272,21 +283,21 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         return after(settled([flush]), serve_or_fail, even_if_cancelled=True)
 
     def waits_for_commit(self, shard: S) -> bool:
-        """Whether an answer about this shard may have to wait for the disk: see `after_commit`."""
+        """Return whether a response about this shard may have to wait for the disk (see `after_commit`)."""
         found = self._logs.get(shard.partition)
         if found is None or found.partition.log.config.flush_messages != LONG_MAX:
             return True
         return self._gate.is_due_at(shard.partition)
 
     def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
-        """Return the answer to a request that was carried out for these keys, once what it wrote is on the disk.
+        """Return the response to a request once its writes for these keys are on disk.
 
-        Without flush.messages that is at once. `failed(code)` answers where the flush fails or takes too long.
+        Without flush.messages it returns at once. `failed(code)` answers if the flush fails or takes too long.
         """
         return self._gate.answer(map(self.index_of, keys), response, failed) if self._gate.is_due else response
 
     def arm(self) -> None:
-        """Have the timer come up in time for the next deadline. To be called after any decision."""
+        """Set the timer for the next deadline. Callers do this after every decision."""
         check_ms = self.timers.next_check_ms()
         if check_ms is None:
             return
@@ -301,7 +312,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         for key in self.timers.expire(now.tick_ms):
             try:
                 self.on_deadline(key, now)
-            except Exception:  # the others that are due are not to wait for ever
+            except Exception:  # the other deadlines must still be handled
                 log.exception("What is due for %s could not be done", key)
         self.arm()
 
@@ -313,7 +324,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             self._environment.loop.call_soon(self._load)
 
     def _load(self, budget_ms: float = LOAD_SLICE_MS) -> None:
-        """Load for as long as the budget lasts; what is left goes on in a later turn of the loop."""
+        """Load until the budget is spent, and schedule the rest for a later turn of the loop."""
         self._load_scheduled = False
         until = time.monotonic() + budget_ms / 1000
         while self._loading:
@@ -327,7 +338,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
                         return
             except Exception as error:
                 log.error(
-                    "%ss of %s cannot be loaded: their clients are sent away: %s",
+                    "%ss of %s cannot be loaded, and their clients get NOT_COORDINATOR: %s",
                     self._noun.capitalize(),
                     found.partition,
                     error,
@@ -341,25 +352,25 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
                 self._begin(found)
 
     def _begin(self, found: ShardLog[S, R]) -> None:
-        """Do what is due once a shard is loaded."""
+        """Do the work that is due once a shard is loaded."""
         effects: Effects[R] = Effects()
         try:
             self.on_loaded(found.shard, self.now(), effects)
             self.run(found.shard, effects)
             for follow in self._followers:
                 follow(found.shard.partition)
-        except Exception:  # the others are not to be loaded for ever
+        except Exception:  # the other shards must still be loaded
             log.exception("What is due after loading %s could not be done", found.partition)
 
-    # -- what comes and goes ------------------------------------------------------------------------------------------
+    # -- deleted topics, lost partitions ------------------------------------------------------------------------------
 
     def topic_deleted(self, topic: str, topic_id: bytes) -> None:
-        """A topic is gone; if it is the coordinator's own, so is all that it held."""
+        """Unload all shards if the deleted topic is the coordinator's own."""
         if topic == self.topic:
             self._unload()
 
     def partition_lost(self, partition: Partition) -> None:
-        """A partition's disk does not work any more: its keys have no coordinator until the next start."""
+        """Unload the shard of a partition whose disk failed. Its keys have no coordinator until the next start."""
         if partition.topic != self.topic:
             return
         found = self._logs.pop(partition.index, None)
@@ -380,7 +391,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             self._send_away(found)
 
     def _send_away(self, found: ShardLog[S, R]) -> None:
-        """Answer all who wait for what is in that shard."""
+        """Answer all requests that wait for this shard."""
         effects: Effects[R] = Effects()
         self.on_unload(found.shard, self.now(), effects)
         carry_out(effects, found.write)

@@ -25,15 +25,15 @@ from storage.segment.segment import Segment
 
 log = logging.getLogger(__name__)
 
-#: Room for the header and for what varints may add, below the largest batch that the log takes.
+#: Space reserved for the batch header and for varints, below the largest batch that the log accepts.
 _BATCH_SLACK_BYTES = 1024
 
-#: What a tombstone takes beside its key, at most.
+#: Upper bound of a tombstone's size, without its key.
 _TOMBSTONE_BYTES = 20
 
 _ENDLESS = "the batch there does not end in the file"
 
-#: What a failed write means to the clients of a coordinator, where it is not the error itself: as in Kafka.
+#: The code that clients get for a failed write, where it differs from the log's own error. As in Kafka.
 APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -50,7 +50,7 @@ R = TypeVar("R", bound=LogRecord)
 
 
 def _parts(sizes_bytes: Sequence[int], limit_bytes: int) -> Iterator[slice]:
-    """As few parts as there can be of keys of these sizes, each fit for a batch; a key that is too large is alone."""
+    """Split keys of these sizes into as few batches as possible. A key that exceeds the limit gets its own batch."""
     begin, batch_bytes = 0, HEADER_SIZE
     for index, size_bytes in enumerate(sizes_bytes):
         more_bytes = size_bytes + _TOMBSTONE_BYTES
@@ -62,10 +62,10 @@ def _parts(sizes_bytes: Sequence[int], limit_bytes: int) -> Iterator[slice]:
 
 
 class ShardLog(Generic[S, R]):
-    """A shard and the partition that it is stored in. `loaded` once all that was in the log has been replayed.
+    """A shard and the partition that stores it. `loaded` is set once the whole log has been replayed.
 
-    `noun` is what the shard is full of, for people. `flush_due`: by flush.messages what was written should be on the
-    disk before anyone is told.
+    `noun` names what the shard stores, for log lines. `flush_due`: flush.messages requires that the write is on disk
+    before a response reports it.
     """
 
     __slots__ = ("_clock", "_codec", "_noun", "flush_due", "loaded", "next_offset", "partition", "shard")
@@ -83,9 +83,9 @@ class ShardLog(Generic[S, R]):
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def write(self, records: Sequence[R], producer: Producer | None = None) -> ErrorCode:
-        """Append records as one batch, and replay them. Gives the code for the clients when that fails.
+        """Append records as one batch, and replay them. Return the code for clients, also when the write fails.
 
-        Tombstones too many for one batch are written in several: each of them is right by itself. With a producer the
+        Tombstones that exceed one batch are written in several: each of them is correct alone. With a producer the
         batch is part of its transaction.
         """
         now_ms = self._clock.now_ms()
@@ -105,7 +105,7 @@ class ShardLog(Generic[S, R]):
         return self._append_records(bytearray(builder.build()), records, now_ms, producer_id)
 
     def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:
-        """Append a transaction's marker, and replay it. Gives the log's own code when that fails."""
+        """Append a transaction's marker, and replay it. Return the log's own code if that fails."""
         now_ms = self._clock.now_ms()
         marker = build_end_transaction_marker(
             *producer, commit=committed, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
@@ -151,9 +151,9 @@ class ShardLog(Generic[S, R]):
     # -- loading ----------------------------------------------------------------------------------------------------
 
     def load(self, chunk_bytes: int) -> Iterator[None]:
-        """Replay the log up to its end; pauses after each batch. Raises what the log raises.
+        """Replay the log up to its end, with a pause after each batch. Raises what the log raises.
 
-        What cannot be read is told and left out: what a partition holds is not lost for a bit of one record.
+        Unreadable records are logged and skipped: one damaged record must not make a whole partition unavailable.
         """
         started = time.monotonic()
         partition = self.partition
@@ -173,7 +173,7 @@ class ShardLog(Generic[S, R]):
                     raise CorruptBatch(_ENDLESS)
             except RecordsError as error:
                 reason = error
-            if self.next_offset <= before:  # a gap that compaction left, or a length that lies
+            if self.next_offset <= before:  # compaction left a gap, or a length field is wrong
                 self.next_offset = walk.skip(before, reason)
         walk.finish()
         self.loaded = True
@@ -188,9 +188,9 @@ class ShardLog(Generic[S, R]):
 
 
 class _Walk:
-    """How far a log was read: what a length or an offset that lies has hidden is told.
+    """Track how far a log was read, and log what wrong lengths or offsets have hidden.
 
-    `end` is in bytes of the segment; `limit`: where its offsets end.
+    `end` is a byte position in the segment; `limit` is the offset at which the segment ends.
     """
 
     def __init__(self, partition_log: PartitionLog) -> None:
@@ -200,7 +200,7 @@ class _Walk:
         self.limit = 0
 
     def move_to(self, offset: int, data: bytes, start: int) -> None:
-        """`data` is what was read from that offset on; it lies at byte `start` of its segment."""
+        """Continue at `offset`, whose bytes are `data`; they begin at byte `start` of the segment."""
         first = int.from_bytes(data[:8], "big") if data else offset
         for segment in self._log.segments.from_offset(offset):
             if segment.base_offset > max(first, offset):
@@ -211,30 +211,30 @@ class _Walk:
         assert self._segment is not None
         path, self.limit = self._log.segment_of(self._segment.base_offset)
         if self.end is not None and data and start > self.end:
-            log.error("%s: from byte %d to %d nothing can be read: offsets do not go on there", path, self.end, start)
+            log.error("%s: bytes %d to %d are unreadable: the offsets do not continue there", path, self.end, start)
 
     def tell_damage(self, start: int, offset: int, position: int, error: RecordsError) -> None:
-        """A batch is left out."""
+        """Log a batch that is skipped."""
         assert self._segment is not None
         path = self._segment.log.path
-        log.error("%s: the batch at byte %d, offset %d, is left out: %s", path, start + position, offset, error)
+        log.error("%s: skipped the batch at byte %d, offset %d: %s", path, start + position, offset, error)
 
     def skip(self, offset: int, reason: RecordsError | None) -> int:
-        """Give up the rest of the segment of an offset; the offset behind it."""
+        """Skip the rest of the segment that has `offset`. Return the first offset behind the segment."""
         if reason is not None:
             self.move_to(offset, b"", 0)
         file, following = self._log.segment_of(offset)
         if reason is not None:
             place = f"offset {offset}" if self.end is None else f"byte {self.end}"
-            log.error("%s: from %s on nothing can be read: %s", file, place, reason)
+            log.error("%s: unreadable from %s on: %s", file, place, reason)
             self.end = None
         return following
 
     def finish(self) -> None:
-        """That was all of the segment."""
+        """Check that the segment was read to its end."""
         segment, end = self._segment, self.end
         if segment is None or end is None or end >= segment.size_bytes:
             return
-        if any(each is segment for each in self._log.segments):  # else a cleaner or retention was faster
-            log.error("%s: from byte %d on nothing can be read: %s", segment.log.path, end, _ENDLESS)
+        if any(each is segment for each in self._log.segments):  # else cleaning or retention removed it meanwhile
+            log.error("%s: unreadable from byte %d on: %s", segment.log.path, end, _ENDLESS)
         self.end = None

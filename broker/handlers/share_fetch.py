@@ -124,7 +124,7 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which finds it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
         return answer(ctx, needs, request, acknowledged, [], ())
-    told = session.take_untold()
+    told = session.take_new_places()
     attempt = ShareFetchAttempt(
         needs.fetches,
         request.group_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.coordinators.group.streams_topics import told
+from broker.coordinators.group.streams_topics import failure_text
 from broker.network.java_address import java_address
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
@@ -78,7 +78,7 @@ def make_topics(groups: GroupCoordinator, guard: Guard | None, ctx: RequestConte
     topics = groups.streams_topics
     failures = topics.failures(outcome.missing)
     if failures:
-        add_detail(outcome, f"Creation failed: {told(failures)}.")
+        add_detail(outcome, f"Creation failed: {failure_text(failures)}.")
     topics.create(outcome.missing, 2 * outcome.response.heartbeat_interval_ms)
 
 

@@ -1,4 +1,4 @@
-"""What group coordinators see of the cluster: the image of its metadata, and settings of groups over the broker's."""
+"""The cluster as group coordinators see it: the metadata image, and groups' settings with the broker's as defaults."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 
-#: Answers of each kind that are kept at hand.
+#: Cached entries of each kind.
 AT_HAND = 8192
 
-#: In the order of ConsumerGroupConfig; a group's own have no "group." in front.
+#: In the order of ConsumerGroupConfig. Group-level settings have no "group." prefix.
 _CONSUMER_KEYS = (
     "group.consumer.session.timeout.ms",
     "group.consumer.heartbeat.interval.ms",
@@ -46,8 +46,9 @@ _STREAMS_KEYS = (
 
 
 class Kept(dict[K, V]):
-    """What `find` gives, kept until it is too much. A dictionary, since it is asked again and again by many groups in
-    turn: a cache that remembers who came last touches its neighbours, too.
+    """A cache of the results of `find`, emptied when it is full.
+
+    It is a plain dictionary: many groups ask in turn, and an LRU cache would update shared links at every look-up.
     """
 
     def __init__(self, find: Callable[[K], V]) -> None:
@@ -61,9 +62,9 @@ class Kept(dict[K, V]):
 
 
 class ClusterView:
-    """A `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log.
+    """The view that implements `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log.
 
-    Every heartbeat asks for settings, and every step of a member for its topics. So what is found is kept, until the
+    Every heartbeat needs settings, and every step of a member needs its topics. The results are cached until the
     metadata or the broker's configuration changes.
     """
 

@@ -1,4 +1,4 @@
-"""The group coordinator of this broker, as its handlers and its timers see it.
+"""The group coordinator of this broker, for its handlers and its timers.
 
 It runs the pure decisions of `coordinator.group` on `__consumer_offsets` (see broker/coordinators/runtime.py).
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = CONSUMER_OFFSETS
-#: Kafka names an assignor by its class, too.
+#: Kafka also names an assignor by its class.
 ASSIGNOR_CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
@@ -49,7 +49,7 @@ ASSIGNOR_CLASSES = {
 
 
 def read_settings(config: BrokerConfig) -> GroupSettings:
-    """The settings of the group coordinator out of the broker's."""
+    """Return the settings of the group coordinator from the broker's configuration."""
     return GroupSettings(
         initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
         min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
@@ -73,12 +73,12 @@ def read_settings(config: BrokerConfig) -> GroupSettings:
 
 
 def has_consumer_groups(groups: GroupCoordinator, metadata: MetadataCache) -> bool:
-    """Whether groups of KIP-848's protocol are served: by the broker's configuration and the cluster's features."""
+    """Return whether the broker's configuration and the cluster's features enable KIP-848 groups."""
     return "consumer" in groups.settings.protocols and metadata.image.features.get(GROUP_VERSION, 0) > 0
 
 
 class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
-    """The coordinator. `at(group_id)` gives the shard to decide on, `run` carries a decision out."""
+    """The group coordinator. `at(group_id)` returns the shard to decide on, `run` carries a decision out."""
 
     def __init__(
         self, environment: CoordinatorEnvironment, controller: Controller, share_states: ShareCoordinator
@@ -99,7 +99,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
 
     def start(self) -> None:
         super().start()
-        self._tell_capped()
+        self._log_capped_settings()
         self.repeat(self._environment.config.get_int("offsets.retention.check.interval.ms"), self._expire)
 
     def new_shard(self, index: int) -> GroupShard:
@@ -122,21 +122,21 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         shard.unload(now, effects)
 
     def topic_deleted(self, topic: str, topic_id: bytes) -> None:
-        """A topic is gone: so are its offsets; and if it is the coordinator's own, all groups."""
+        """Delete a topic's committed offsets; unload all groups if the topic is the coordinator's own."""
         super().topic_deleted(topic, topic_id)
         for found in self.loaded_logs():
             self.run_records(found, topic_deleted_records(found.shard, topic, topic_id))
             self.run_records(found, without_topic_records(found.shard, topic_id))
 
-    def _tell_capped(self) -> None:
-        """Groups may have settings from when the broker had other limits."""
+    def _log_capped_settings(self) -> None:
+        """Log the groups whose stored settings exceed the broker's current limits."""
         for (kind, group_id), own in self._environment.metadata.image.configs.items():
             if kind == ResourceType.GROUP:
                 for line in capped_group_numbers(self._environment.config, group_id, own):
                     log.warning("%s", line)
 
     def _expire(self) -> None:
-        """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""
+        """Remove state older than offsets.retention.minutes; runs every offsets.retention.check.interval.ms."""
         now_ms = self._environment.clock.now_ms()
         walks = (
             (found, walk)

@@ -1,4 +1,4 @@
-"""The frame of the three APIs that describe groups with server-side assignors (KIP-848, KIP-932, KIP-1071)."""
+"""The common part of the three APIs that describe groups with server-side assignors (KIP-848, KIP-932, KIP-1071)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def described(
     """Return a description of each requested group, or the error that it has.
 
     Args:
-        new_group: makes a group of the answer.
-        describe: describes a group of a shard; raises Refused.
-        served: whether the broker has this kind of groups.
+            new_group: creates a group of the response.
+            describe: describes a group of a shard; raises Refused.
+            served: whether the broker supports this kind of group.
     """
 
     def one(group_id: str) -> Struct:
@@ -48,7 +48,7 @@ def described(
         except Refused as refusal:
             return new_group(group_id=group_id, error_code=refusal.code, error_message=refusal.message)
 
-    # As in Kafka, groups without an id come first: it does not look them up.
+    # As in Kafka, groups without an id come first: Kafka does not look them up.
     found = [one(group_id) for group_id in sorted(request.group_ids, key=bool)]
     if request.include_authorized_operations:
         for group in found:

@@ -1,16 +1,16 @@
-"""Requests that a group coordinator has parked: what it is given to answer them by."""
+"""Requests that a group coordinator has parked, with what it needs to answer them."""
 
 from __future__ import annotations
 
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 
-#: From this version on JoinGroup has null where no protocol is chosen; before, the empty string.
+#: From this version on JoinGroup has null where no protocol is chosen; earlier versions have the empty string.
 FIRST_JOIN_VERSION_WITH_NULLS = 7
 
 
 class ParkedSync:
-    """A SyncGroup that waits for its assignment. Answers of clients that hung up go nowhere."""
+    """A SyncGroup that waits for its assignment. Answers to disconnected clients are dropped."""
 
     __slots__ = ("api_version", "deferred")
 
@@ -23,7 +23,7 @@ class ParkedSync:
 
 
 class ParkedJoin(ParkedSync):
-    """A JoinGroup that waits for its generation."""
+    """A JoinGroup that waits for the next generation."""
 
     __slots__ = ()
 

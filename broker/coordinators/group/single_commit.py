@@ -1,7 +1,7 @@
-"""The shortcut for OffsetCommit requests for one topic without metadata, which is what most consumers send.
+"""The fast path for OffsetCommit requests for one topic without metadata, which most consumers send.
 
-It does what broker.handlers.offset_commit does for a commit that is taken, and nothing else: whatever is to be refused,
-or to wait, it leaves to the handler by answering None, before anything was changed.
+It does the same as broker.handlers.offset_commit for a commit that succeeds at once. For any commit that must be
+rejected, or must wait, it returns None before it changes anything, and the handler serves the request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def commit_single(
     may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
-        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        """Answer the request in `frame`, whose body begins at `position`; return None if the handler must serve it."""
         single = parse(version, frame, position)
         if single is None:
             return None

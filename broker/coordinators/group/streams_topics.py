@@ -1,7 +1,7 @@
-"""Internal topics of streams groups (KIP-1071): the broker makes them, since applications only say what they need.
+"""Internal topics of streams groups (KIP-1071). Applications only name what they need, and the broker creates it.
 
-Nobody waits for a topic: members ask again with their next heartbeat. What went wrong is told for two heartbeats, and
-not tried again before.
+No request waits for a topic: members ask again with their next heartbeat. A failure is reported for two heartbeats,
+and the topic is not retried before that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 failure_log = LimitedLog(log)
 
-#: How many failures an answer tells.
-TOLD = 3
-#: How many failures are remembered; beyond that the oldest are forgotten.
+#: How many failures a response reports.
+REPORTED = 3
+#: How many failures are remembered. Beyond that the oldest are dropped.
 REMEMBERED = 1_000
 
 
 class StreamsTopics:
-    """Makes topics, and remembers which could not be made.
+    """Creates topics, and remembers which could not be created.
 
     Args:
         now_ms: a monotonic clock.
@@ -38,11 +38,11 @@ class StreamsTopics:
     def __init__(self, controller: Controller, now_ms: Callable[[], float]) -> None:
         self._controller = controller
         self._now_ms = now_ms
-        self._failures: dict[str, tuple[str, float]] = {}  # topic -> why, and until when that is told
+        self._failures: dict[str, tuple[str, float]] = {}  # topic -> why, and until when it is reported
         self._under_way: set[str] = set()
 
-    def create(self, wanted: Mapping[str, TopicInfo], told_for_ms: int) -> None:
-        """Make those of the topics that are not being made and have not just failed."""
+    def create(self, wanted: Mapping[str, TopicInfo], report_for_ms: int) -> None:
+        """Create the wanted topics, except those that are being created or have just failed."""
         topics = [
             topic for name, topic in wanted.items() if name not in self._under_way and self._failure_of(name) is None
         ]
@@ -58,36 +58,36 @@ class StreamsTopics:
                 results = done.result()
             except Exception as error:
                 for name in names:
-                    self._fail(name, str(error), told_for_ms)
+                    self._fail(name, str(error), report_for_ms)
                 return
             for result in results:
                 if result.error_code is not ErrorCode.NONE:
-                    self._fail(result.name, result.error_message or result.error_code.text, told_for_ms)
+                    self._fail(result.name, result.error_message or result.error_code.text, report_for_ms)
 
         created.add_done_callback(finish)
 
     def failures(self, names: Iterable[str]) -> dict[str, str]:
-        """Why topics could not be made, by topic."""
+        """Return why topics could not be created, by topic."""
         return {name: why for name in names if (why := self._failure_of(name)) is not None}
 
     def _failure_of(self, name: str) -> str | None:
         why, until_ms = self._failures.get(name, ("", 0))
         return why if self._now_ms() < until_ms else None
 
-    def _fail(self, name: str, why: str, told_for_ms: int) -> None:
-        failure_log.warning("Topic %s of a streams group is not made: %s", name, why)
+    def _fail(self, name: str, why: str, report_for_ms: int) -> None:
+        failure_log.warning("Topic %s of a streams group cannot be created: %s", name, why)
         self._failures.pop(name, None)
-        self._failures[name] = why, self._now_ms() + told_for_ms
+        self._failures[name] = why, self._now_ms() + report_for_ms
         if len(self._failures) > REMEMBERED:
             del self._failures[next(iter(self._failures))]
 
 
 def new_topic(topic: TopicInfo) -> NewTopic:
-    """The topic as it is to be made."""
+    """Return the topic to create."""
     return NewTopic(topic.name, topic.partitions, topic.replication_factor or USE_DEFAULT, configs=dict(topic.configs))
 
 
-def told(failures: Mapping[str, str]) -> str:
-    """Failures as an answer tells them."""
-    listed = ", ".join(f"{name} ({why})" for name, why in list(failures.items())[:TOLD])
-    return listed + (f" and {len(failures) - TOLD} more" if len(failures) > TOLD else "")
+def failure_text(failures: Mapping[str, str]) -> str:
+    """Return the text by which a response reports failures."""
+    listed = ", ".join(f"{name} ({why})" for name, why in list(failures.items())[:REPORTED])
+    return listed + (f" and {len(failures) - REPORTED} more" if len(failures) > REPORTED else "")

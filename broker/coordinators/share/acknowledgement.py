@@ -1,4 +1,4 @@
-"""What members say of records that they acquired (KIP-932; renewals: KIP-1222), and what becomes of these then."""
+"""Acknowledgements of acquired records (KIP-932; renewals: KIP-1222), and the state changes that they cause."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode
 
 
 class Acknowledge(IntEnum):
-    """What a member says of a record."""
+    """The type of a record's acknowledgement."""
 
     GAP = 0
     ACCEPT = 1
@@ -31,7 +31,7 @@ _BECOMES = {
 
 
 class Acknowledged(NamedTuple):
-    """What a member says of records: one type for all, or one for each."""
+    """A batch of acknowledgements: one type for all records, or one for each."""
 
     first_offset: int
     last_offset: int
@@ -39,7 +39,7 @@ class Acknowledged(NamedTuple):
 
 
 def check_acknowledgements(batches: Sequence[Acknowledged], *, may_renew: bool) -> None:
-    """Whether a request makes sense, whatever the records' states are. Raises Refused: INVALID_REQUEST."""
+    """Check a request without looking at the records' states. Raises Refused: INVALID_REQUEST."""
     before = -1
     for first, last, types in batches:
         if not types or first > last or first < before:
@@ -53,7 +53,7 @@ def check_acknowledgements(batches: Sequence[Acknowledged], *, may_renew: bool) 
 
 
 def by_type(acknowledged: Acknowledged, start_offset: int) -> Iterator[tuple[int, int, Acknowledge]]:
-    """The ranges of a batch of acknowledgements that have the same type, from the start offset on."""
+    """Yield the ranges of a batch that have the same acknowledgement type, from the start offset on."""
     first, last, types = acknowledged
     if len(types) == 1:
         yield max(first, start_offset), last, Acknowledge(types[0])
@@ -68,7 +68,7 @@ def by_type(acknowledged: Acknowledged, start_offset: int) -> Iterator[tuple[int
 def changes_of(
     batch: Batch, member_id: str, first: int, last: int, kind: Acknowledge, limits: Limits
 ) -> Iterator[Change]:
-    """What becomes of the records of a batch between two offsets. Raises Refused: INVALID_RECORD_STATE."""
+    """Return the changes to the records of a batch between two offsets. Raises Refused: INVALID_RECORD_STATE."""
     for run in batch.between(first, last):
         if not batch.is_split and run.member_id != member_id:
             raise bad_state("Member is not the owner of batch record")
@@ -83,10 +83,10 @@ def changes_of(
 
 
 def invalid(message: str) -> Refused:
-    """The request cannot be meant so."""
+    """Return the error for a malformed request."""
     return Refused(ErrorCode.INVALID_REQUEST, message)
 
 
 def bad_state(message: str) -> Refused:
-    """The records are not the member's to acknowledge."""
+    """Return the error for records that the member may not acknowledge."""
     return Refused(ErrorCode.INVALID_RECORD_STATE, message)

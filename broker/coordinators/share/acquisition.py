@@ -1,6 +1,6 @@
-"""Acquiring records for a member: what is available again of a batch, and what is new of the log.
+"""Acquire records for a member: available records of a batch in flight, and new records of the log.
 
-Records that keep failing come in ever smaller portions, so that a bad one among them holds up few others.
+Records that keep failing are delivered in ever smaller portions, so that one bad record delays few others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.runs import Batch, RecordState
 
-#: Deliveries after which records that keep failing are handed out in ever smaller portions, at least.
+#: The least number of deliveries after which failing records are delivered in ever smaller portions.
 _FEWEST_BEFORE_THROTTLING = 2
 
 
 class Acquired(NamedTuple):
-    """Records given to a member; `delivery_count`: this time included."""
+    """Records given to a member. `delivery_count` includes this delivery."""
 
     first_offset: int
     last_offset: int
@@ -26,7 +26,7 @@ class Acquired(NamedTuple):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a member asks for. `exact`: no more than `max_records` (record_limit); else whole batches of the log."""
+    """A member's request. `exact`: no more than `max_records` (record_limit); else whole batches of the log."""
 
     member_id: str
     max_records: int
@@ -45,10 +45,11 @@ def acquire_again(
     *,
     is_first: bool,
 ) -> tuple[list[Acquired], bool]:
-    """What is available of a batch, all of it unless the member counts records.
+    """Return the available records of a batch: all of them, unless the member counts records.
 
-    Whether to stop there: some of it has failed so often that it comes in portions. Then nothing of it is given unless
-    it `is_first`, with nothing given before it; and the portion limits what is given before those records, too.
+    Also return whether to stop there: some of these records failed so often that they are delivered in portions.
+    Such records are only delivered if they are first (`is_first`), with no other record before them. The portion then
+    limits the records before them, too.
     """
     available = [run for run in batch.between(first, last) if run.state is RecordState.AVAILABLE]
     threshold = max(_FEWEST_BEFORE_THROTTLING, -(-limits.delivery_count // 2))
@@ -57,7 +58,7 @@ def acquire_again(
         return [], True
     taken: list[Acquired] = []
     total = 0
-    portion = 0  # not known before the first that keeps failing
+    portion = 0  # unknown until a run that keeps failing is found
     for run in available:
         is_last_time = run.count >= limits.delivery_count - 1 and limits.delivery_count > _FEWEST_BEFORE_THROTTLING
         if is_last_time and taken:
@@ -86,7 +87,7 @@ def acquire_again(
 def acquire_new(
     log_batches: Sequence[tuple[int, int]], end_offset: int, left: int, room: int, wanted: Wanted
 ) -> list[Acquired]:
-    """Records from `end_offset` on, split into batches where those of the log end; all as one where they are counted.
+    """Return records from `end_offset` on, split at the batches of the log; as one batch if the member counts records.
 
     `left`: records the member still asks for; `room`: records that may still be locked.
     """

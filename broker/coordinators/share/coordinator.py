@@ -1,7 +1,6 @@
 """The share coordinator of this broker: the state of share-partitions on `__share_group_state` (KIP-932).
 
-It is asked by this broker's own share-partitions and group coordinator, and by five APIs that brokers have among each
-other.
+This broker's own share-partitions and group coordinator call it, and so do five inter-broker APIs.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What is done of cold snapshots in a turn of the loop, some 2 ms: share-partitions looked at, and for how many of
-#: these one counts that is written. Then others have theirs.
+#: Limits of one turn of the loop on cold snapshots, about 2 ms: share-partitions looked at, and how many of these one
+#: written snapshot counts for. Then the loop serves others for the pause.
 _A_TURN, _SNAPSHOT, _PAUSE_MS = 1000, 50, 2
 
 T = TypeVar("T")
@@ -38,7 +37,7 @@ _Decision: TypeAlias = Callable[[ShareShard, ShareEffects], T]
 
 
 def read_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
-    """The settings of the share coordinator out of the broker's."""
+    """Return the settings of the share coordinator from the broker's configuration."""
     return ShareCoordinatorSettings(
         updates_per_snapshot=config.get_int("share.coordinator.snapshot.update.records.per.snapshot"),
         cold_snapshot_interval_ms=config.get_int("share.coordinator.cold.partition.snapshot.interval.ms"),
@@ -46,8 +45,10 @@ def read_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
 
 
 class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
-    """The coordinator. Its methods raise Refused: the errors of `decisions`, and NOT_COORDINATOR,
-    COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and what else keeps records from being written.
+    """The share coordinator. Its methods raise Refused.
+
+    Codes: those of `decisions`, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, and the
+    errors of a failed write.
     """
 
     def __init__(self, environment: CoordinatorEnvironment) -> None:
@@ -61,7 +62,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
             write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
         )
         self.settings = read_settings(config)
-        #: Those under way.
+        #: The snapshots that are being written.
         self._snapshots: Iterator[None] | None = None
 
     def start(self) -> None:
@@ -70,31 +71,31 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
         self.repeat(config.get_int("share.coordinator.state.topic.prune.interval.ms"), self._prune)
         self.repeat(self.settings.cold_snapshot_interval_ms, self._snapshot_cold)
 
-    # -- what the runtime asks for ----------------------------------------------------------------------------------
+    # -- callbacks of the runtime -----------------------------------------------------------------------------------
 
     def new_shard(self, index: int) -> ShareShard:
         return ShareShard(index, self.settings)
 
     def on_loaded(self, shard: ShareShard, now: Now, effects: ShareEffects) -> None:
-        """Share-partitions read their state when they are first used."""
+        """Do nothing: share-partitions read their state when they are first used."""
 
     def on_deadline(self, key: str, now: Now) -> None:
-        """None are set."""
+        """Do nothing: this coordinator sets no deadlines."""
 
     def on_unload(self, shard: ShareShard, now: Now, effects: ShareEffects) -> None:
-        """Nobody waits."""
+        """Do nothing: no request waits for a shard."""
 
     # -- the state --------------------------------------------------------------------------------------------------
 
     def initialize(self, share: ShareKey, state_epoch: int, start_offset: int) -> None:
-        """Begin anew; also FENCED_STATE_EPOCH."""
+        """Create the state of a share-partition, or reset it. Also raises FENCED_STATE_EPOCH."""
         now = self.now()
         self._decide(
             share, lambda shard, wanted: decisions.initialize(shard, share, state_epoch, start_offset, now, wanted)
         )
 
     def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
-        """The state, for the leader of that epoch; also FENCED_LEADER_EPOCH."""
+        """Return the state for the leader of that epoch. Also raises FENCED_LEADER_EPOCH."""
         return self._decide(share, lambda shard, wanted: decisions.read(shard, share, leader_epoch, wanted))
 
     def write(
@@ -107,8 +108,9 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> Deferred[None] | None:
-        """Take changes over; also FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH. A Deferred where another process does that
-        (broker/workers/remote_shares.py).
+        """Write changes. Also raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
+
+        Returns a Deferred where another process writes them (broker/workers/remote_shares.py).
         """
         now = self.now()
         self._decide(
@@ -128,11 +130,11 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
         return None
 
     def delete(self, share: ShareKey) -> None:
-        """Forget the state."""
+        """Delete the state."""
         self._decide(share, lambda shard, wanted: decisions.delete(shard, share, wanted))
 
     def summarize(self, share: ShareKey) -> ShareState:
-        """The state, whoever leads."""
+        """Return the state, whatever the leader epoch is."""
         return self._decide(share, lambda shard, _: decisions.summarize(shard, share))
 
     def _decide(self, share: ShareKey, decide: _Decision[T]) -> T:
@@ -151,7 +153,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
     # -- its log ----------------------------------------------------------------------------------------------------
 
     def topic_deleted(self, topic: str, topic_id: bytes) -> None:
-        """A topic is gone: so is its state; and if it is the coordinator's own, all state."""
+        """Delete the states of a topic; unload all shards if the topic is the coordinator's own."""
         super().topic_deleted(topic, topic_id)
         for found in self.loaded_logs():
             self.run_records(
@@ -164,14 +166,14 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
             self._snapshot_some()
 
     def _snapshot_some(self) -> None:
-        """Go on with them for a turn, and then in a later one: there may be 100,000."""
-        snapshots, self._snapshots = self._snapshots, None  # an error ends these, and not those to come
+        """Write snapshots for one turn, and schedule the rest: there may be 100,000."""
+        snapshots, self._snapshots = self._snapshots, None  # an error ends this run, not later ones
         if snapshots is not None and next(snapshots, self) is not self:
             self._snapshots = snapshots
             self.call_later(_PAUSE_MS, self._snapshot_some)
 
     def _snapshots_in_turns(self) -> Iterator[None]:
-        """Write them; a turn is over where it yields."""
+        """Write the snapshots. Each yield ends a turn of the loop."""
         left = _A_TURN
         for found in self.loaded_logs():
             for record in decisions.cold_snapshots(found.shard, self.now):
@@ -184,7 +186,7 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
                     left = _A_TURN
 
     def _prune(self) -> None:
-        """Let go of the records that later snapshots have made superfluous."""
+        """Delete the records that later snapshots have made obsolete."""
         for found in self.loaded_logs():
             needed_from, partition = found.shard.needed_from, found.partition
             if partition.log_start_offset < needed_from <= partition.high_watermark:

@@ -1,4 +1,4 @@
-"""What share fetches need of the process."""
+"""The services of the process that share fetches need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ShareFetchServices(NamedTuple):
-    """Time, and the share-partitions of this process."""
+    """The clock, and the share-partitions of this process."""
 
     clock: Clock
     purgatory: Purgatory

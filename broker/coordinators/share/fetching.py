@@ -1,7 +1,7 @@
-"""One ShareFetch while it is served: records of its session's partitions are read, acquired and answered with.
+"""Serve one ShareFetch: read and acquire records of the session's partitions, and answer with them.
 
-Of the log no more is looked at than the member may be given records of. Its batches go out whole, from the first to the
-last that has something for the member, and the answer says which of their records it may process.
+It reads no more of the log than the member may receive. The answer has whole batches, from the first to the last with
+an acquired record, and lists the records that the member may process.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from broker.coordinators.share.fetch_services import ShareFetchServices
 
 _MAGIC_V2 = 2
-#: What is looked at of the log at a time.
+#: Bytes read from the log at a time.
 _WINDOW_BYTES = 1 << 16
 
 
 class Fetched(msgspec.Struct):
-    """What is said of a partition. `records` are the bytes, untouched."""
+    """The result for a partition. `records` are the log's bytes, unchanged."""
 
     place: Place
     error_code: ErrorCode = ErrorCode.NONE
@@ -49,7 +49,7 @@ class Fetched(msgspec.Struct):
 
 
 class LogBatch(msgspec.Struct, frozen=True):
-    """A batch among those that were read; `position` and `end` in bytes of what was read."""
+    """A batch among those that were read. `position` and `end` are bytes in the data that was read."""
 
     first: int
     last: int
@@ -70,10 +70,10 @@ class Readable(msgspec.Struct):
 
 
 class ShareFetchAttempt:
-    """Tried at once and, when it waits, again whenever one of its partitions has changed.
+    """One fetch, tried at once and, while it waits, again whenever one of its partitions changes.
 
-    `places`: in the order in which they are served. `may_read(topic)` is asked for each of them whenever it is tried,
-    as a session lives longer than an entry; None: all may be read.
+    `places`: in the order in which they are served. Each attempt asks `may_read(topic)` for each partition, since a
+    session outlives changes of ACLs. None: the member may read all.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ShareFetchAttempt:
         self.fetched: list[Fetched] = []
 
     def run(self, max_wait_ms: int) -> Deferred[list[Fetched]] | list[Fetched]:
-        """What was fetched, at once or after waiting for it."""
+        """Return the fetched records, at once or after a wait."""
         if self._try(is_last=max_wait_ms <= 0) or max_wait_ms <= 0:
             return self.fetched
         deadline_ms = self._clock.monotonic_ms() + max_wait_ms
@@ -114,7 +114,7 @@ class ShareFetchAttempt:
         return answered
 
     def _wait(self, answered: Deferred[list[Fetched]], deadline_ms: int) -> None:
-        """Until something changes; a state that is being loaded is looked for now and then."""
+        """Wait until a partition changes. A state that is being loaded is polled."""
         now_ms = self._clock.monotonic_ms()
         retry_ms = min(deadline_ms, now_ms + LOADING_RETRY_MS) if self._is_loading else deadline_ms
 
@@ -135,9 +135,9 @@ class ShareFetchAttempt:
         answered.on_cancel(waiter.cancel)
 
     def _try(self, *, is_last: bool) -> bool:
-        """Read, and acquire if there is enough; whether there is something to answer with.
+        """Read, and acquire if there is enough. Return whether the request can be answered.
 
-        Partitions that give errors hold up none of the others, nor are they told of before the others have something.
+        A partition with an error does not delay the others, and is not reported before they have records.
         """
         self.fetched = []
         self._keys = []
@@ -145,7 +145,7 @@ class ShareFetchAttempt:
         known: list[Readable] = []
         new: list[Readable] = []
         budget = self._max_bytes
-        self._look_ups.begin_turn()  # for those of which it has to be looked up where they begin
+        self._look_ups.begin_turn()  # for partitions whose start offset must be looked up
         for place in self._places:
             is_known = self._shares.known(self._group_id, place) is not None
             try:
@@ -169,7 +169,7 @@ class ShareFetchAttempt:
                     break
                 try:
                     fetched = self._acquire(each, left)
-                except Exception as error:  # what it was given by then is available again when its lock ends
+                except Exception as error:  # records acquired by then become available when their lock ends
                     fetched = Fetched(Place(each.share.key.topic_id, each.share.key.partition), error_code_of(error))
                 if fetched is not None:
                     self.fetched.append(fetched)
@@ -178,14 +178,14 @@ class ShareFetchAttempt:
         return is_hopeless or has_no_wish or len(self.fetched) > refused
 
     def _readiest(self, known: list[Readable], new: list[Readable]) -> list[Readable]:
-        """What Kafka answers with: it reads the states of new ones one by one, and the first will do."""
+        """Choose as Kafka does: it reads the states of new partitions one by one, and stops at the first that works."""
         ready = known or new[:1]
         return ready if sum(map(len, ready)) >= self._min_bytes else known + new
 
     # -- one partition ----------------------------------------------------------------------------------------------
 
     def _read(self, place: Place, budget: int) -> Readable | None:
-        """The records that may be acquired next. Raises Refused, StateLoading."""
+        """Return the records that may be acquired next. Raises Refused, StateLoading."""
         name = self._partitions.topic_name(place.topic_id)
         if name is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -200,7 +200,7 @@ class ShareFetchAttempt:
         try:
             share.in_flight.begin_at(partition.log_start_offset)
             return self._read_log(share, partition, budget)
-        except OffsetOutOfRange:  # it begins behind the end of the log: there is nothing yet
+        except OffsetOutOfRange:  # it begins behind the end of the log: there is no record yet
             return None
         except Exception as error:
             raise Refused(error_code_of(error)) from error
@@ -222,14 +222,14 @@ class ShareFetchAttempt:
                 return None
             if batches[0].first <= offset or offset >= in_flight.end_offset:
                 return Readable(share, part, batches)
-            # The log has lost records that were available: they are done with.
+            # The log has lost records that were available: they are archived.
             gone = in_flight.available_between(offset, batches[0].first - 1)
             if not gone:
                 return Readable(share, part, batches)
             self._shares.withdraw(share, gone)
 
     def _acquire(self, readable: Readable, left: int) -> Fetched | None:
-        """Give the member what it may have of what was read."""
+        """Acquire what the member may have of the records that were read."""
         share, batches = readable.share, readable.batches
         wanted = Wanted(self._wanted.member_id, left, self._wanted.batch_size, self._wanted.exact)
         now_ms = self._clock.monotonic_ms()
@@ -250,7 +250,7 @@ class ShareFetchAttempt:
         return Fetched(Place(share.key.topic_id, share.key.partition), records=records, acquired=acquired)
 
     def _without_aborted(self, readable: Readable, acquired: list[Acquired]) -> list[Acquired]:
-        """Records of aborted transactions are archived at once: nobody is given them."""
+        """Archive the records of aborted transactions at once: no member receives them."""
         log = readable.share.partition.log
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         aborted = log.aborted_transactions(first, last + 1)
@@ -267,7 +267,7 @@ class ShareFetchAttempt:
 
 
 def _batches_of(part: FetchSlice, end_offset: int, enough: int) -> list[LogBatch]:
-    """The whole batches in what was read, up to `end_offset`; no more than it takes to come to the offset `enough`."""
+    """Return the whole batches that were read, up to `end_offset`, and no more than needed to reach `enough`."""
     found: list[LogBatch] = []
     start, want = 0, _WINDOW_BYTES
     while True:
@@ -300,7 +300,7 @@ def _is_aborted(batch: LogBatch, aborted: list[AbortedTransaction]) -> bool:
 
 
 def _outside(acquired: Acquired, begin: int, end: int) -> list[Acquired]:
-    """What is left of acquired records without those from `begin` to `end`."""
+    """Return the acquired records without those from `begin` to `end`."""
     first, last, count = acquired
     if last < begin or first > end:
         return [acquired]

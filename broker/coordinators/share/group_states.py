@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What administrators are told: Kafka's words, since its tools show them to people.
+#: Error messages for administrators: Kafka's texts, since its tools print them.
 WORDS = {
     ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
 }
 
-#: While the share coordinator is loading.
+#: Retry delay while the share coordinator is loading.
 SOON_MS = 50
 
 
 def words(code: ErrorCode) -> str:
-    """What to say of an error that says nothing else."""
+    """Return the message of an error that has no other."""
     return WORDS.get(code, code.text)
 
 
 class ShareGroupStates:
-    """The group coordinator's side of share state."""
+    """The group coordinator's calls to the share coordinator."""
 
     def __init__(self, groups: GroupCoordinator, states: ShareCoordinator, metadata: MetadataCache) -> None:
         self._groups = groups
@@ -53,13 +53,13 @@ class ShareGroupStates:
         self._image = metadata.image
 
     def group_at(self, group_id: str) -> tuple[GroupShard, ShareGroup] | None:
-        """The share group with its shard, if it is there."""
+        """Return the share group with its shard; None if there is no such group."""
         shard = self._groups.at(group_id)
         group = None if isinstance(shard, ErrorCode) else shard.share(group_id)
         return None if group is None or isinstance(shard, ErrorCode) else (shard, group)
 
     def initialize(self, group_id: str) -> None:
-        """Begin the states of the partitions that are on the way; again later where that fails."""
+        """Initialize the states of the group's new partitions; retry later if that fails."""
         ready = self._states.with_topic(lambda: self._initialize(group_id))
         if not isinstance(ready, Deferred):
             return
@@ -68,7 +68,7 @@ class ShareGroupStates:
             try:
                 done.result()
             except Exception as error:
-                log.warning("The states of share group %s cannot begin: %s", group_id, error)
+                log.warning("The states of share group %s cannot be initialized: %s", group_id, error)
                 self._again(group_id, self._groups.settings.share.initialize_retry_interval_ms)
 
         ready.add_done_callback(look)
@@ -90,10 +90,10 @@ class ShareGroupStates:
                 try:
                     self._states.initialize(share, group.epoch, UNINITIALIZED)
                 except Refused as refusal:
-                    if refusal.code is not ErrorCode.FENCED_STATE_EPOCH:  # then it has begun already
+                    if refusal.code is not ErrorCode.FENCED_STATE_EPOCH:  # then the state is initialized already
                         is_loading = refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                         if not is_loading:
-                            log.warning("The state of %s cannot begin: %s", share.text, refusal)
+                            log.warning("The state of %s cannot be initialized: %s", share.text, refusal)
                         again_ms = max(again_ms, SOON_MS if is_loading else retry_ms)
                         continue
                 done.setdefault(topic_id, set()).add(partition)
@@ -105,7 +105,7 @@ class ShareGroupStates:
     def note_initialized(
         self, shard: GroupShard, group: ShareGroup, done: Mapping[bytes, Collection[int]]
     ) -> ErrorCode:
-        """Write down that these have their state."""
+        """Write to the group's log that these partitions are initialized."""
         record = initialized_record(group, done)
         if record is None:
             return ErrorCode.NONE
@@ -116,9 +116,9 @@ class ShareGroupStates:
     def alter_offsets(
         self, shard: GroupShard, group_id: str, offsets: Mapping[bytes, tuple[str, Mapping[int, int]]]
     ) -> dict[tuple[bytes, int], Refused]:
-        """Have partitions begin at these offsets; what became of those where it failed.
+        """Set the start offsets of partitions. Return those that failed, with their errors.
 
-        `offsets`: topic id -> (its name, partition -> offset). Raises Refused where nothing was done.
+        `offsets`: topic id -> (its name, partition -> offset). Raises Refused if nothing was changed.
         """
         topics = {topic_id: TopicStates(name, frozenset(wanted)) for topic_id, (name, wanted) in offsets.items()}
         effects: GroupEffects = Effects()
@@ -146,10 +146,10 @@ class ShareGroupStates:
     def delete_offsets(
         self, shard: GroupShard, group_id: str, topic_ids: Collection[bytes], *, keep_noted: bool = False
     ) -> dict[bytes, Refused]:
-        """Forget the states of topics that the group has; what became of those where it failed.
+        """Delete the states of the group's topics. Return those that failed, with their errors.
 
-        `keep_noted`: that they are gone need not be written, for the group goes, too. Raises Refused where nothing was
-        done: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        `keep_noted`: the deletion is not written to the group's log, because the group is deleted, too. Raises Refused
+        if nothing was changed: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         group = shard.share(group_id)
         places = {
@@ -163,7 +163,7 @@ class ShareGroupStates:
         failed: dict[bytes, Refused] = {}
         for topic_id, partitions in places.items():
             known = self._image.topic_by_id(topic_id)
-            wanted = partitions or (() if known is None else known.partitions)  # of one that was on the way out before
+            wanted = partitions or (() if known is None else known.partitions)  # a deletion that began before
             for partition in sorted(wanted):
                 try:
                     self._states.delete(ShareKey(group_id, topic_id, partition))

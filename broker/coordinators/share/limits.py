@@ -1,4 +1,4 @@
-"""What a share group allows of its share-partitions."""
+"""The limits of a share group for its share-partitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """A share group's own settings; names and defaults are Kafka's."""
+    """A share group's own settings. Names and defaults are Kafka's."""
 
     lock_duration_ms: int = 30_000  # share.record.lock.duration.ms
     delivery_count: int = 5  # share.delivery.count.limit

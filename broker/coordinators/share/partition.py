@@ -1,7 +1,7 @@
 """A share-partition: the records in flight between its start offset and its end offset, and each one's state.
 
-Pure: time, limits and the share coordinator's answers come from outside. Records in flight stand in batches, as they
-were acquired first; within a batch in runs of records that are alike. So work is by run, not by record.
+Pure: time, limits and the share coordinator's answers are arguments. Records in flight form batches, as they were first
+acquired. Each batch consists of runs of records with the same state. So the work is by run, not by record.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from coordinator.share.state import UNINITIALIZED, ShareState, StateBatch
 
 
 class InFlight:
-    """The records in flight. `start_offset`: of the first that is not done with; `end_offset`: behind the last."""
+    """The records in flight. `start_offset`: the first record that is not final; `end_offset`: behind the last."""
 
     __slots__ = ("_batches", "end_offset", "start_offset")
 
     def __init__(self, state: ShareState, start_offset: int) -> None:
-        """`start_offset`: where to begin if the state has none yet."""
+        """Begin at `start_offset` if the state has no start offset yet."""
         self.start_offset = start_offset if state.start_offset == UNINITIALIZED else state.start_offset
         self.end_offset = self.start_offset
         self._batches: list[Batch] = []
@@ -52,7 +52,7 @@ class InFlight:
         self._move_start()
 
     def _fill_gaps(self) -> None:
-        """What lies between stored batches was acquired, and not written down: it is available, as if never given."""
+        """Make records between stored batches available: they were acquired, but that was never written."""
         filled: list[Batch] = []
         following = self.start_offset
         for batch in self._batches:
@@ -63,17 +63,17 @@ class InFlight:
             following = batch.last + 1
         self._batches = filled
 
-    # -- what it is in ----------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------------------------
 
     def runs(self) -> Iterator[tuple[Batch, Run]]:
-        """All that is in flight, in order."""
+        """Yield all runs in flight, in order, with their batches."""
         for batch in self._batches:
             for run in batch.runs:
                 yield batch, run
 
     @property
     def fetch_offset(self) -> int:
-        """The first record that may be acquired: one that is available again, or the first that was not given yet."""
+        """The first offset that may be acquired: of an available record in flight, or else the end offset."""
         for _, run in self.runs():
             if run.state is RecordState.AVAILABLE:
                 return run.first
@@ -81,16 +81,16 @@ class InFlight:
 
     @property
     def in_flight_count(self) -> int:
-        """From the first to the last that is not done with, as Kafka counts it."""
+        """The number of records from the first to the last that is not final, as Kafka counts it."""
         return self.end_offset - self.start_offset
 
     @property
     def complete_count(self) -> int:
-        """Records in flight that are acknowledged or archived."""
+        """The number of records in flight that are acknowledged or archived."""
         return sum(run.last - run.first + 1 for _, run in self.runs() if run.state in DONE)
 
     def next_deadline_ms(self) -> float | None:
-        """When the first lock ends."""
+        """The time at which the first lock ends."""
         return min((run.deadline_ms for _, run in self.runs() if run.state is RecordState.ACQUIRED), default=None)
 
     # -- acquiring --------------------------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ class InFlight:
     def acquire(
         self, log_batches: Sequence[tuple[int, int]], wanted: Wanted, limits: Limits, now_ms: float
     ) -> list[Acquired]:
-        """Give a member what is available among records that were read.
+        """Acquire available records for a member, among those that were read.
 
-        `log_batches`: (first offset, last offset) of each batch of the log that was read, in order, control
-        batches included: their offsets are acquired, and clients report them as gaps.
+        `log_batches`: (first offset, last offset) of each batch that was read from the log, in order. It includes
+        control batches: their offsets are acquired, and clients acknowledge them as gaps.
         """
         acquired: list[Acquired] = []
         if not log_batches:
@@ -128,16 +128,16 @@ class InFlight:
     def _acquire_new(
         self, log_batches: Sequence[tuple[int, int]], left: int, wanted: Wanted, limits: Limits, deadline_ms: float
     ) -> list[Acquired]:
-        """Records behind the end offset."""
+        """Acquire records from the end offset on."""
         room = limits.record_locks - self.in_flight_count
         taken = acquire_new(log_batches, self.end_offset, left, room, wanted)
         for first, last, _ in taken:
-            if first > self.end_offset:  # a gap in the log: nothing is there to be given
+            if first > self.end_offset:  # a gap in the log: there are no records to deliver
                 gap = Run(self.end_offset, first - 1, RecordState.ARCHIVED, 0)
                 self._batches.append(Batch(gap.first, gap.last, [gap]))
             runs = [Run(first, last, RecordState.ACQUIRED, 1, wanted.member_id, deadline_ms)]
             end = next(log_last for _, log_last in log_batches if log_last >= last) if wanted.exact else last
-            if end > last:  # the rest of the log's batch is in flight, too, and was not delivered yet
+            if end > last:  # the rest of the log's batch is in flight, too, but was not delivered
                 runs.append(Run(last + 1, end, RecordState.AVAILABLE, 0))
             self._batches.append(Batch(first, end, runs, len(runs) > 1))
             self.end_offset = end + 1
@@ -150,9 +150,9 @@ class InFlight:
     def plan(
         self, member_id: str, batches: Iterable[Acknowledged], limits: Limits, *, may_renew: bool = True
     ) -> tuple[list[Change], list[Change]]:
-        """What a member's acknowledgements change, and which locks they renew; nothing is changed yet.
+        """Return the changes that a member's acknowledgements cause, and the locks they renew, without applying them.
 
-        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE. Then none of them counts.
+        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE. Then no acknowledgement counts.
         """
         changes: list[Change] = []
         renewals: list[Change] = []
@@ -190,7 +190,7 @@ class InFlight:
                 yield batch
 
     def given_back(self, limits: Limits, *, member_id: str | None = None, now_ms: float = 0) -> list[Change]:
-        """What changes when a member goes, or, without one, when locks have ended by `now_ms`."""
+        """Return the changes when a member leaves or, without a member, when locks have ended by `now_ms`."""
         changes = []
         for batch, run in self.runs():
             if run.state is RecordState.ACQUIRED and (
@@ -202,7 +202,7 @@ class InFlight:
         return changes
 
     def available_between(self, first: int, last: int) -> list[Change]:
-        """What changes when the log has none of these records any more: what is available of them is done with."""
+        """Return the changes when the log has lost these records: those that are available become archived."""
         return [
             Change(batch, max(run.first, first), min(run.last, last), RecordState.ARCHIVED, run.count)
             for batch, run in self.runs()
@@ -210,7 +210,7 @@ class InFlight:
         ]
 
     def withdrawn(self, member_id: str, first: int, last: int) -> list[Change]:
-        """What changes when a member is not to be given these records after all, nor is any other."""
+        """Return the changes that archive records acquired for a member, so that no member receives them."""
         return [
             Change(batch, max(run.first, first), min(run.last, last), RecordState.ARCHIVED, run.count)
             for batch, run in self.runs()
@@ -223,7 +223,7 @@ class InFlight:
     # -- change -----------------------------------------------------------------------------------------------------
 
     def stored(self, changes: Sequence[Change]) -> tuple[int, tuple[StateBatch, ...]]:
-        """What the share coordinator is to be told of changes: how many records are done with then, and the batches."""
+        """Return what the share coordinator has to store: the count of records that become final, and the batches."""
         done = sum(change.last - change.first + 1 for change in changes if change.state in DONE)
         batches: list[StateBatch] = []
         for change in sorted(changes, key=lambda change: change.first):
@@ -235,7 +235,7 @@ class InFlight:
         return self.complete_count + done, tuple(batches)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """The share coordinator knows: make it so."""
+        """Apply changes that the share coordinator has stored."""
         touched: dict[int, Batch] = {}
         for batch, first, last, state, _ in changes:
             batch.cut(first)
@@ -248,7 +248,7 @@ class InFlight:
         self._move_start()
 
     def renew(self, renewals: Iterable[Change], deadline_ms: float) -> None:
-        """Locks last longer."""
+        """Extend locks to a later deadline."""
         for batch, first, last, _, _ in renewals:
             batch.cut(first)
             batch.cut(last + 1)
@@ -257,7 +257,7 @@ class InFlight:
                     run.deadline_ms = deadline_ms
 
     def _move_start(self) -> None:
-        """The start offset goes on to the first record that is not done with."""
+        """Move the start offset to the first record that is not final."""
         gone = 0
         for batch in self._batches:
             open_run = next((run for run in batch.runs if run.state not in DONE), None)
@@ -273,7 +273,7 @@ class InFlight:
             batch.runs = [run for run in batch.runs if run.last >= self.start_offset]
 
     def begin_at(self, offset: int) -> None:
-        """The log begins at `offset` now: what was before it is gone."""
+        """Drop the records before `offset`, where the log begins now."""
         if offset <= self.start_offset:
             return
         for batch in self._batches:
@@ -288,5 +288,5 @@ class InFlight:
 
 
 def _is_among(change: Change, changes: Iterable[Change]) -> bool:
-    """Whether some of its records have been said something of."""
+    """Return whether `changes` already cover some of its records."""
     return any(change.first <= known.last and known.first <= change.last for known in changes)

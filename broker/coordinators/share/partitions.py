@@ -1,5 +1,7 @@
-"""All share-partitions of this broker: read from the share coordinator when they are first used, written to it before
-anyone is told of a change, and watched for locks that end.
+"""All share-partitions of this broker.
+
+Their state is read from the share coordinator at first use, and written to it before a change is reported. Timers
+release records whose locks end.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long a fetch waits before it asks again for a state that is being loaded.
+#: Delay before a fetch retries a state that is being loaded.
 LOADING_RETRY_MS = 50
 _LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
 _DURATION = re.compile(
@@ -53,11 +55,11 @@ _DURATION = re.compile(
 
 
 class StateLoading(Exception):
-    """The share coordinator is still reading its log, or where a group begins is still looked up: come again."""
+    """The share coordinator is still loading, or the group's start offset is still being looked up: retry."""
 
 
 class SharePartition(msgspec.Struct, eq=False):
-    """A share-partition in use. Also the purgatory's key for who waits until something of it is available again."""
+    """A share-partition in use. Also the purgatory's key for fetches that wait until records become available."""
 
     key: ShareKey
     partition: Partition
@@ -68,7 +70,7 @@ class SharePartition(msgspec.Struct, eq=False):
 
 
 class SharePartitionSettings(msgspec.Struct, frozen=True):
-    """What a share group has set for its records in flight, or the broker for all."""
+    """A share group's settings for its records in flight, or the broker's defaults."""
 
     limits: Limits
     is_committed_only: bool  # share.isolation.level
@@ -99,12 +101,12 @@ class SharePartitions:
         self._forget_listeners: list[Callable[[str, bytes, Collection[int] | None], None]] = []
         metadata.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
-        #: Where groups begin, of those that begin at a time and were not at hand at once.
+        #: Look-ups of start offsets by timestamp that did not finish at once.
         self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"), self._session_ended)
 
     def settings(self, group_id: str) -> SharePartitionSettings:
-        """The group's own, as they are now."""
+        """Return the group's settings, as they are now."""
         config = self._config
         own = self._image.config(ResourceType.GROUP, group_id)
 
@@ -125,10 +127,10 @@ class SharePartitions:
     # -- finding ----------------------------------------------------------------------------------------------------
 
     def get(self, group_id: str, partition: Partition) -> SharePartition:
-        """The share-partition; its state is read when it is first used.
+        """Return the share-partition. Its state is read at first use.
 
-        Raises StateLoading, and Refused: UNKNOWN_SERVER_ERROR where it has no state, FENCED_LEADER_EPOCH,
-        KAFKA_STORAGE_ERROR and what else keeps it from being read.
+        Raises StateLoading, and Refused: UNKNOWN_SERVER_ERROR if it has no state, FENCED_LEADER_EPOCH,
+        KAFKA_STORAGE_ERROR and other errors of the read.
         """
         key = ShareKey(group_id, partition.topic_id, partition.index)
         found = self._live.get(key)
@@ -140,7 +142,7 @@ class SharePartitions:
             if refusal.code in _LOADING:
                 raise StateLoading from refusal
             if refusal.code in (ErrorCode.INVALID_REQUEST, ErrorCode.NOT_COORDINATOR):
-                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from refusal  # nobody has begun it: as Kafka
+                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from refusal  # the state was never initialized: as Kafka
             raise
         try:
             start_offset = state.start_offset
@@ -158,12 +160,12 @@ class SharePartitions:
         return found
 
     def known(self, group_id: str, place: Place) -> SharePartition | None:
-        """The share-partition if it is in use."""
+        """Return the share-partition if it is in use."""
         found = self._live.get(ShareKey(group_id, *place))
         return found if found is not None and found.partition.hosted else None
 
     def _first_offset(self, key: ShareKey, partition: Partition, settings: SharePartitionSettings) -> int:
-        """Where a group begins that has no start offset yet (share.auto.offset.reset). Raises StateLoading."""
+        """Return the first offset for a group without a start offset (share.auto.offset.reset). Raises StateLoading."""
         if settings.offset_reset == "earliest":
             return partition.log_start_offset
         duration = _DURATION.fullmatch(settings.offset_reset)
@@ -172,7 +174,7 @@ class SharePartitions:
         return end_offset if found is None or found.offset > end_offset else found.offset
 
     def _first_record(self, key: ShareKey, partition: Partition, duration_ms: int) -> TimestampAndOffset | None:
-        """The first one that is not older. Raises StateLoading: it is looked for."""
+        """Return the first record that is not older than `duration_ms`. Raises StateLoading during the look-up."""
         found = self._starts.pop(key, None)
         if found is None:
             look_ups = self._look_ups
@@ -187,7 +189,7 @@ class SharePartitions:
         return found.result()
 
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
-        """Its state has been changed by others, or is gone: it is read anew when it is used again."""
+        """Drop states that others have changed or deleted. They are read again at the next use."""
         for callback in self._forget_listeners:
             callback(group_id, topic_id, partitions)
         for key in [*self._live, *self._starts]:
@@ -199,7 +201,7 @@ class SharePartitions:
                     self._drop(self._live[key])
 
     def on_forget(self, callback: Callable[[str, bytes, Collection[int] | None], None]) -> None:
-        """Call `callback(group_id, topic_id, partitions)` whenever states are to be forgotten."""
+        """Call `callback(group_id, topic_id, partitions)` whenever states are dropped."""
         self._forget_listeners.append(callback)
 
     def _topic_deleted(self, topic_id: bytes) -> None:
@@ -209,7 +211,7 @@ class SharePartitions:
             self._drop(share)
 
     def _drop(self, share: SharePartition) -> None:
-        if self._live.get(share.key) is share:  # not one that has taken its place
+        if self._live.get(share.key) is share:  # else another has replaced it
             del self._live[share.key]
         if share.timer is not None:
             share.timer.cancel()
@@ -221,10 +223,11 @@ class SharePartitions:
     def acknowledge(
         self, share: SharePartition, member_id: str, batches: Sequence[Acknowledged], settings: SharePartitionSettings
     ) -> Deferred[None] | None:
-        """Take a member's acknowledgements: all of them, once they are in the share coordinator's log.
+        """Apply a member's acknowledgements, all of them, once they are in the share coordinator's log.
 
-        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE, and what kept the state from being written. A Deferred
-        where another process writes it: it fails with Refused, and what is in memory is let go of then.
+        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE, and the errors of a failed write. Returns a Deferred
+        where another process writes the state. If that write fails, the Deferred fails with Refused, and the state in
+        memory is dropped.
         """
         share.in_flight.begin_at(share.partition.log_start_offset)
         changes, renewals = share.in_flight.plan(member_id, batches, settings.limits, may_renew=settings.may_renew)
@@ -237,11 +240,11 @@ class SharePartitions:
         return written
 
     def acquired(self, share: SharePartition) -> None:
-        """Records were given to somebody: watch their locks."""
+        """Watch the locks of records that a member has acquired."""
         self._watch(share)
 
     def withdraw(self, share: SharePartition, changes: Sequence[Change]) -> None:
-        """Records that nobody is to be given: the share coordinator is told, and if that fails, the next time."""
+        """Archive records that no member may receive. If the write fails, the next fetch tries again."""
         if changes:
             self._give_back(share, changes)
 
@@ -258,26 +261,26 @@ class SharePartitions:
             )
         except Refused as refusal:
             if refusal.code in (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST):
-                self._drop(share)  # another has taken over, or begun anew
+                self._drop(share)  # another leader has taken over, or the state was reset
             raise
         if written is not None:
             written.add_done_callback(lambda done: self._on_written(share, done))
         return written
 
     def _on_written(self, share: SharePartition, written: Deferred[None]) -> None:
-        """Another process has written a change, or not: then what is in memory went on without it, and is read anew."""
+        """Drop the state in memory if another process could not write a change: memory is ahead of the log then."""
         try:
             written.result()
         except Exception as error:
-            log.warning("What became of records of %s cannot be written: %s", share.key.text, error)
+            log.warning("The states of records of %s cannot be written: %s", share.key.text, error)
             self._drop(share)
 
     def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
-        """Nobody is told, so that it need not be written: at worst the records are delivered once more."""
+        """Make records available. The write may fail: no client was told, and records are at worst delivered again."""
         try:
             self._store(share, changes)
         except Refused as refusal:
-            log.warning("What became of records of %s cannot be written: %s", share.key.text, refusal)
+            log.warning("The states of records of %s cannot be written: %s", share.key.text, refusal)
         share.in_flight.apply(changes)
         self._changed(share)
 
@@ -291,11 +294,11 @@ class SharePartitions:
         return self._clock.monotonic_ms()
 
     def _watch(self, share: SharePartition) -> None:
-        """Have the timer come up when the next lock ends."""
+        """Set the timer for the next lock that ends."""
         deadline_ms = share.in_flight.next_deadline_ms()
         timer = share.timer
         if deadline_ms is not None and timer is not None and timer.active and timer.deadline_ms <= deadline_ms:
-            return  # it looks again then
+            return  # the timer fires before that, and looks again
         if timer is not None:
             timer.cancel()
             share.timer = None
@@ -318,7 +321,7 @@ class SharePartitions:
         self.release(session.key)
 
     def release(self, key: SessionKey) -> None:
-        """A member is gone: what it had is available again."""
+        """Make the records of a member that has left available again."""
         limits = self.settings(key.group_id).limits
         for share in [each for each in self._live.values() if each.key.group_id == key.group_id]:
             changes = share.in_flight.given_back(limits, member_id=key.member_id)

@@ -1,4 +1,4 @@
-"""Acknowledgements of records, which ShareFetch and ShareAcknowledge have in common (KIP-932)."""
+"""The acknowledgement of records, shared by ShareFetch and ShareAcknowledge (KIP-932)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class Acknowledging(msgspec.Struct):
-    """The results of acknowledgements by partition: why they are refused, or None.
+    """The results of acknowledgements by partition: the error, or None.
 
-    `pending`: writes of another process; `results` may change until they are done.
+    `pending`: writes of another process. `results` may change until they finish.
     """
 
     results: dict[Place, Refused | None] = field(default_factory=dict)
@@ -42,19 +42,19 @@ class Acknowledging(msgspec.Struct):
 
 
 def serves_share_groups(metadata: MetadataCache, config: BrokerConfig) -> bool:
-    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
+    """Return whether the cluster's features, or the broker's configuration, enable share groups."""
     protocols = config.get_list("group.coordinator.rebalance.protocols")
     return metadata.image.features.get(SHARE_VERSION, 0) > 0 or "share" in protocols
 
 
 def check_caller(request: Struct) -> None:
-    """Raises Refused: INVALID_REQUEST for an invalid group or member."""
+    """Check the ids of group and member. Raises Refused: INVALID_REQUEST."""
     if request.group_id is None or not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
         raise Refused(ErrorCode.INVALID_REQUEST)
 
 
 class ShareRequests:
-    """Checks and acknowledges for the members of share groups, in the partitions of this process."""
+    """Checks requests of share group members, and acknowledges records in the partitions of this process."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class ShareRequests:
         *,
         may_renew: bool,
     ) -> Acknowledging:
-        """Acknowledge records.
+        """Acknowledge records, and return the results.
 
-        A partition without acknowledgements is in the results if it is refused, or if another partition has some.
+        A partition without acknowledgements is in the results only if it has an error, or if others have some.
         """
         settings = self._share_partitions.settings(key.group_id)
         may_read = self.reader(ctx)
@@ -140,7 +140,10 @@ class ShareRequests:
         may_renew: bool,
         may_read: Callable[[str], bool] | None,
     ) -> None:
-        """Raises Refused: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION."""
+        """Check a partition.
+
+        Raises Refused: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION.
+        """
         partitions = self._partitions
         name = partitions.topic_name(place.topic_id)
         if name is None:
@@ -154,7 +157,10 @@ class ShareRequests:
     def _acknowledge_one(
         self, key: SessionKey, place: Place, acknowledged: Sequence[Acknowledged], settings: SharePartitionSettings
     ) -> Deferred[None] | None:
-        """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
+        """Acknowledge records of one partition.
+
+        Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises.
+        """
         share = self._share_partitions.known(key.group_id, place)
         if share is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -167,5 +173,5 @@ def _note(results: dict[Place, Refused | None], place: Place, written: Deferred[
         written.result()
     except Refused as refusal:
         results[place] = refusal
-    except Exception:  # the main process has ended, or the link to it
+    except Exception:  # the main process, or the link to it, has ended
         results[place] = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE.text)

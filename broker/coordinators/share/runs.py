@@ -1,4 +1,4 @@
-"""Records in flight that are alike, by the run: their state, the batch in which they were acquired, changes to come.
+"""Runs of records in flight with the same state, the batches in which they were acquired, and changes to them.
 
 | state | next |
 |---|---|
@@ -6,7 +6,7 @@
 | acquired | by its member: acknowledged, archived (rejected, a gap), available (released); by time: available |
 | acknowledged, archived | none: the start offset moves over them |
 
-What was delivered as often as it may be is archived where it would become available again.
+A record that has reached its delivery limit is archived instead of becoming available again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 
 class RecordState(IntEnum):
-    """The values are those in the log of the share coordinator."""
+    """The state of a record. The values are those in the share coordinator's log."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -33,7 +33,7 @@ DONE = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Run(msgspec.Struct):
-    """Neighbours that are alike. `member_id`, `deadline_ms`: who has them, and until when; while acquired."""
+    """Adjacent records with the same state. While acquired: `member_id` has them until `deadline_ms`."""
 
     first: int
     last: int
@@ -48,7 +48,7 @@ def _first(run: Run) -> int:
 
 
 class Batch(msgspec.Struct):
-    """Records that were acquired together first. `is_split`: they have not always been alike."""
+    """Records that were first acquired together. `is_split`: at some time they had different states."""
 
     first: int
     last: int
@@ -56,14 +56,14 @@ class Batch(msgspec.Struct):
     is_split: bool = False
 
     def between(self, first: int, last: int) -> Sequence[Run]:
-        """The runs that have records from `first` to `last`."""
+        """Return the runs that have records from `first` to `last`."""
         begin = max(self._place(first), 0)
         if self.runs[begin].last < first:
             begin += 1
         return self.runs[begin : self._place(last) + 1]
 
     def cut(self, offset: int) -> None:
-        """Have a run begin at `offset`."""
+        """Split a run so that one begins at `offset`."""
         place = self._place(offset)
         run = self.runs[place]
         if place >= 0 and run.first < offset <= run.last:
@@ -72,11 +72,11 @@ class Batch(msgspec.Struct):
             self.is_split = True
 
     def _place(self, offset: int) -> int:
-        """Of the last run that begins at `offset` or before; -1 where none does."""
+        """Return the index of the last run that begins at or before `offset`; -1 if there is none."""
         return bisect_right(self.runs, offset, key=_first) - 1
 
     def join(self) -> None:
-        """Make one of neighbours that are alike."""
+        """Merge adjacent runs with the same state."""
         joined: list[Run] = []
         for run in self.runs:
             last = joined[-1] if joined else None
@@ -93,7 +93,7 @@ class Batch(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """A run, or a part of one, that is to have another state."""
+    """A new state for a run, or for a part of one."""
 
     batch: Batch
     first: int

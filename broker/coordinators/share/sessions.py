@@ -1,9 +1,9 @@
-"""Share sessions (KIP-932): what a member of a share group fetches is remembered between its requests.
+"""Share sessions (KIP-932): the broker remembers between requests what a member of a share group fetches.
 
-A session belongs to a group's member and to the connection that it was opened on. A fetch of epoch 0 opens it, one of
-epoch -1 ends it; in between each request has the next epoch. When it ends, however that comes, what its member had
-acquired is released. Other than in Kafka the partitions in all of them are bounded, too: clients may name any, and as
-many as they like.
+A session belongs to a group's member and to the connection that opened it. A fetch of epoch 0 opens it, and one of
+epoch -1 ends it. In between each request has the next epoch. When a session ends, for whatever reason, the records that
+its member had acquired are released. Unlike Kafka, the broker also limits the partitions in all sessions: clients may
+name any partitions, and any number of them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ MOST_PLACES = 1 << 19
 
 
 class SessionKey(NamedTuple):
-    """Whose session it is."""
+    """The group and member that a session belongs to."""
 
     group_id: str
     member_id: str
 
 
 class Place(NamedTuple):
-    """A partition that is fetched."""
+    """A partition in a session."""
 
     topic_id: bytes
     partition: int
 
 
 class ShareSession:
-    """One member's. `places` in the order in which they were asked for; `epoch` is that of the next request."""
+    """A member's session. `places` are in the order of the requests; `epoch` is that of the next request."""
 
     __slots__ = ("_untold", "connection", "epoch", "key", "places")
 
@@ -58,8 +58,8 @@ class ShareSession:
         self.places.pop(place, None)
         self._untold.pop(place, None)
 
-    def take_untold(self) -> list[Place]:
-        """Partitions that are new to it: the first answer names them, whatever there is to be said of them."""
+    def take_new_places(self) -> list[Place]:
+        """Return, once, the session's new partitions: the first answer names each of them, even without records."""
         untold, self._untold = self._untold, {}
         return list(untold)
 
@@ -68,10 +68,10 @@ class ShareSession:
 
 
 class ShareSessions:
-    """All open sessions. `on_end(session)` is called when one has ended.
+    """All open sessions. `on_end(session)` is called when a session has ended.
 
     Args:
-        slots: how many there may be.
+            slots: the maximum number of sessions.
     """
 
     def __init__(self, slots: int, on_end: Callable[[ShareSession], None]) -> None:
@@ -93,7 +93,7 @@ class ShareSessions:
         *,
         acknowledges: bool,
     ) -> ShareSession:
-        """The session of a fetch, which counts as one from now on. After a fetch of epoch -1 it is to be ended.
+        """Return the session of a fetch, which uses a slot from now on. The caller ends it after a fetch of epoch -1.
 
         Raises Refused: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH,
         SHARE_SESSION_LIMIT_REACHED.
@@ -115,13 +115,13 @@ class ShareSessions:
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session of acknowledgements alone; errors as of `fetch`."""
+        """Return the session of a ShareAcknowledge; errors as for `fetch`."""
         if epoch == INITIAL_EPOCH:
             raise _refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         return self.at(key, epoch)
 
     def at(self, key: SessionKey, epoch: int) -> ShareSession:
-        """An open session, a step further."""
+        """Return an open session, and advance its epoch."""
         session = self._sessions.get(key)
         if session is None:
             raise _refused(ErrorCode.SHARE_SESSION_NOT_FOUND)
@@ -132,12 +132,12 @@ class ShareSessions:
         return session
 
     def end(self, session: ShareSession) -> None:
-        """The member has said goodbye, or is gone."""
+        """End a session: the member closed it, or has left."""
         if self._remove(session):
             self._on_end(session)
 
     def _open(self, key: SessionKey, connection: ClientConnection) -> ShareSession:
-        """Begin anew; what the member has acquired stays with it."""
+        """Open a new session. Records that the member has acquired stay acquired."""
         known = self._sessions.get(key)
         if known is not None:
             self._remove(known)

@@ -1,4 +1,4 @@
-"""The frame of the five APIs of the share coordinator: a group, its topics by id, a result for each partition."""
+"""The common part of the share coordinator's five APIs: a group, its topics by id, a result for each partition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer_states(
     partition: StructType,
     serve: Serve,
 ) -> Reply:
-    """Answer with a `topic` for each topic, which has a `partition` for each partition. Without a group it is empty."""
+    """Answer with a `topic` for each topic, with a `partition` for each partition. Without a group it is empty."""
     if not request.group_id:
         return api.response()
 
@@ -72,7 +72,7 @@ def answer_states(
 
 
 def check_exists(metadata: MetadataCache, share: ShareKey) -> None:
-    """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST."""
+    """Check that the partition exists. Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST."""
     check_partition(share)
     topic = metadata.image.topic_by_id(share.topic_id)
     if topic is None or share.partition not in topic.partitions:

@@ -1,4 +1,4 @@
-"""The share coordinator as the leader of share-partitions knows it (KIP-932)."""
+"""The interface of the share coordinator for the leaders of share-partitions (KIP-932)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ShareStates(Protocol):
     def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
         """Return the state for the leader of that epoch.
 
-        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is on its way, FENCED_LEADER_EPOCH, NOT_COORDINATOR.
+        Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, FENCED_LEADER_EPOCH, NOT_COORDINATOR.
         """
 
     def write(
@@ -33,10 +33,10 @@ class ShareStates(Protocol):
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> Deferred[None] | None:
-        """Take changes over, in the order of the calls; a Deferred where another process does so.
+        """Write changes, in the order of the calls. Returns a Deferred where another process writes them.
 
-        Raises, or fails with, Refused: FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, and what keeps it from being written.
+        Raises, or fails with, Refused: FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, and the errors of a failed write.
         """
 
     def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
-        """Return `response` once what was written for these keys is on the disk, where flush.messages asks for that."""
+        """Return `response` once the writes for these keys are on disk, where flush.messages asks for that."""

@@ -1,12 +1,12 @@
-"""The transaction coordinator of this broker, as its handlers and its timers see it.
+"""The transaction coordinator of this broker, for its handlers and its timers.
 
-It runs the pure decisions of `coordinator.transaction` on `__transaction_state` (broker/coordinators/runtime.py). Once
-a decision is written, and answered, its markers are written into the partitions in a later turn of the loop, and then
-that it is complete. What is decided but not complete is part of the state: so a restart goes on with it, and writes
-all of its markers again, which changes nothing where they are there already.
+It runs the pure decisions of `coordinator.transaction` on `__transaction_state` (broker/coordinators/runtime.py). A
+decision is first written and answered. In a later turn of the loop the coordinator writes its markers into the
+partitions, and then records that the transaction is complete. The state includes decided transactions that are not
+complete. After a restart the coordinator writes all of their markers again: a second marker changes nothing.
 
-Where flush.messages asks for it each step is on the disk before the next one is taken: that partitions take part,
-their records, the decision, all markers, that it is complete. So a power loss finds what a crash would find.
+Where flush.messages asks for it, each step is on disk before the next one begins: the partitions of the transaction,
+their records, the decision, all markers, the completion. So a power loss leaves the same state as a crash.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TransactionLog = ShardLog[TransactionShard, TransactionRecord]
 
 
 def read_settings(config: BrokerConfig) -> TransactionSettings:
-    """The settings of the transaction coordinator out of the broker's."""
+    """Return the settings of the transaction coordinator from the broker's configuration."""
     return TransactionSettings(
         max_timeout_ms=config.get_int("transaction.max.timeout.ms"),
         id_expiration_ms=config.get_int("transactional.id.expiration.ms"),
@@ -58,7 +58,7 @@ def read_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
-    """The coordinator. `at(transactional_id)` gives the shard to decide on, `run` carries a decision out."""
+    """The coordinator. `at(transactional_id)` returns the shard to decide on, `run` carries a decision out."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         self._groups = groups
         self._producer_ids = producer_ids
         self._markers = markers
-        #: Decided transactions whose markers are on the way, by partition and transactional id.
+        #: Decided transactions whose markers are being written, by partition and transactional id.
         self._ending: dict[tuple[int, str], Ending] = {}
-        #: Partitions in which something was decided in this turn.
+        #: Partitions in which this turn of the loop decided a transaction.
         self._decided: set[int] = set()
 
     def start(self) -> None:
@@ -95,10 +95,10 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         self.repeat(config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"), self._remove_expired)
 
     def level(self) -> int:
-        """The transaction.version in force."""
+        """Return the transaction.version in force."""
         return self._environment.metadata.image.features.get(TRANSACTION_VERSION, 0)
 
-    # -- what the runtime asks for ----------------------------------------------------------------------------------
+    # -- callbacks of the runtime -----------------------------------------------------------------------------------
 
     def new_shard(self, index: int) -> TransactionShard:
         return TransactionShard(index, self.settings, self.level)
@@ -108,7 +108,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
             log.info("Ending %d transactions of %s-%d again", len(shard.prepared), self.topic, shard.partition)
 
     def on_deadline(self, key: str, now: Now) -> None:
-        """None are set: transactions time out by a look at all of them, as in Kafka."""
+        """Do nothing: a periodic scan finds transactions that time out, as in Kafka."""
 
     def on_unload(self, shard: TransactionShard, now: Now, effects: TransactionEffects) -> None:
         for transactional_id in shard.prepared:
@@ -124,12 +124,12 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
             self._decided.add(shard.partition)
         return code
 
-    # -- partitions that join ---------------------------------------------------------------------------------------
+    # -- adding partitions ------------------------------------------------------------------------------------------
 
     def join(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], client_version: int
     ) -> ErrorCode:
-        """Have partitions take part in a transaction; errors as of `at` and `add_partitions`, and of the log."""
+        """Add partitions to a transaction; errors as for `at`, `add_partitions` and of the log."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         shard = self.at(transactional_id)
@@ -142,7 +142,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
     def verify(
         self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether partitions take part; errors as of `at` and `verify_partitions`."""
+        """Check that partitions take part in a transaction; errors as for `at` and `verify_partitions`."""
         shard = self.at(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
         if isinstance(shard, ErrorCode):
             return dict.fromkeys(partitions, shard)
@@ -151,7 +151,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
     # -- markers ----------------------------------------------------------------------------------------------------
 
     def _end_decided(self) -> None:
-        """Begin to write the markers of what was decided."""
+        """Begin to write the markers of transactions that were decided in this turn."""
         decided, self._decided = self._decided, set()
         for index in decided:
             found = self._logs.get(index)
@@ -160,7 +160,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
                     self._end(found, found.shard.transactions[transactional_id])
 
     def _not_begun(self, shard: TransactionShard) -> list[str]:
-        """Ids whose markers nobody writes yet: the last ones of `prepared`, oldest first."""
+        """Return the ids whose markers are not being written yet: the last ones of `prepared`, oldest first."""
         ids = takewhile(lambda each: (shard.partition, each) not in self._ending, reversed(shard.prepared))
         return list(ids)[::-1]
 
@@ -184,7 +184,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         ending.begin()
 
     def _complete(self, found: TransactionLog, partition: int, transactional_id: str) -> None:
-        """All markers are written."""
+        """Record that all markers of a transaction are written."""
         effects: TransactionEffects = Effects()
         complete(found.shard, transactional_id, self.now(), effects)
         ending = self._ending.pop((partition, transactional_id))
@@ -193,11 +193,11 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
             ending.again()
 
     def _groups_loaded(self, partition: int) -> None:
-        """A partition of groups can take the markers that wait for it."""
+        """Write the markers that wait for a partition of `__consumer_offsets`, which is loaded now."""
         self._hurry(lambda place: place == (CONSUMER_OFFSETS, partition))
 
     def worker_is_back(self, worker: int) -> None:
-        """Its partitions can take the markers that wait for it."""
+        """Write the markers that wait for the partitions of a worker that has restarted."""
         count = self._environment.config.num_workers
         self._hurry(lambda place: worker_of(*place, count) == worker)
 
@@ -217,14 +217,14 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
                 self.run(found.shard, effects)
 
     def _new_producer_id(self) -> int | None:
-        """An id, if there is one; else there will be the next time."""
+        """Return a producer id; None if none is available yet, and then request a block."""
         if self._producer_ids.available:
             return self._producer_ids.next()
         self._producer_ids.replenish()
         return None
 
     def _remove_expired(self) -> None:
-        """Remove the ids that nobody has used for transactional.id.expiration.ms."""
+        """Remove the ids that were not used for transactional.id.expiration.ms."""
         now_ms = self._environment.clock.now_ms()
         walks = ((found, expired_records(found.shard, now_ms)) for found in self.loaded_logs())
         Expiry(self._environment.loop, self._remove, walks).go_on()

@@ -1,4 +1,4 @@
-"""A transaction that is decided, until all of its partitions have their markers."""
+"""Ends a decided transaction: writes a marker into each of its partitions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long until partitions are asked again that could not take their markers: at first, then twice as long each time.
+#: Delay before markers that failed are written again. It doubles at each attempt.
 RETRY_MS = 200
 LONGEST_RETRY_MS = 10_000
 
-#: Where a marker has no place any more: the topic is gone, or a later epoch has ended the transaction there.
+#: Errors that make a marker unnecessary: the topic is deleted, or a later epoch has ended the transaction there.
 _NOTHING_TO_END = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class Ending:
-    """Writes the markers, again where that fails, and calls `on_done()` when none is missing.
+    """Writes the markers, retries those that fail, and calls `on_done()` when all are written.
 
     Args:
-        markers: writes a marker into a partition, whichever process has it.
-        forced: gives what the first marker has to wait for, the decision on its way to the disk; None: for nothing.
+        markers: writes a marker into a partition, whichever process hosts it.
+        forced: returns the flush of the decision, for which the first marker waits; None if there is none.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Ending:
         self._cancelled = False
 
     def begin(self) -> None:
-        """`write` once the decision is where it has to be: no partition may know more of it than the coordinator."""
+        """Call `write` once the decision is on disk: no partition may know more of it than the coordinator."""
         if self._cancelled:
             return
         forced = self._forced()
@@ -80,14 +80,14 @@ class Ending:
             forced.add_done_callback(self._on_forced)
 
     def write(self) -> None:
-        """Ask all partitions whose marker is missing."""
+        """Write the missing markers into their partitions."""
         if self._cancelled:
             return
-        self._pending = 1  # this loop
+        self._pending = 1  # for this loop
         for place in list(self._missing):
             try:
                 answer = self._markers.write(self._marker, *place)
-            except Exception:  # the others, and the next attempt, are not to wait for ever
+            except Exception:  # the other markers and the next attempt must go on
                 log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
                 continue
             if isinstance(answer, Deferred):
@@ -98,15 +98,15 @@ class Ending:
         self._one_answered()
 
     def cancel(self) -> None:
-        """Somebody else will end it, or nobody."""
+        """Stop: another coordinator ends the transaction, or none does."""
         self._cancelled = True
 
     def again(self) -> None:
-        """`write` a little later."""
+        """Call `write` again after the retry delay."""
         self._retry = self._call_later(self.write)
 
     def hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
-        """Partitions are ready: if one is among them that is waited for, `write` now."""
+        """Call `write` now if the transaction waits for one of the partitions that are ready."""
         if self._retry is not None and self._retry.active and any(map(is_ready, self._missing)):
             self._retry.cancel()
             self.write()
@@ -119,7 +119,7 @@ class Ending:
     def _on_forced(self, done: Deferred[None]) -> None:
         try:
             done.result()
-        except LogOffline:  # it may be no fault of the disk: then the shard stays, and so does what it has to do
+        except LogOffline:  # the disk may be healthy: then the shard stays, and its work must go on
             self._call_later(self.begin)
         else:
             self.write()
@@ -128,7 +128,7 @@ class Ending:
         try:
             self._note(place, done.result())
         except LogOffline as error:
-            log.error("The marker of %s in %s-%d is not on the disk: %s", self._name, *place, error)
+            log.error("The marker of %s in %s-%d cannot be flushed: %s", self._name, *place, error)
         except Exception:
             log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
         self._one_answered()
@@ -141,7 +141,7 @@ class Ending:
             del self._missing[place]
         elif self._missing[place] is not code:
             self._missing[place] = code
-            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:  # for administrators to see, and to repair
+            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:  # an administrator has to see and repair this
                 log.error("A later coordinator than that of %s has written to %s-%d: no marker", self._name, *place)
 
     def _one_answered(self) -> None:

@@ -1,6 +1,6 @@
 """Markers: the control records that end a transaction in each of its partitions.
 
-They are asked for by this broker's own coordinator, and by WriteTxnMarkers.
+This broker's own coordinator and WriteTxnMarkers request them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from coordinator.group.shard import GroupShard
     from runtime.clock import Clock
 
-#: Errors of the group coordinator that mean the same as a leader that is not there yet.
+#: Errors of the group coordinator that mean that the partition has no ready leader.
 _NOT_READY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -40,7 +40,7 @@ _NOT_READY = (
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The end of a producer's transaction, as `coordinator_epoch` has it."""
+    """The end of a producer's transaction, decided by the coordinator of `coordinator_epoch`."""
 
     producer: Producer
     committed: bool
@@ -52,14 +52,14 @@ class MarkerWriter(Protocol):
     """Writes markers into partitions, whichever process or broker leads them."""
 
     def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-        """Write a marker. Errors: as of `PartitionMarkers.write`."""
+        """Write a marker. Errors: as for `PartitionMarkers.write`."""
 
 
 class PartitionMarkers:
     """Writes markers into the partitions of this process.
 
     Args:
-        group_log: returns the shard and log of a partition of groups, or why there is none.
+            group_log: returns the shard and log of a partition of `__consumer_offsets`, or an error.
     """
 
     def __init__(
@@ -77,18 +77,18 @@ class PartitionMarkers:
         self._group_log = group_log
 
     def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-        """Write a marker into a partition, behind the appends that wait there; where flush.messages asks for it, flush.
+        """Write a marker into a partition, after the appends that wait there. Flush it if flush.messages asks for that.
 
         Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
-        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded and where another worker
-        has the partition, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch below 0. The Deferred
-        may fail with LogOffline instead.
+        NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER while a partition of `__consumer_offsets` is being loaded and where
+        another worker hosts the partition, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch
+        below 0. The Deferred may fail with LogOffline instead.
         """
         partition = self._partitions.get(topic, index)
         if partition is None:
             return self._partitions.absence(topic, index)
         if min(marker.producer) < 0:
-            return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, which has no better code for it
         if topic == CONSUMER_OFFSETS:
             return self._after_flush(partition, self._append_to_groups(marker, partition))
         appended = self._appends.in_order(partition, lambda: self._append(marker, partition))
@@ -97,12 +97,12 @@ class PartitionMarkers:
         return self._after_flush(partition, ErrorCode(appended))
 
     def _after_flush(self, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
-        """Return the code; where a marker was written that has to be on the disk, once it is."""
+        """Return the code. If a marker was written that must be on disk, return it once it is flushed."""
         flushed = self._background.forced(partition.log) if code is ErrorCode.NONE else None
         return code if flushed is None else flushed.then(lambda _: code)
 
     def _append(self, marker: Marker, partition: Partition) -> ErrorCode:
-        if not partition.hosted:  # deleted while it waited
+        if not partition.hosted:  # deleted during the flush
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition.is_under_min_isr():
             return ErrorCode.NOT_ENOUGH_REPLICAS
@@ -116,7 +116,7 @@ class PartitionMarkers:
         return ErrorCode.NONE
 
     def _append_to_groups(self, marker: Marker, partition: Partition) -> ErrorCode:
-        """The shard's state follows its log."""
+        """Append the marker through the group shard, whose state follows its log."""
         found = self._group_log(partition.index)
         if isinstance(found, ErrorCode):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER if found in _NOT_READY else found
@@ -127,7 +127,7 @@ class PartitionMarkers:
 
 @lru_cache(maxsize=4)
 def _batch(marker: Marker, now_ms: int) -> bytes:
-    """The marker's bytes: the same in all partitions of a transaction, mostly."""
+    """Return the marker's bytes. They are usually the same in all partitions of a transaction."""
     return build_end_transaction_marker(
         *marker.producer,
         commit=marker.committed,
@@ -137,7 +137,7 @@ def _batch(marker: Marker, now_ms: int) -> bytes:
 
 
 def is_of_the_next(partition: Partition, marker: Marker) -> bool:
-    """Whether what is open has the marker's own epoch: then it is a later transaction, where epochs are bumped."""
+    """Return whether the open transaction has the marker's own epoch: it is a later one where epochs are bumped."""
     if marker.transaction_version < NEWER:  # from then on a marker has a higher epoch than its records (KIP-1228)
         return False
     entry = partition.log.producer_state.producers.get(marker.producer.producer_id)

@@ -1,6 +1,6 @@
-"""Producer ids: never the same twice, also after a crash. Blocks of 1,000 are put aside in the metadata log (KIP-730).
+"""Producer ids, never issued twice, not even after a crash. The metadata log reserves blocks of 1,000 (KIP-730).
 
-What is left of a block when the broker stops is never given to anyone.
+The unused ids of a block are lost when the broker stops.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ BLOCK_SIZE = 1_000
 
 
 class ProducerIds:
-    """Gives out ids from a block, and gets the next block when one is used up.
+    """Issues ids from a block, and requests the next block when one is used up.
 
     Args:
-        allocate: puts so many ids aside; resolves to the first of them once that is on the disk.
+            allocate: reserves this many ids; resolves to the first of them once that is on disk.
     """
 
     def __init__(self, allocate: Callable[[int], Deferred[int]]) -> None:
@@ -31,21 +31,21 @@ class ProducerIds:
 
     @property
     def available(self) -> bool:
-        """Whether `next` has an id to give."""
+        """Return whether `next` has an id to issue."""
         return self._next < self._end
 
     def next(self) -> int:
-        """An id. Only when there is one."""
+        """Issue an id. Call it only when `available`."""
         assert self._next < self._end
         self._next += 1
         return self._next - 1
 
     def with_ids(self, serve: Callable[[], Reply]) -> Reply:
-        """Call `serve()`, at once or when there are ids."""
+        """Call `serve()` when ids are available: at once, or later."""
         return serve() if self.available else after(self.replenish(), serve)
 
     def replenish(self) -> Deferred[None]:
-        """Resolves when there are ids for everyone who waits; a block is asked for once however many do."""
+        """Resolve when ids are available for all waiting requests. They share one request for a block."""
         deferred: Deferred[None] = Deferred()
         self._waiting.append(deferred)
         if len(self._waiting) == 1:

@@ -1,8 +1,8 @@
-"""Checks that partitions take part in the transaction whose records they are about to get (KIP-890).
+"""Check that partitions take part in a transaction before its records are appended to them (KIP-890).
 
-The coordinator is asked before a partition's first batch of a transaction is appended; after that the log itself knows
-that a transaction is open. From Produce v12 on a partition joins by being written to. Before, a request must have added
-it, or the batch would leave a transaction open that nobody ends.
+The check asks the coordinator before a partition's first batch of a transaction. After that the log itself knows that
+a transaction is open. From Produce v12 on, writing to a partition adds it to the transaction. Before v12 a request
+must have added it: otherwise the batch would open a transaction that nobody ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAGIC = 2
 
 FIRST_VERSION_KNOWING_ABORTABLE = 11
 
-#: What clients that do not know these codes are to try again after; it does not make them ask for metadata.
+#: The retriable code for clients that do not know these codes. It does not make them refresh their metadata.
 _TRY_AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -45,7 +45,7 @@ NO_VERDICTS: Mapping[TopicPartition, Verdict] = MappingProxyType({})
 
 
 class Found(NamedTuple):
-    """What the partitions of a request refuse, and their batches for which the coordinator has to be asked."""
+    """The partitions of a request that reject their batches, and the batches that need the coordinator's verdict."""
 
     verdicts: Mapping[TopicPartition, Verdict]
     first: list[FirstBatch]
@@ -58,11 +58,11 @@ def when_verified(
     request: Struct,
     serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
 ) -> Reply:
-    """Return what `serve(verdicts)` answers to a Produce with a transactional id: at once, mostly.
+    """Return what `serve(verdicts)` answers to a Produce with a transactional id: usually at once.
 
-    Records of more than one producer refuse all partitions: INVALID_PRODUCER_ID_MAPPING. `serve` is called even if the
-    client hangs up meanwhile: as the partitions take part in the transaction, they get their records. In a worker the
-    verifier's answer comes before the marker by which the coordinator ends that transaction: one link carries both.
+    Records of more than one producer make all partitions fail with INVALID_PRODUCER_ID_MAPPING. `serve` is called
+    even if the client disconnects meanwhile: the partitions have joined the transaction, so they get their records.
+    In a worker the verifier's answer arrives before the marker that ends the transaction: both use one link.
     """
     found = _look(partitions, api_version, request)
     if not found.first:
@@ -76,7 +76,7 @@ def when_verified(
 
 
 def _copy_records(request: Struct) -> None:
-    """What waits, copies: the request lies in its connection's buffer."""
+    """Copy the records of a request that waits: they lie in its connection's buffer."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
@@ -84,7 +84,7 @@ def _copy_records(request: Struct) -> None:
 
 
 def _look(partitions: Partitions, api_version: int, request: Struct) -> Found:
-    """What the partitions themselves say, and what the coordinator has to be asked for."""
+    """Return the partitions' own verdicts, and the batches for which the coordinator must be asked."""
     found = list(_batches(partitions, api_version, request))
     if len({batch.producer for batch in found}) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -98,9 +98,9 @@ def _look(partitions: Partitions, api_version: int, request: Struct) -> Found:
 def _conclude(
     api_version: int, found: Found, codes: Mapping[TopicPartition, ErrorCode]
 ) -> Mapping[TopicPartition, Verdict]:
-    """All that is refused, given what the coordinator has said."""
+    """Combine the partitions' own verdicts with the coordinator's."""
     refusals = dict(found.verdicts)
-    refusals |= {place: told(code, api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
+    refusals |= {place: verdict_of(code, api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
     if api_version >= FIRST_VERSION_THAT_JOINS:
         for batch in found.first:
             if batch.sequence and not batch.is_known:
@@ -108,8 +108,8 @@ def _conclude(
     return refusals
 
 
-def told(code: ErrorCode, api_version: int) -> Verdict:
-    """The coordinator's code in words that the producer knows."""
+def verdict_of(code: ErrorCode, api_version: int) -> Verdict:
+    """Translate the coordinator's code into one that the producer knows."""
     if code is ErrorCode.PRODUCER_FENCED:
         return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
     if code is ErrorCode.TRANSACTION_ABORTABLE and api_version < FIRST_VERSION_KNOWING_ABORTABLE:
@@ -121,7 +121,7 @@ def told(code: ErrorCode, api_version: int) -> Verdict:
 
 
 def _batches(partitions: Partitions, api_version: int, request: Struct) -> Iterator[FirstBatch]:
-    """The transactional batches; those of a transaction that is open in their partition with a sequence below 0."""
+    """Yield the transactional batches; where the transaction is open already, only those with a sequence below 0."""
     for topic in request.topic_data:
         name = topic.name if api_version < 13 else partitions.topic_name(topic.topic_id)
         for data in topic.partition_data:
@@ -138,7 +138,7 @@ def _batches(partitions: Partitions, api_version: int, request: Struct) -> Itera
 
 def _first_batch(partition: Partition, place: TopicPartition, producer: Producer, sequence: int) -> FirstBatch:
     log = partition.log
-    if isinstance(log, OfflineLog):  # it may be open when the coordinator has answered, which was not asked for it
+    if isinstance(log, OfflineLog):  # the log may come back before the coordinator answers for the others
         return FirstBatch(place, producer, sequence, False, Verdict(error_code_of(log.reason)))
     entry = log.producer_state.producers.get(producer.producer_id)
     is_fenced = entry is not None and producer.producer_epoch < entry.producer_epoch
@@ -148,9 +148,9 @@ def _first_batch(partition: Partition, place: TopicPartition, producer: Producer
 
 
 def is_open(partition: Partition, producer: Producer) -> bool:
-    """Whether the partition has a transaction of this producer, and of this epoch, open.
+    """Return whether the partition has a transaction of this producer and this epoch open.
 
-    Not so sure while something waits there for its turn: it may be the marker that ends it.
+    The answer is uncertain while appends wait there: one of them may be the marker that ends the transaction.
     """
     entry = partition.log.producer_state.producers.get(producer.producer_id)
     return (

@@ -1,8 +1,7 @@
-"""Verifies with the transaction coordinator that partitions take part in a transaction (KIP-890).
+"""Verify with the transaction coordinator that partitions take part in a transaction (KIP-890).
 
-A producer may begin its next transaction as soon as EndTxn is answered, when the markers of the last one may still be
-on their way. So from Produce v12 on CONCURRENT_TRANSACTIONS is not answered at once: the coordinator is asked again for
-a while.
+A producer may begin its next transaction as soon as EndTxn is answered, while the markers of the last one may still
+be missing. So from Produce v12 on CONCURRENT_TRANSACTIONS is not answered at once: the verifier retries for a while.
 """
 
 from __future__ import annotations
@@ -28,39 +27,39 @@ FIRST_VERSION_THAT_JOINS = 12
 
 
 class Verdict(NamedTuple):
-    """Why a partition's batch is refused."""
+    """Why a partition rejects a batch."""
 
     code: ErrorCode
     message: str | None = None
 
 
 class FirstBatch(NamedTuple):
-    """A batch of a transaction that is not open in its partition."""
+    """The first batch of a transaction in its partition."""
 
     place: TopicPartition
     producer: Producer
     sequence: int
     is_known: bool  # whether the log knows the producer
-    refused: Verdict | None = None  # what the partition itself has to say
+    refused: Verdict | None = None  # the partition's own verdict
 
 
 class TransactionVerifier(Protocol):
-    """The transaction coordinator as the leader of partitions knows it."""
+    """The transaction coordinator, as the leader of partitions calls it."""
 
     def verify(self, transactional_id: str, batches: Sequence[FirstBatch], api_version: int) -> Codes | Deferred[Codes]:
-        """Return the code of each partition of batches of one producer.
+        """Return the code of each partition, for batches of one producer.
 
-        With Produce v12 the partitions join the transaction; before, they must have been added. The codes may come
-        later: once the transaction before is ended, and once it is on the disk that the partitions take part, where
-        flush.messages asks for that.
+        With Produce v12 the partitions join the transaction. Earlier versions must have added them before.
+        The codes may come later: when the previous transaction has ended and, where flush.messages asks for it,
+        when the partitions' membership is on disk.
         """
 
 
 class CoordinatorVerifier:
     """Asks the transaction coordinator of this process.
 
-    While the transaction before is being ended it asks again every add.partitions.to.txn.retry.backoff.ms; after
-    add.partitions.to.txn.retry.backoff.max.ms, or request.timeout.ms, the coordinator's word stands.
+    While the previous transaction is being ended it retries every add.partitions.to.txn.retry.backoff.ms. After
+    add.partitions.to.txn.retry.backoff.max.ms, or request.timeout.ms, it returns the coordinator's last code.
     """
 
     def __init__(
@@ -114,9 +113,9 @@ class CoordinatorVerifier:
     def _after_commit(
         self, transactional_id: str, batches: Sequence[FirstBatch], api_version: int, codes: Codes
     ) -> Codes | Deferred[Codes]:
-        """Return the codes, once what they stand on is on the disk where it has to be."""
+        """Return the codes, once the state behind them is on disk where that is required."""
 
-        def ask_again() -> Codes:  # somebody may have ended the transaction meanwhile
+        def ask_again() -> Codes:  # another request may have ended the transaction meanwhile
             return self._ask(transactional_id, batches, api_version)
 
         def refuse(code: ErrorCode) -> Codes:
@@ -136,5 +135,5 @@ class CoordinatorVerifier:
 
 
 def _is_too_early(api_version: int, codes: Codes) -> bool:
-    """Whether the transaction before is still being ended, so that the coordinator may say something else soon."""
+    """Return whether the previous transaction is still being ended, so that a retry may succeed."""
     return api_version >= FIRST_VERSION_THAT_JOINS and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
