@@ -1,11 +1,11 @@
-"""Broker: what each process of a broker has, and how it starts and stops.
+"""Broker: the parts that each process of a broker has, and how it starts and stops.
 
-The process that a user starts is a `MainProcess`, and has all attributes; with num.workers above 1 the others are
-`Worker`s (broker/workers).
+The process that a user starts is a `MainProcess`, and has all attributes. With num.workers above 1 the other processes
+are `Worker`s (broker/workers).
 
-Up: ports bound (so that a port that is taken stops the start before any file is touched), the node's data opened, the
-rooms that stand on it made, clients let in. Down: nobody new, last answers, everything on disk, directories marked
-clean.
+Start: bind the ports first, so that a taken port stops the start before any file is touched. Then open the node's data,
+create the parts that need it, and accept clients. Stop: accept no more clients, send the last answers, write everything
+to disk, and mark the directories as clean.
 """
 
 from __future__ import annotations
@@ -88,21 +88,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Processes for batches that have to be opened: one core is the loop's, and more than a few bring no more.
+# Processes that decompress batches: the loop uses one core, and more than a few processes gain nothing.
 _WORKERS = max(1, min(4, (os.cpu_count() or 1) - 1))
-# A shutdown waits no longer than this for clients to take their last answers.
+# The longest that a shutdown waits for clients to read their last answers.
 _LAST_ANSWERS_MS = 2_000
-# One is left for others while a client's handshake has OpenSSL compute for long.
+# With two threads, one slow TLS computation does not block the handshakes of other clients.
 _HANDSHAKE_THREADS = 2
 
 
 class Broker(ABC):
     """One process of a broker. Everything in it belongs to the event loop's thread.
 
-    `start` sets the attributes that stand on the node's data: those that are declared here.
+    `start` sets the attributes that need the node's data: those that are declared here.
     """
 
-    number = 0  # among the workers: 0 is the main process
+    number = 0  # the worker's number; 0 is the main process
     logs: LogManager
     directory_ids: Mapping[str, bytes]
     missing: Missing
@@ -124,7 +124,7 @@ class Broker(ABC):
     markers: PartitionMarkers
     share_partitions: SharePartitions
 
-    # Of the main process alone: what workers serve does not need them.
+    # Set in the main process alone: requests that workers serve do not need them.
     controller: Controller
     delegation_tokens: DelegationTokens
     client_metrics: ClientMetrics
@@ -154,18 +154,18 @@ class Broker(ABC):
         self.offload = ThreadPool(loop, config.get_int("num.io.threads"), self.server.queued)
         self.lazy_imports = LazyImports(self.dispatcher.served, self.offload, self.timers)
         self.dispatcher.load = self.lazy_imports.load
-        #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
+        #: Steps of TLS handshakes. Unauthenticated clients' work does not delay the data path, or count as requests.
         self.handshakes = ThreadPool(loop, _HANDSHAKE_THREADS, name="handshake")
-        #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
+        #: Looks up the addresses of hosts with quotas. A slow name server delays nothing else.
         self.lookups = ThreadPool(loop, 1, name="host-lookup")
         self.workers = ProcessPool(_WORKERS, loop)
-        #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
+        #: Limits conversions for consumers without record batches: each keeps an answer in memory while it waits.
         self.conversions = Gate(2 * _WORKERS)
         self.time_look_ups = TimeLookUps(self.workers, loop.call_soon)
         self.appends = AppendScheduler(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
-        #: The ports of all workers by listener, where there are several.
+        #: The ports of all workers by listener, if there are several workers.
         self.ports: Mapping[str, tuple[int, ...]] = {}
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
@@ -176,13 +176,13 @@ class Broker(ABC):
 
     @property
     def supervisor(self) -> WorkerCounts | None:
-        """The other workers, where there are some."""
+        """The other workers, if there are any."""
         return None
 
-    # -- up ------------------------------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Come up; clients are let in last. Raises CannotStart."""
+        """Start the broker; it accepts clients last. Raises CannotStart."""
         try:
             self.endpoint = bind_endpoint(self)
             listeners = self._bind()
@@ -192,7 +192,7 @@ class Broker(ABC):
         if self.endpoint is not None:
             self.endpoint.start()
         try:
-            # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
+            # In a thread: a recovery may take long, and the loop must handle signals meanwhile.
             self._data = await self.loop.run_in_executor(None, self._open_data)
             self._wire()
             self.dispatcher.services = {**by_name(self._services()), **by_name(self._own_services())}
@@ -217,18 +217,18 @@ class Broker(ABC):
 
     @abstractmethod
     def _bind(self) -> list[Listener]:
-        """Take its ports. Raises CannotBind."""
+        """Bind the ports. Raises CannotBind."""
 
     @abstractmethod
     def _open_data(self) -> OpenedData:
-        """Open its data; called in a thread. A directory that fails is `_directory_failed`."""
+        """Open the data; called in a thread. `_directory_failed` is called for directories that fail."""
 
     @abstractmethod
     def _wire(self) -> None:
-        """Make the rooms that stand on the node's data: `_wire_data`, and who decides."""
+        """Create the parts that need the node's data: those of `_wire_data`, and the ones that make decisions."""
 
     def _services(self) -> Services:
-        """What handlers may need of every process."""
+        """Return the services of every process that handlers may need."""
         endpoints = AdvertisedEndpoints(self.config, self.metadata, self.ports)
         view = WorkerView(self.config, self.metadata, self.partitions)
         conversion = ConversionServices(self.appends, self.conversions, self.offload, self.workers, self.clock)
@@ -274,14 +274,14 @@ class Broker(ABC):
 
     @abstractmethod
     def _own_services(self) -> MainServices | WorkerServices:
-        """What handlers may need of this kind of process."""
+        """Return the services of this kind of process that handlers may need."""
 
     @abstractmethod
     async def _open(self, listeners: list[Listener]) -> None:
-        """Put the rooms to work, and let clients in, or have them let in once the others are there, too."""
+        """Start the parts, and accept clients, now or once the other processes are ready, too."""
 
     def _wire_data(self, data: OpenedData, seen_id: int) -> None:
-        """Make the rooms that serve partitions; clients see them at the broker `seen_id`."""
+        """Create the parts that serve partitions. Clients see the partitions at the broker `seen_id`."""
         config, clock = self.config, self.clock
         self.logs = data.logs
         self.directory_ids = data.directory_ids
@@ -315,7 +315,7 @@ class Broker(ABC):
         self.moves.start()
 
     async def _abandon(self, listeners: list[Listener], *, mark_clean: bool = True) -> None:
-        """Close what a start that failed has opened."""
+        """Close what a failed start has opened."""
         for listener in listeners:
             listener.close()
         self.lazy_imports.stop()
@@ -325,10 +325,10 @@ class Broker(ABC):
             await self._close_data(self._data, mark_clean)
         self._close_pools()
 
-    # -- down ----------------------------------------------------------------------------------------------------------
+    # -- stop ----------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
+        """Stop cleanly: refuse new clients, send last answers, write everything to disk and mark it as clean."""
         self._let_nobody_in()
         await self._give_last_answers()
         await self._close()
@@ -341,7 +341,7 @@ class Broker(ABC):
         self.lazy_imports.stop()
 
     async def _give_last_answers(self) -> None:
-        """Answer whoever waits, and let go of all clients."""
+        """Answer waiting requests, and close all connections."""
         self.moves.close()
         self.opening.stop()
         self.purgatory.expire_all()
@@ -363,8 +363,8 @@ class Broker(ABC):
             self.moves.close()
             self.opening.stop()
             self.background.stop()
-            await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
-        # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
+            await asyncio.sleep(0)  # results of the thread are applied by calls on the loop
+        # In a thread: a flush may take long, and the loop must handle a second signal meanwhile.
         await self.loop.run_in_executor(None, data.close, self.clock.now_ms(), mark_clean)
 
     def _close_pools(self) -> None:
@@ -383,10 +383,10 @@ class Broker(ABC):
                 directory.fail(reason)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """A log directory is offline, as somebody has just found."""
+        """React to a log directory that has just gone offline."""
         log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
-        if hasattr(self, "publisher") and not self._stopping:  # else the start comes back to it once all is wired
-            self.loop.call_soon(self._go_on_without, directory)  # whoever ran into the failure is done by then
+        if hasattr(self, "publisher") and not self._stopping:  # else the start handles it once all parts exist
+            self.loop.call_soon(self._go_on_without, directory)  # after the code that met the failure
 
     @abstractmethod
     def _go_on_without(self, directory: LogDirectory) -> None:

@@ -1,4 +1,4 @@
-"""The frame of AlterConfigs and IncrementalAlterConfigs: decide each resource, and record the allowed changes."""
+"""The common part of AlterConfigs and IncrementalAlterConfigs: decide each resource, and record allowed changes."""
 
 from __future__ import annotations
 

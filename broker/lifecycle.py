@@ -1,4 +1,4 @@
-"""From a configuration to a broker that serves, and from a signal to a clean end."""
+"""Run a broker: from its configuration until it serves clients, and from a signal until a clean end."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A signal that comes again within this time is the same wish: `timeout` signals its child and then the child's group,
-# and a terminal's Ctrl-C may reach the broker once by itself and once from the program that started it.
+# A signal repeated within this time is the same request: `timeout` signals its child and then the child's group, and
+# a terminal's Ctrl-C may reach the broker twice, directly and through the program that started it.
 _SAME_WISH_S = 1.0
 
-# SIGHUP, of a terminal that is closed, as with Apache Kafka; not for who has set it aside (nohup).
+# Includes SIGHUP, from a closed terminal, as in Apache Kafka; unless it is ignored (nohup).
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _STDIN = 0
 
 
 def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool = False, control: bool = False) -> int:
-    """Run a broker until a signal ends it; returns the exit code of the process.
+    """Run a broker until a signal ends it, and return the exit code of the process.
 
     Args:
-        announce: print a line of JSON once it is up.
-        until_stdin_ends: the end of standard input ends it, too.
-        control: take commands from standard input meanwhile (broker/control); needs `until_stdin_ends`.
+            announce: print a line of JSON once the broker serves clients.
+            until_stdin_ends: also stop at the end of standard input.
+            control: read commands from standard input (broker/control); needs `until_stdin_ends`.
     """
-    lacking = lack()  # the loop alone takes several
+    lacking = lack()  # the loop alone needs several file descriptors
     if lacking is not None:
         print(f"pybroker: {lacking}", file=sys.stderr)
         return 1
@@ -57,18 +57,18 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
 
 
 def _channel() -> Channel:
-    from broker.control.channel import Channel  # for those who ask
+    from broker.control.channel import Channel  # loaded only if used
 
     return Channel(_print)
 
 
 def _print(line: str) -> None:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # the reader has closed it
         print(line, flush=True)
 
 
 def _stdin_can_end() -> bool:
-    """Files and /dev/null are at their end from the beginning, and the loop can not wait for them."""
+    """Return False for files and /dev/null: they are at their end from the start, and the loop cannot wait for them."""
     try:
         mode = os.fstat(_STDIN).st_mode
     except OSError:  # closed
@@ -77,7 +77,7 @@ def _stdin_can_end() -> bool:
 
 
 class _Run:
-    """One life of a broker in this process."""
+    """One run of a broker in this process."""
 
     def __init__(
         self, config: BrokerConfig, announce: bool, until_stdin_ends: bool, control: Channel | None = None
@@ -109,7 +109,7 @@ class _Run:
             log.critical("The broker ends because of an error that it did not expect", exc_info=True)
             return 1
         finally:
-            for number in _ENDING:  # one that comes this late has nothing left to end
+            for number in _ENDING:  # at this point a signal has nothing left to stop
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)
             loop.close()
@@ -136,7 +136,7 @@ class _Run:
         if broker.endpoint is not None:
             log.info("Metrics are at %s/metrics, health at /live and /ready", broker.endpoint.urls[0])
         if self._announce:
-            from broker.process.announcement import announcement  # for those who ask
+            from broker.process.announcement import announcement  # loaded only if used
 
             metrics_url = broker.endpoint.urls[0] if broker.endpoint is not None else None
             console_url = broker.console.urls[0] if broker.console is not None else None
@@ -165,7 +165,7 @@ class _Run:
         )
 
     def _bound_the_stop(self) -> None:
-        """End the process when going down takes longer than pybroker.shutdown.timeout.ms, whatever the loop does."""
+        """End the process if the shutdown exceeds pybroker.shutdown.timeout.ms, even if the loop is blocked."""
         timeout_ms = self._config.get_int("pybroker.shutdown.timeout.ms")
 
         def on_timeout() -> None:
@@ -204,7 +204,7 @@ class _Run:
             self._ended.set_result(exit_code)
 
     def _on_thread_exception(self, arguments: threading.ExceptHookArgs) -> None:
-        """A thread of ours has died: what it was there for is not done any more, so the process ends too."""
+        """Shut down when a thread of the broker has died: its work is no longer done."""
         if arguments.exc_type is SystemExit:
             return
         error = arguments.exc_value
@@ -220,7 +220,7 @@ def _end_at_once(exit_code: int) -> NoReturn:
 
 
 def _process_age_ms() -> float:
-    """Milliseconds since this process was started, the interpreter's own start included."""
+    """Return the milliseconds since this process was started, including the interpreter's own start."""
     with open("/proc/self/stat") as file:
         start_ticks = int(file.read().rpartition(")")[2].split()[19])
     return (time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")) * 1000

@@ -1,8 +1,8 @@
 """The broker's process: `pybroker FILE ...`, or pybroker/engine_process.py.
 
-Exit codes: 0 after a shutdown by SIGTERM, SIGINT or SIGHUP; 2 for a bad command line or configuration, each problem on
-a line of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later;
-128 + the signal when another one, a second or more after the first, asks for an end at once.
+Exit codes: 0 after a shutdown by SIGTERM, SIGINT or SIGHUP. 2 for an invalid command line or configuration, with each
+problem on a line of its own. 1 for other errors that stop the start (an unavailable port or directory), and for a later
+failure. 128 + the signal if a second signal, a second or more after the first, ends the process at once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 
 class Arguments(msgspec.Struct):
-    """A command line, understood."""
+    """A parsed command line."""
 
     path: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
@@ -74,11 +74,11 @@ class Arguments(msgspec.Struct):
 
 
 class UsageError(Exception):
-    """A command line that makes no sense."""
+    """An invalid command line."""
 
 
 def parse_arguments(argv: Sequence[str]) -> Arguments:
-    """Understand a command line. (argparse would be a tenth of the start.) Raises UsageError."""
+    """Parse a command line. (argparse would take a tenth of the start time.) Raises UsageError."""
     arguments = Arguments()
     rest = list(argv)
     while rest:
@@ -122,10 +122,10 @@ def _set_option(arguments: Arguments, option: str, value: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a broker until a signal ends it; returns the exit code."""
+    """Run a broker until a signal ends it, and return the exit code."""
     argv = sys.argv[1:] if argv is None else argv
     if "-h" in argv or "--help" in argv:
-        with suppress(BrokenPipeError):  # `| head` has seen enough
+        with suppress(BrokenPipeError):  # `| head` has closed the pipe
             print(USAGE)
         return 0
     try:
@@ -142,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(arguments: Arguments) -> int:
-    gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
+    gc.disable()  # until the broker serves clients: the start makes no garbage
     from config import ConfigError, load
     from runtime import logs
 
@@ -182,7 +182,7 @@ def _serve(arguments: Arguments) -> int:
 
 
 def end(exit_code: int) -> NoReturn:
-    """End the process with that code, also where standard error can not be written to any more."""
+    """End the process with that code, even if standard error can no longer be written."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -190,9 +190,9 @@ def end(exit_code: int) -> NoReturn:
 
 
 def run() -> NoReturn:
-    """The life of the process: a broker by its command line."""
+    """Run a broker with this process's command line, and end the process."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the broker hears it: nothing is there to be shut down
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the broker handles it: there is nothing to shut down yet
     end(main())
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class MainProcess(Broker):
-    """The process with number 0. `on_fatal(reason)` is called when nothing is left that could be served."""
+    """The process with number 0. It calls `on_fatal(reason)` when no log directory works any more."""
 
     def __init__(
         self,
@@ -71,19 +71,19 @@ class MainProcess(Broker):
 
     @property
     def addresses(self) -> list[str]:
-        """Where it listens, for people."""
+        """The addresses on which the broker listens, for log lines."""
         others = self._supervisor.listeners if self._supervisor is not None else ()
         return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
 
-    # -- up ------------------------------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Have a start that waits for other workers raise StartInterrupted; nothing where none is waited for."""
+        """Make a start that waits for other workers raise StartInterrupted. Does nothing otherwise."""
         if self._supervisor is not None:
             self._supervisor.interrupt()
 
     def _bind(self) -> list[Listener]:
-        """Take the ports, of all workers."""
+        """Bind the ports of all workers."""
         self.console = bind_console(self.config)
         listeners = bind_listeners(self.config, self.clock)
         if self.config.num_workers > 1:
@@ -95,7 +95,7 @@ class MainProcess(Broker):
                 for listener in chain(listeners, *others):
                     listener.close()
                 raise
-            from broker.workers.supervisor import WorkerSupervisor  # with one worker nothing of it is needed
+            from broker.workers.supervisor import WorkerSupervisor  # not needed with one worker
 
             alike = zip(listeners, *others, strict=True)
             self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
@@ -212,13 +212,13 @@ class MainProcess(Broker):
         )
 
     def _check_ids(self, node: Node) -> None:
-        """Raises CannotStart where another broker has an id under which a worker is to be seen."""
+        """Check the ids of workers. Raises CannotStart if another broker has one of them."""
         for node_id in node.image.brokers:
             if node_id != self.config.node_id and self.config.is_own_id(node_id):
                 raise CannotStart(f"num.workers: the metadata has another broker {node_id}: clients would mistake them")
 
     async def _open(self, listeners: list[Listener]) -> None:
-        """Host partitions, start the other workers, load groups, make declared topics; then let clients in."""
+        """Host partitions, start the other workers, load groups, create declared topics; then accept clients."""
         offline = [each for each in self.logs.directories if not each.is_online]
         for directory in offline:
             self._report_failure(directory)
@@ -249,7 +249,7 @@ class MainProcess(Broker):
             self.console.start(self.config, self.server.listeners, metrics_url)
 
     def _sync_metadata(self) -> Deferred[None]:
-        """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
+        """Sync the log here, not in the background thread, which may first have to flush a thousand new files."""
         synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms(), self.timers.call_later)
         synced.add_done_callback(lambda _: self.metadata_retention.check())
         return synced
@@ -259,10 +259,10 @@ class MainProcess(Broker):
             self._supervisor.close()
         await super()._abandon(listeners, mark_clean=mark_clean and self._supervisor is None)
 
-    # -- down ----------------------------------------------------------------------------------------------------------
+    # -- stop ----------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """As every process; the other workers stop at the same time, and what they have is marked clean with it."""
+        """Stop as every process does. The other workers stop at the same time, and are marked clean with it."""
         if self.console is not None:
             self.console.end()
         self._let_nobody_in()
@@ -285,7 +285,7 @@ class MainProcess(Broker):
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def _go_on_without(self, directory: LogDirectory) -> None:
-        """Serve the others; end when it was the last one, as Apache Kafka does."""
+        """Serve the other directories. Shut down if it was the last one, as Apache Kafka does."""
         for partition in self.partitions.take_offline(directory):
             self.groups.partition_lost(partition)
             self.share_coordinator.partition_lost(partition)

@@ -1,4 +1,4 @@
-"""Applies changes of the metadata in this process: Kafka's MetadataPublisher.
+"""Apply changes of the metadata in this process, as Kafka's MetadataPublisher.
 
 It hosts new partitions, removes deleted ones, and puts configurations in force. That happens within one turn of the
 loop, except for partitions beyond the first few, which follow in the next turns.
@@ -73,18 +73,18 @@ class MetadataPublisher:
         return len(topic.partitions)
 
     def is_to_be_hosted(self, name: str, index: int) -> bool:
-        """Whether a partition exists that a later turn will host."""
+        """Return whether a partition exists that a later turn will host."""
         topic = self._cache.image.topic(name)
         return topic is not None and (topic.topic_id, index) in self._unhosted
 
     def online_directories(self) -> list[bytes]:
-        """Ids of the registered log directories that work."""
+        """Return the ids of the registered log directories that work."""
         registration = self._cache.image.brokers.get(self._config.node_id)
         registered = () if registration is None else registration.log_directories
         return [each for each in registered if each not in self._failed_directories]
 
     def when_published(self) -> Deferred[None]:
-        """Resolves once all partitions of the image are hosted."""
+        """Resolve once all partitions of the image are hosted."""
         if not self._unhosted:
             return Deferred.resolved(None)
         self._await_hosting.append(Deferred())
@@ -102,7 +102,7 @@ class MetadataPublisher:
         self._record_placements()
 
     def directory_failed(self, path: str) -> bool:
-        """Note that a log directory no longer works; whether the metadata has it.
+        """Note that a log directory no longer works. Return whether the metadata has it.
 
         A directory that did not work at the start is noted before `host_all`, so that none of its partitions is
         created again elsewhere.
@@ -137,7 +137,7 @@ class MetadataPublisher:
                 continue
             try:
                 self._host(topic, index, self._log_config(topic))
-            except Exception:  # the others are hosted all the same, and nobody waits for ever
+            except Exception:  # the other partitions must be hosted, and waiting requests answered
                 log.exception("Partition %s-%d cannot be hosted", topic.name, index)
         if self._unhosted:
             self._call_soon(self._host_some)

@@ -1,8 +1,8 @@
-"""Retention and those who read topics by offsets that are not committed here: it warns of them, and may wait for them.
+"""Retention and readers whose offsets are not committed here: it warns about them, and may wait for them.
 
-Where a topic's retention.hold.max.bytes is not 0, segments that such a reader has still to read stay up to that size
-(storage/log/retention.py). Held or not: before retention takes what a reader has not read the broker's log says so
-once, and once more when it has; again only when the reader was out of its reach in between.
+Where a topic's retention.hold.max.bytes is not 0, segments that such a reader has not read are kept, up to that size
+(storage/log/retention.py). In any case the broker logs one warning before retention removes unread records, and one
+after it has. It repeats them only if the reader has caught up in between.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from storage.segment.segment import Segment
 
 log = logging.getLogger(__name__)
 
-#: A reader is warned of when no more than this part of retention.ms or retention.bytes is left, and at the latest two
-#: rounds of retention before.
+#: The broker warns when at most this fraction of retention.ms or retention.bytes is left, or two rounds of retention
+#: before the records are removed.
 _MARGIN = 10
 _ROUNDS = 2
-#: And when no more than this part of what may be held is left.
+#: It also warns when at most this fraction of the bytes that may be held is left.
 _HELD_MARGIN = 5
-#: A time, in ms, that is later than any.
+#: A time, in ms, later than any other.
 _LATER = 1 << 63
 
 
 class Reader(Protocol):
-    """Somebody whose offsets are kept elsewhere; asked on the loop, so it answers from memory.
+    """A reader that keeps its offsets elsewhere. The loop calls it, so it answers from memory.
 
-    `positions` are the offsets that are read next, of all partitions that are known to be read: the lowest of each
-    where it stands for many. `is_complete` is False while there may be others of which nothing is known: then all
-    records count as unread. `name_of` is who is furthest behind in a partition, for the log. `awaited_by` are those who
-    read a partition's topic and not the partition, and since when (ms): one that was made after that they have yet to
-    find, and read from its beginning. `stop`: nothing is asked of it any more.
+    - `positions`: the offset that is read next in each partition; the lowest one if it stands for several readers
+    - `is_complete`: False while there may be unknown readers; then all records count as unread
+    - `name_of`: for log lines, the reader that is furthest behind in a partition
+    - `awaited_by`: readers of the topic that do not know the partition yet, and since when (ms) they read the topic. A
+      partition that was created after that they will read from its beginning.
+    - `stop`: called last, when no more questions follow
     """
 
     @property
@@ -55,7 +56,7 @@ class Reader(Protocol):
 
 
 class _Level(IntEnum):
-    """How near retention has come to a reader."""
+    """How close retention is to a reader's next offset."""
 
     NEAR = 1
     HELD = 2
@@ -65,14 +66,14 @@ class _Level(IntEnum):
 
 @dataclass(slots=True)
 class _State:
-    """Of a log: what has been told since its readers were last out of retention's reach, and what is held."""
+    """The state of a log: the warnings since its readers last caught up, and the bytes that are held."""
 
     told: _Level
     held_bytes: int
 
 
 class RetentionHolds:
-    """Who is behind, and what is held for them. Belongs to the event loop's thread."""
+    """Tracks readers that are behind, and the records held for them. Belongs to the event loop's thread."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
@@ -81,28 +82,28 @@ class RetentionHolds:
         self._log = log
 
     def add(self, reader: Reader) -> None:
-        """Watch a reader, and hold records for it, from now on."""
+        """Track a reader, and hold records for it, from now on."""
         self._readers.append(reader)
 
     def stop(self) -> None:
-        """End what readers do to know where they are."""
+        """Stop all readers."""
         for reader in self._readers:
             reader.stop()
 
     def held_bytes(self) -> Mapping[TopicPartition, int]:
-        """What is held of each partition beyond its retention, as of the last round of it."""
+        """The bytes held of each partition beyond its retention, as of the last round."""
         states = {(each.topic, each.partition): state for each, state in self._states.items() if not each.closed}
         return {place: state.held_bytes for place, state in states.items() if state.held_bytes}
 
     def unread_from(self, partition_log: PartitionLog) -> int | None:
-        """From which offset on somebody has still to read it; None: nobody."""
+        """Return the lowest offset that a reader has not read; None if there is none."""
         if not all(reader.is_complete for reader in self._readers):
             return 0
         behind = self._furthest_behind(partition_log)
         return None if behind is None else behind[0]
 
     def _furthest_behind(self, partition_log: PartitionLog) -> tuple[int, str] | None:
-        """The lowest offset that is read next, and by whom."""
+        """Return the lowest offset that is read next, and its reader."""
         place = partition_log.topic, partition_log.partition
         found = [(offset, reader) for reader in self._readers if (offset := reader.positions().get(place)) is not None]
         awaited = [each for reader in self._readers for each in reader.awaited_by(place)]
@@ -116,15 +117,15 @@ class RetentionHolds:
         offset, reader = min(found, key=lambda each: each[0])
         return offset, reader.name_of(place)
 
-    # -- what is told ------------------------------------------------------------------------------------------------
+    # -- warnings ----------------------------------------------------------------------------------------------------
 
     def forget_gone(self) -> None:
-        """Forget what is known of logs that are no more."""
+        """Forget the state of logs that no longer exist."""
         for gone in [each for each in self._states if each.closed]:
             del self._states[gone]
 
     def look_at(self, partition_log: PartitionLog, now_ms: int) -> None:
-        """Tell how near retention is to readers; to be called before it is done."""
+        """Warn if retention is close to readers. Call it before retention is applied."""
         if not self._readers or partition_log.closed or not partition_log.directory.is_online:
             return
         behind = self._furthest_behind(partition_log)
@@ -133,7 +134,7 @@ class RetentionHolds:
             return
         try:
             level, held_bytes, start = self._outlook(partition_log, now_ms, behind[0] if behind is not None else None)
-        except OSError:  # retention itself comes upon it, and sees to it
+        except OSError:  # retention itself meets the error, and handles it
             return
         if level is None:
             self._states.pop(partition_log, None)
@@ -147,7 +148,7 @@ class RetentionHolds:
     def _outlook(
         self, partition_log: PartitionLog, now_ms: int, position: int | None
     ) -> tuple[_Level | None, int, int]:
-        """How near it is to the reader at `position`, the bytes that are held, and where the log begins then."""
+        """Return how close retention is to the reader at `position`, the held bytes, and the resulting log start."""
         limit = partition_log.config.retention_hold_max_bytes
         expired = released = expired_segments(partition_log, now_ms)
         unread_from = self.unread_from(partition_log)
@@ -192,7 +193,7 @@ class RetentionHolds:
 
 
 def _made_ms(partition_log: PartitionLog) -> int:
-    """When a partition was made, as far as its directory says: one that was brought here later counts as later."""
+    """Return when a partition was created, as its directory shows; a copy made later counts as later."""
     try:
         return os.stat(f"{partition_log.path}/{PARTITION_METADATA}").st_mtime_ns // 1_000_000
     except OSError:
@@ -200,7 +201,7 @@ def _made_ms(partition_log: PartitionLog) -> int:
 
 
 def _start_without(partition_log: PartitionLog, segments: list[Segment]) -> int:
-    """Where the log begins without its first segments."""
+    """Return where the log begins without its first segments."""
     if not segments:
         return partition_log.log_start_offset
     following = partition_log.segments.after(segments[-1])

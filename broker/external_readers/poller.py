@@ -1,7 +1,7 @@
-"""What other programs write is looked at by a thread again and again, and known on the loop.
+"""Check repeatedly, in a thread, what other programs write, and pass the results to the loop.
 
-The loop takes over what a look has found; one that takes long, as a file system that is away may have it, is waited
-for by nobody. The next look begins an interval after the last one was over.
+A slow check, for example on a file system that does not respond, delays nothing. The next check begins an interval
+after the last one has finished.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 InThread = Callable[[Callable[[], None] | None], None]
-"""Has a thread call what it is given, and waits for nothing; None ends the thread."""
+"""Runs functions in a thread, without waiting for them; None ends the thread."""
 
 
 class Poller(Generic[T]):
-    """Its public methods belong to the event loop's thread.
+    """Checks repeatedly. Its public methods belong to the event loop's thread.
 
     Args:
-        name: of what is looked at, for the log and for the thread.
-        look: finds it; called in the thread, once at a time.
-        take: called on the loop with what was found.
+            name: what is checked, for the log and as the thread's name.
+            look: does the check; called in the thread, one call at a time.
+            take: called on the loop with the result.
     """
 
     def __init__(
@@ -54,22 +54,22 @@ class Poller(Generic[T]):
         self._stopped = False
 
     def start(self) -> None:
-        """Look, now and again and again."""
+        """Check now, and then at intervals."""
         self._in_thread(self._look)
 
     def stop(self) -> None:
-        """Look no more. One look may still be under way, of which nothing comes."""
+        """Stop checking. The result of a check that is still running is dropped."""
         self._stopped = True
         self._in_thread(None)
         if self._timer is not None:
             self._timer.cancel()
 
     def _look(self) -> None:
-        """In the thread."""
+        """Do one check, in the thread."""
         found: T | None = None
         try:
             found = self._find()
-        except Exception:  # else nobody would look any more
+        except Exception:  # checks must go on
             log.exception("A look at %s has failed", self._name)
         try:
             self._loop.call_soon_threadsafe(self._take, found)
@@ -85,7 +85,7 @@ class Poller(Generic[T]):
 
 
 def _new_thread(name: str) -> InThread:
-    """A thread for one call after the other. It lasts: to start one takes the loop as long as the machine is busy."""
+    """Start a thread that runs one call after the other. On a busy machine one thread per call would delay the loop."""
     calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def work() -> None:

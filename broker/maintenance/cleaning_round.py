@@ -1,6 +1,6 @@
-"""One round of cleaning of one log: through a worker, and segment after segment into its place.
+"""One round of cleaning of one log: a worker process cleans it, then its segments are replaced one by one.
 
-The worker's result is swapped in if the log still is what it was (storage/cleaner/swap.py), and thrown away otherwise.
+The result is swapped in if the log has not changed otherwise (storage/cleaner/swap.py), and discarded if it has.
 An I/O error takes the directory offline, as everywhere.
 """
 
@@ -21,31 +21,31 @@ from storage.cleaner.swap import RemoveCleanedTask, still_fits
 from storage.log.partition_log import PartitionLog
 from storage.log_manager import LogManager
 
-log = logging.getLogger("broker.maintenance.log_cleaner")  # one name for both, by which its level is set
+log = logging.getLogger("broker.maintenance.log_cleaner")  # both modules share one name, so that one level covers both
 
 
 class Rounds(Protocol):
-    """Who has rounds made, and is told of them."""
+    """The owner of cleaning rounds, which is notified of their results."""
 
     def cleaned(self, partition_log: PartitionLog, end_offset: int) -> None:
-        """All below `end_offset` is clean."""
+        """Note that all records below `end_offset` are clean."""
 
     def refused(self, partition_log: PartitionLog) -> None:
-        """The log cannot be cleaned: it is left alone from now on."""
+        """Note that the log cannot be cleaned: it is skipped from now on."""
 
     def done(self, result: CleanResult) -> None:
-        """A round has been through."""
+        """Note a completed round."""
 
     def ended(self, ended: CleaningRound) -> None:
-        """Another may begin."""
+        """Note that a round has ended: another may begin."""
 
 
 class CleaningRound:
-    """One log on its way through a worker and the background thread.
+    """The round of one log, through a worker and the background thread.
 
     Args:
-        resources: what the worker may use.
-        rounds: told of what comes of it.
+            resources: the resources that the worker may use.
+            rounds: notified of the results.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class CleaningRound:
         self._work: Deferred[CleanResult] | None = None
 
     def begin(self, workers: ProcessPool) -> None:
-        """Give it to a worker; until it has ended, others leave the log alone."""
+        """Give the log to a worker. Until the round has ended, nothing else changes the log."""
         self._log.cleaning = self.abort
         self._work = workers.submit(clean, self._job)
         self._work.add_done_callback(self._on_result)
 
     def abort(self) -> None:
-        """Somebody wants the log, it is closed, or the cleaner ends: the worker is killed.
+        """Kill the worker: the log is needed elsewhere, it is closed, or the cleaner stops.
 
-        A segment on its way gets to its place, files that are being removed are: until then it is not over.
+        A swap of a segment, or a removal of files, that has begun is completed first: until then the round is not over.
         """
         if not self._aborted:
             self._aborted = True
@@ -109,7 +109,7 @@ class CleaningRound:
                 self._throw_away()
 
     def _swap_next(self, result: CleanResult, left: list[CleanedSegment]) -> None:
-        """Swap in one segment after the other; never two at a time, by which a crash is told what belongs together."""
+        """Swap in one segment after the other, never two at once: recovery must know which files match."""
         if not left:
             self._tell(result)
             self._rounds.done(result)
@@ -147,7 +147,7 @@ class CleaningRound:
         )
 
     def _throw_away(self) -> None:
-        """Remove the files that nobody will swap in."""
+        """Remove the files that will not be swapped in."""
         if self._log.closed or not self._log.directory.is_online:
             self._end()
             return

@@ -1,4 +1,4 @@
-"""How long flushes of logs take, by the threads that make them."""
+"""Measure how long flushes of logs take, in the threads that do them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 from storage.log.tasks import FlushTask, Task
 
-#: Quantiles are of so many.
+#: The number of latest flushes that quantiles are taken of.
 _LATEST = 1024
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """How many flushes, what they took together, and what each of the latest ones took, in milliseconds."""
+    """The number of flushes, their total time, and the time of each of the latest ones, in milliseconds."""
 
     count: int
     total_ms: float
@@ -23,7 +23,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class FlushTimes:
-    """Used by several threads."""
+    """Collects the times of flushes. Safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,7 +32,7 @@ class FlushTimes:
         self._total_ms = 0.0
 
     def run(self, task: Task) -> None:
-        """Run a task, and note what it took if it is a flush."""
+        """Run a task, and record its time if it is a flush."""
         if not isinstance(task, FlushTask):
             task.run()
             return
@@ -45,6 +45,6 @@ class FlushTimes:
             self._latest_ms.append(took_ms)
 
     def measured(self) -> Measured:
-        """Return all so far."""
+        """Return the measurements so far."""
         with self._lock:
             return Measured(self._count, self._total_ms, list(self._latest_ms))

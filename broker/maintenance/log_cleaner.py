@@ -1,14 +1,14 @@
-"""The cleaner: which compacted logs are cleaned when, and by whom. The work itself is done in processes of its own.
+"""The log cleaner: it decides which compacted logs are cleaned, and when. Processes of its own do the work.
 
-It looks every log.cleaner.backoff.ms, and again whenever a round is done, at all logs with cleanup.policy compact
-(storage/cleaner/selection.py), and gives the dirtiest of those that are due to a worker (storage/cleaner/round.py):
-log.cleaner.threads at a time, whose niceness lets the loop go first, and which share log.cleaner.dedupe.buffer.size,
-log.cleaner.io.buffer.size and log.cleaner.io.max.bytes.per.second. What comes back is swapped in if the log still is
-what it was (storage/cleaner/swap.py), and thrown away otherwise. Meanwhile retention leaves the log alone; it comes
-with each look, for policies that delete too. A log that cannot be cleaned is named and left alone from then on; an I/O
-error takes its directory offline, as everywhere.
+Every log.cleaner.backoff.ms, and after each round, it checks all logs with cleanup.policy compact
+(storage/cleaner/selection.py). It gives the dirtiest of those that are due to workers (storage/cleaner/round.py), up to
+log.cleaner.threads at a time. The workers have a lower priority than the loop, and share
+log.cleaner.dedupe.buffer.size, log.cleaner.io.buffer.size and log.cleaner.io.max.bytes.per.second. A result is swapped
+in if the log has not changed otherwise (storage/cleaner/swap.py), and discarded if it has. Retention leaves a log alone
+while it is cleaned; each check also applies retention to logs whose policy includes delete. A log that cannot be
+cleaned is logged, and skipped from then on. An I/O error takes its directory offline, as everywhere.
 
-Where each round ended is in cleaner-offset-checkpoint. With log.cleaner.enable=false nothing of this happens.
+cleaner-offset-checkpoint has the offset at which each round ended. log.cleaner.enable=false turns all of this off.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NICENESS = 10
-#: Logs looked at between two turns of the loop; a look takes some 10 us.
+#: Logs checked between two turns of the loop; a check takes some 10 us.
 _AT_ONCE = 64
-#: Their change ends what is under way, and begins anew with the new values.
+#: A change of these ends the rounds in progress; new ones begin with the new values.
 _LIVE_KEYS = (
     "log.cleaner.threads",
     "log.cleaner.dedupe.buffer.size",
@@ -60,7 +60,7 @@ _LIVE_KEYS = (
 
 
 class Cleaned(msgspec.Struct):
-    """What rounds have done so far; bytes of records."""
+    """The totals of all rounds so far, in bytes of records."""
 
     rounds: int = 0
     read_bytes: int = 0
@@ -68,14 +68,14 @@ class Cleaned(msgspec.Struct):
 
 
 class CannotClean(Exception):
-    """Why a log is not cleaned that somebody wants to be."""
+    """The reason why a log that should be cleaned now is not."""
 
 
 class Cleaner:
-    """Its methods belong to the event loop's thread. `uncleanable`: logs that a round has failed on.
+    """The cleaner. Its methods belong to the event loop's thread. `uncleanable`: logs on which a round has failed.
 
     Args:
-        make_workers: a pool of so many processes.
+            make_workers: creates a pool with this number of processes.
     """
 
     def __init__(
@@ -97,25 +97,25 @@ class Cleaner:
         self._make_workers = make_workers or partial(ProcessPool, loop=loop, name="cleaner", niceness=NICENESS)
         self.uncleanable: set[PartitionLog] = set()
         self.total = Cleaned()
-        #: Where the dirty part of logs begins.
+        #: The offset at which the dirty part of each log begins.
         self._offsets: dict[PartitionLog, int] = {}
         self._rounds: set[CleaningRound] = set()
         self._workers: ProcessPool | None = None
         self._timer: Timer | None = None
         self._looking = False
         self._look_again = False
-        #: Logs that are cleaned whether they are due or not, and who waits for that.
+        #: Logs to clean even if they are not due, and the result for the caller.
         self._wanted: dict[PartitionLog, Deferred[None]] = {}
 
     @property
     def active_count(self) -> int:
-        """Logs that are being cleaned."""
+        """The number of logs that are being cleaned."""
         return len(self._rounds)
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, if there is to be a cleaner."""
+        """Start the cleaner if it is enabled."""
         if not self._config.get_bool("log.cleaner.enable"):
             return
         log.info("The cleaner is %s", "compiled" if IS_COMPILED else "interpreted")
@@ -126,7 +126,7 @@ class Cleaner:
         self._restart()
 
     def close(self) -> None:
-        """End what is under way, for good: nothing of it is in the logs."""
+        """Abort all rounds for good. Nothing of them is in the logs."""
         self._stop()
 
     def _restart(self) -> None:
@@ -161,9 +161,9 @@ class Cleaner:
                 self._offsets[known] = offset
 
     def clean_now(self, partition_log: PartitionLog) -> Deferred[None]:
-        """Clean all that may be cleaned of a compacted log, due or not; resolves when nothing is left to clean.
+        """Clean a compacted log as far as possible, even if it is not due; resolve when nothing is left to clean.
 
-        Fails with CannotClean where there is no cleaner, or the log is one that it leaves alone.
+        Fails with CannotClean if the cleaner is off, or skips this log.
         """
         wanted = self._wanted.setdefault(partition_log, Deferred())
         if self._workers is None:
@@ -178,15 +178,15 @@ class Cleaner:
             wanted.fail(CannotClean(f"{partition_log.name}: {reason}"))
 
     def moved(self, old: PartitionLog, new: PartitionLog) -> None:
-        """A log goes on in another directory: it is as clean there."""
+        """Carry a log's clean offset over to its new directory."""
         offset = self._offsets.pop(old, None)
         if offset is not None:
             self.cleaned(new, offset)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Look at all logs, some at a time, and begin with those that are due."""
+        """Check all logs, some at a time, and begin with those that are due."""
         if self._looking:
             self._look_again = True
             return
@@ -242,7 +242,7 @@ class Cleaner:
             wanted.resolve(None)
 
     def _begin(self, due: list[Cleanable]) -> None:
-        """Clean the dirtiest, as many as there are workers free for."""
+        """Clean the dirtiest logs, as many as there are free workers."""
         assert self._workers is not None
         self._looking = False
         due.sort(key=lambda each: each.ratio, reverse=True)
@@ -259,7 +259,7 @@ class Cleaner:
             self._timer = self._timers.call_later(backoff_ms, self._look)
 
     def _resources(self) -> Resources:
-        """What each of the cleaners may use."""
+        """Return the resources of each worker."""
         config = self._config
         threads = config.get_int("log.cleaner.threads")
         return Resources(
@@ -269,26 +269,26 @@ class Cleaner:
             bytes_per_second=config.get_float("log.cleaner.io.max.bytes.per.second") / threads,
         )
 
-    # -- what rounds tell --------------------------------------------------------------------------------------------
+    # -- results of rounds -------------------------------------------------------------------------------------------
 
     def done(self, result: CleanResult) -> None:
-        """A round has been through."""
+        """Add the totals of a completed round."""
         self.total.rounds += 1
         self.total.read_bytes += result.read_bytes
         self.total.kept_bytes += result.kept_bytes
 
     def ended(self, ended: CleaningRound) -> None:
-        """Another may begin."""
+        """Forget a round that has ended, and begin others."""
         self._rounds.discard(ended)
         if self._workers is not None:
             self._look()
 
     def refused(self, partition_log: PartitionLog) -> None:
-        """The log cannot be cleaned: it is left alone from now on."""
+        """Skip a log that cannot be cleaned from now on."""
         self.uncleanable.add(partition_log)
 
     def cleaned(self, partition_log: PartitionLog, end_offset: int) -> None:
-        """All below `end_offset` is clean."""
+        """Record that all records below `end_offset` are clean."""
         self._offsets[partition_log] = end_offset
         directory = partition_log.directory
         offsets = {

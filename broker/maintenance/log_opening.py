@@ -1,9 +1,8 @@
-"""Opening what a start has left for later: as soon as clients are let in, log after log, so that soon none waits.
+"""Open the logs that a start has left closed, one after the other, once the broker accepts clients.
 
-Who asks for a log that waits has it opened at once (broker/replicas/partitions.py), so many in a turn of the loop;
-the others
-are opened here, a few in a turn, with a pause between turns that leaves half of the time to clients. What could not be
-opened for lack of descriptors is tried again.
+A request opens the closed logs that it names at once (broker/replicas/partitions.py), up to a limit in each turn of the
+loop. The others are opened here, a few in a turn, with pauses that leave half of the time to clients. A log that could
+not be opened for lack of file descriptors is tried again.
 """
 
 from __future__ import annotations
@@ -24,43 +23,43 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The loop is held for so long at most, and for one log more, and then serves others for as long as that took: a log on
-#: a cold disk, or one that has to be mended, takes longer than others.
+#: How long opening may block the loop in a turn, plus one log. The loop then serves others for as long as that took:
+#: a log on a cold disk, or one that needs repair, takes longer than others.
 _TURN_S = 0.001
 _SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS = 1, 500
-#: So long the loop is held at most for those who ask, and for one log more. A log takes 0.3 ms, some as long as 10 ms.
-#: Who asks for more is told to ask again (`LogWaits`), which clients do by themselves, and finds them open then.
+#: How long requests may block the loop by opening logs, plus one log. A log takes 0.3 ms, some as long as 10 ms. Beyond
+#: that a request gets `LogWaits`: its client retries, and finds the logs open then.
 _ASKED_S = 0.02
-#: And so many logs, however fast: each is some work for the turns that follow.
+#: The most logs that requests open in a turn, however fast: each causes work in later turns.
 _ASKED_A_TURN = 256
-#: Until what could not be opened is tried again.
+#: Delay before a log that could not be opened is tried again.
 _AGAIN_MS = 5_000
 
 
 class LogOpening:
-    """Its methods belong to the event loop's thread."""
+    """Opens the waiting logs. Its methods belong to the event loop's thread."""
 
     def __init__(self, logs: LogManager, loop: asyncio.AbstractEventLoop, timers: Timers) -> None:
         self._logs = logs
         self._loop = loop
         self._timers = timers
         self._timer: Timer | None = None
-        #: Whether there are clients, who are not to wait.
+        #: Whether the broker has clients, which should not wait.
         self._serving = False
-        #: How many logs those who asked have opened in this turn of the loop, and when it is over for them.
+        #: How many logs requests have opened in this turn of the loop, and when the time for them is over.
         self._asked = 0
         self._asked_until = 0.0
-        #: Called when some were opened here.
+        #: Called when logs were opened here.
         self.on_opened: Callable[[], object] = lambda: None
 
     def start(self) -> None:
-        """Open all that waits. From here on those who ask have but so many opened in a turn of the loop."""
+        """Open all waiting logs. From now on the number that requests may open in a turn is limited."""
         self._serving = True
         if self._logs.unopened:
             self._open_all()
 
     def stop(self) -> None:
-        """What waits is left as it is."""
+        """Stop; the waiting logs stay closed."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -91,8 +90,9 @@ class LogOpening:
             log.info("All logs are open%s", f" but {offline}, which are offline" if offline else "")
 
     def may_open(self) -> bool:
-        """Whether somebody who asks for a log may have it opened in this turn of the loop: the first always, more until
-        the time is over. To be called once a log.
+        """Return whether a request may open one more log in this turn: the first always, others until the time is over.
+
+        Call it once for each log.
         """
         if not self._serving:
             return True

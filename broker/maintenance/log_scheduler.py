@@ -1,16 +1,20 @@
-"""Background: the threads that make the slow system calls of the logs, and the clockwork that says when.
+"""Background work on logs: threads that make slow system calls, and the schedule that starts them.
 
-The event loop owns all state. It makes tasks (storage/log/tasks.py), a thread runs them one after the other and touches
-nothing but files, and the loop applies what came of them. The thread never computes: a thread that holds the
-interpreter holds up the loop. Flushes that a producer waits for have threads of their own, some at a time: a disk
-forces several files in little more than the time of one.
+The event loop owns all state. It creates tasks (storage/log/tasks.py). A thread runs them one after the other, and
+touches nothing but files. The loop then applies the results. The thread never computes: a thread that holds the
+interpreter lock blocks the loop. Flushes that producers wait for have threads of their own, some in parallel: a disk
+flushes several files in little more than the time of one.
 
-What is due: flush.ms and rolled segments every second (log.flush.scheduler.interval.ms when that is shorter), files
-whose grace is over with it; retention every log.retention.check.interval.ms; recovery points and high watermarks are
-written to their files every log.flush.offset.checkpoint.interval.ms, log start offsets every
-log.flush.start.offset.checkpoint.interval.ms; all these for the first time after log.initial.task.delay.ms. Producers
-that were silent for producer.id.expiration.ms are forgotten. flush.messages is kept by the producer's answer waiting
-for `flush`, which forces the records of all who ask for it in the same turn, or while the one before is under way.
+The schedule:
+- flush.ms and rolled segments: every second (log.flush.scheduler.interval.ms if that is shorter), together with the
+  removal of files whose delay is over
+- retention: every log.retention.check.interval.ms
+- files of recovery points and high watermarks: every log.flush.offset.checkpoint.interval.ms
+- files of log start offsets: every log.flush.start.offset.checkpoint.interval.ms
+
+All of these first run after log.initial.task.delay.ms. Producers that were idle for producer.id.expiration.ms expire.
+For flush.messages the producer's response waits for `flush`. One flush serves all requests of the same turn, and those
+that arrive while the previous one runs.
 """
 
 from __future__ import annotations
@@ -43,19 +47,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Logs handed to the thread together; each holds a file open or two meanwhile.
+#: Logs given to the thread together. Each holds a file or two open meanwhile.
 _FLUSHES_AT_ONCE = 16
-#: Logs looked at for expired segments in a turn of the loop.
+#: Logs checked for expired segments in a turn of the loop.
 _RETAINED_AT_ONCE = 8
-#: So many logs are forced to the disk at a time for producers that wait: two and eight were measured alike, one half as
-#: good.
+#: Logs flushed in parallel for producers that wait. Two and eight measured the same; one was half as fast.
 _SYNC_THREADS = 4
-#: The longest between two looks at what has to be flushed or removed.
+#: The longest interval between two checks for logs to flush and files to remove.
 TICK_MS = 1_000
 
 
 class Background:
-    """One thread for all logs. Its methods belong to the event loop's thread."""
+    """Runs background work on all logs in one thread. Its methods belong to the event loop's thread."""
 
     def __init__(
         self, logs: LogManager, config: BrokerConfig, loop: AbstractEventLoop, timers: Timers, clock: Clock
@@ -68,10 +71,10 @@ class Background:
         self._queue: SimpleQueue[tuple[list[Task], Deferred[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
         self._syncs = ThreadPool(loop, _SYNC_THREADS, name="log-flush")
-        #: For whom retention waits, and who is told.
+        #: The external readers that retention waits for.
         self.holds = RetentionHolds(config)
         logs.unread_from = self.holds.unread_from
-        #: What flushes of logs took.
+        #: The times of flushes.
         self.flush_times = FlushTimes()
         self._stopped = False
         self._armed: dict[str, Timer] = {}
@@ -80,13 +83,13 @@ class Background:
 
     @property
     def queued_count(self) -> int:
-        """Lots of tasks that wait for the thread."""
+        """The number of task lists that wait for the thread."""
         return self._queue.qsize()
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the thread and the clockwork."""
+        """Start the thread and the schedule."""
         config = self._config
         self._logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
         config.subscribe("producer.id.expiration.ms", lambda _: self._take_expiration())
@@ -103,7 +106,7 @@ class Background:
         self._every(name, config.get_int(name), self._expire_producers, config.get_int(name))
 
     def stop(self) -> None:
-        """Let the threads finish what they have, and end them: the logs are then the loop's alone."""
+        """Let the threads finish their tasks, and end them. After that only the loop uses the logs."""
         self._stopped = True
         for timer in self._armed.values():
             timer.cancel()
@@ -115,7 +118,7 @@ class Background:
         self._syncs.close()
 
     def _every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int) -> None:
-        """Do `work` after `first_ms` and then each `interval_ms`; just once with an interval of 0, as in Kafka."""
+        """Call `work` after `first_ms`, and then every `interval_ms`; only once if that is 0, as in Kafka."""
 
         def run() -> None:
             if interval_ms:
@@ -124,11 +127,11 @@ class Background:
 
         self._armed[name] = self._timers.call_later(first_ms, run)
 
-    # -- what is due -------------------------------------------------------------------------------------------------
+    # -- scheduled work ----------------------------------------------------------------------------------------------
 
     def flush_due(self) -> Deferred[None]:
-        """Force what is due to the disk, and remove what has had its time of grace."""
-        if self._flushed is None or self._flushed.done:  # else the disk is slower than the clock
+        """Flush the logs that are due, and remove files whose delay is over."""
+        if self._flushed is None or self._flushed.done:  # else the last flush still runs: the disk is slow
             for closed in [each for each in self._flushes if each.closed]:
                 del self._flushes[closed]
             self._flushed = Deferred()
@@ -136,7 +139,7 @@ class Background:
         return self._flushed
 
     def _flush_next(self, tasks: Iterator[Task], done: Deferred[None]) -> None:
-        """Flush some logs, then the others: who waits for a flush of their own comes in between."""
+        """Flush some logs, then the others, so that flushes for producers can run in between."""
         some = list(islice(tasks, _FLUSHES_AT_ONCE))
         if some:
             self.run(some).add_done_callback(lambda _: self._flush_next(tasks, done))
@@ -144,9 +147,9 @@ class Background:
             self.run(self._logs.removal_tasks(self._clock.now_ms())).add_done_callback(lambda _: done.resolve(None))
 
     def retain(self) -> Deferred[None]:
-        """Take out expired segments, of some logs at a time between other work of the loop; resolves when all are out.
+        """Remove expired segments, of some logs in each turn of the loop; resolve when all are removed.
 
-        A log that waits to be opened is looked at if it is open when its turn comes, or in a later round.
+        A closed log is checked if it is open when its turn comes, or else in a later round.
         """
         done: Deferred[None] = Deferred()
         self.holds.forget_gone()
@@ -154,7 +157,7 @@ class Background:
         return done
 
     def _retain_next(self, keys: Iterator[TopicPartition], last: Deferred[None], done: Deferred[None]) -> None:
-        """`last`: the newest of the tasks; the thread has run those before it when it has run this."""
+        """Remove expired segments of the next logs. `last`: the newest task, which runs after all others."""
         some = [] if self._stopped else list(islice(keys, _RETAINED_AT_ONCE))
         if some:
             logs = [partition_log for key in some if (partition_log := self._logs.logs.get(key)) is not None]
@@ -180,7 +183,7 @@ class Background:
     # -- flush.messages ----------------------------------------------------------------------------------------------
 
     def flush(self, partition_log: PartitionLog) -> Deferred[None]:
-        """Resolves when all that is in the log now is on the disk; one flush for all that ask meanwhile. LogOffline."""
+        """Resolve when all present records are on disk. Concurrent calls share a flush. Fails with LogOffline."""
         sync = self._flushes.get(partition_log)
         if sync is None:
             sync = CoalescedSync(lambda: self._flush(partition_log), self._loop.call_soon)
@@ -188,13 +191,13 @@ class Background:
         return sync.request()
 
     def forced(self, partition_log: PartitionLog) -> Deferred[None] | None:
-        """`flush` for what relies on all that is in the log, where flush.messages asks for one; None: go on at once."""
+        """Return a `flush` if flush.messages asks for one, for work that relies on all records; else None."""
         unforced = partition_log.log_end_offset - partition_log.recovery_point
         return self.flush(partition_log) if unforced >= partition_log.config.flush_messages else None
 
     def _flush(self, partition_log: PartitionLog) -> Deferred[None]:
-        # Linux tells of pages that it lost once: to one sync of a file, not to another beside it or after it. So a log
-        # has one flush at a time, this one behind that of the thread if need be, and is offline before it is answered.
+        # Linux reports a lost page once: to one sync of a file, not to a parallel or later one. So a log has one flush
+        # at a time, after that of the thread if there is one, and goes offline before the flush is answered.
         in_thread = bool(partition_log.flushes)
         task = self._logs.flush_task(partition_log, self._clock.now_ms())
         if task is None:
@@ -203,7 +206,7 @@ class Background:
         return flushed.then(lambda _: task.check())
 
     def run_in_pool(self, task: Task) -> Deferred[None]:
-        """Have a task run beside those of the thread; resolves on the loop once it is run and applied."""
+        """Run a task in parallel to the thread; resolve on the loop once its result is applied."""
         if self._stopped:
             failed: Deferred[None] = Deferred()
             failed.fail(LogOffline("the log", "the broker stops"))
@@ -213,7 +216,7 @@ class Background:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def run(self, tasks: Iterable[Task]) -> Deferred[None]:
-        """Have tasks run in the thread; resolves on the loop once they are run and applied."""
+        """Run tasks in the thread; resolve on the loop once their results are applied."""
         done: Deferred[None] = Deferred()
         handed = list(tasks)
         if handed:
@@ -229,7 +232,7 @@ class Background:
                 self.flush_times.run(task)
             try:
                 self._loop.call_soon_threadsafe(self._apply, tasks, done)
-            except RuntimeError:  # the loop is closed: nobody is left to apply it for
+            except RuntimeError:  # the loop is closed, and cannot apply results
                 return
 
     @staticmethod
@@ -237,6 +240,6 @@ class Background:
         for task in tasks:
             try:
                 task.apply()
-            except Exception:  # the others, and the next round of all, are not to wait for ever
-                log.exception("What %s has done could not be applied", type(task).__name__)
+            except Exception:  # the other tasks, and the next round, must go on
+                log.exception("The result of %s could not be applied", type(task).__name__)
         done.resolve(None)

@@ -1,4 +1,4 @@
-"""What moves of partitions between log directories need of the process."""
+"""The services of the process that moves of partitions between log directories need."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Placements(Protocol):
-    """Where the metadata learns in which log directories partitions are: the controller, or the way to it."""
+    """Records in the metadata in which log directories partitions are: the controller, or a worker's access to it."""
 
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
         """Record the log directory of each (topic id, partition, directory id). Raises the storage's errors."""
 
 
 class MoveServices(Protocol):
-    """A process that has log directories. `directory_ids` are their ids by path."""
+    """A process with log directories. `directory_ids` are their ids by path."""
 
     config: BrokerConfig
     clock: Clock

@@ -1,13 +1,13 @@
-"""One partition on its way to another log directory.
+"""Move one partition to another log directory.
 
-A worker copies what is there into `<topic>-<partition>.<id>-future`, round by round (storage/moves/copy.py), until next
-to nothing is left. The rest is copied on the loop, and in the same turn the copy takes the place of the log
-(LogManager.replace): nobody finds a moment in which there are two of them or none. The log that was goes once the new
-one is on the disk (replaced_log.py). Meanwhile the cleaner leaves it alone. Retention does not: the disk may be full,
-which is why it moves. The copy takes over where the log starts.
+A worker copies the log into `<topic>-<partition>.<id>-future`, round by round (storage/moves/copy.py), until almost
+nothing is left. The loop copies the rest, and in the same turn replaces the log with the copy (LogManager.replace): at
+no time are there two logs of the partition, or none. The old log is removed once the new one is on disk
+(replaced_log.py). During the move the cleaner leaves the log alone. Retention does not, since a full disk may be the
+reason for the move. The copy takes over the log start offset.
 
-If the partition is deleted, or sent elsewhere, the copy goes; if one of the directories fails, it stays for the next
-start. Whose file cannot be read or written is whose directory fails: partitions are moved away from disks that go bad.
+If the partition is deleted, or sent elsewhere, the copy is removed. If a directory fails, the copy stays for the next
+start. An I/O error of a file fails the directory of that file: partitions are often moved away from bad disks.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from storage.recovery.loading import load_log
 if TYPE_CHECKING:
     from broker.maintenance.replica_moves import ReplicaMoves
 
-log = logging.getLogger("broker.maintenance.replica_moves")  # one name for both, by which its level is set
+log = logging.getLogger("broker.maintenance.replica_moves")  # both modules share one name and level
 
-#: Copied by a worker at a time; then it is seen how far it got, and whether it may go on at once.
+#: Bytes that a worker copies in a round. After each round the move decides whether to go on at once.
 ROUND_BYTES = 64 << 20
-#: What is copied on the loop at the end: some milliseconds. Where round after round finds more than that, as producers
-#: are that fast, it is twice as much each time: a move has to come to its end.
+#: Bytes that the loop copies at the end, in some milliseconds. If fast producers leave more than that in every round,
+#: it doubles each time, so that the move ends.
 REST_BYTES = 256 << 10
 _PATIENT_ROUNDS = 8
-#: How long to wait for a cleaner to let go of a log, and before another worker after one that died.
+#: How long to wait for the cleaner to release a log, and before a new worker after one that died.
 _WAIT_MS, _AGAIN_MS = 50, 5_000
 
 
 class Move:
-    """Made and begun by `ReplicaMoves`. `end_offset` and `size_bytes` are the copy's, as far as is known."""
+    """A move, created and begun by `ReplicaMoves`. `end_offset` and `size_bytes` are the copy's last known ones."""
 
     def __init__(self, moves: ReplicaMoves, partition: Partition, directory: LogDirectory, path: str) -> None:
         self.partition = partition
@@ -68,10 +68,10 @@ class Move:
         self._rounds = 0
         self._over = False
 
-    # -- ends --------------------------------------------------------------------------------------------------------
+    # -- end of a move -----------------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """End; the copy stays for the next start."""
+        """End the move. The copy stays for the next start."""
         if not self._over:
             self._over = True
             if self.source.cleaning == self.abandon:
@@ -81,13 +81,13 @@ class Move:
             self._moves.ended(self)
 
     def abandon(self) -> None:
-        """End; the copy goes: the log is closed, or is to be elsewhere."""
+        """End the move, and remove the copy: the log is closed, or has another target."""
         if not self._over:
             self.leave()
             self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
 
     def is_over(self) -> bool:
-        """Whether nothing is left to do: it ends where a directory has failed meanwhile, or the log was closed."""
+        """Return whether the move is over: a directory has failed meanwhile, or the log was closed."""
         if not (self.source.directory.is_online and self.directory.is_online):
             self.leave()
         elif self.source.closed:
@@ -95,7 +95,7 @@ class Move:
         return self._over
 
     def _fail(self, error: Exception) -> None:
-        """Whose file it is is whose directory fails; for what is no fault of a disk see `LogDirectory.fail`."""
+        """Fail the directory whose file caused the error. `LogDirectory.fail` knows which errors are the disk's."""
         if isinstance(error, SourceUnreadable):
             if not self._is_expired(error.error):
                 self.source.directory.fail(error.error)
@@ -108,12 +108,12 @@ class Move:
             self._try_again(error)
 
     def _is_expired(self, error: OSError) -> bool:
-        """Whether it is about a file that the log has no more: retention was faster than the worker."""
+        """Return whether the error is about a file that retention has removed meanwhile."""
         left = {segment.log.path for segment in self.source.segments}
         return isinstance(error, FileNotFoundError) and error.filename not in left
 
     def _try_again(self, error: Exception) -> None:
-        """Go on after a while, with what of the copy is whole then."""
+        """Retry after a delay, with the part of the copy that is intact then."""
         log.warning("%s is not moved now: %s", self.partition, error)
         self._copied = None
         self._after(_AGAIN_MS)
@@ -121,7 +121,7 @@ class Move:
     # -- rounds ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Get hold of the log, which a cleaner may be at, and look at what there is of a copy."""
+        """Wait for the cleaner to release the log, and check what exists of a copy."""
         if self.is_over():
             return
         if self.source.cleaning is not None:
@@ -161,7 +161,7 @@ class Move:
         self._work.add_done_callback(self._on_copied)
 
     def _stored(self, copied: Copied | None, *, clean: bool) -> StoredLog:
-        """The copy, to be opened; `clean` as a round has left it, or by whoever has it open from then on."""
+        """Return the copy, to be opened; `clean` if a round has completed it, or if its opener keeps it so."""
         return StoredLog(
             self._path,
             self.source.topic,
@@ -176,7 +176,7 @@ class Move:
         )
 
     def _first_offset(self, copied: Copied | None) -> int:
-        """Where the copy has to begin if it is empty, or ends before what the log has. SourceUnreadable."""
+        """Return where an empty or outdated copy has to begin. Raises SourceUnreadable."""
         oldest = self.source.segments[0].base_offset
         if copied is None or (copied.size_bytes and copied.end_offset >= oldest):
             return 0
@@ -197,13 +197,13 @@ class Move:
             self._fail(error)
             return
         if not is_right:
-            log.warning("The copy %s is not of %s as it is now: it is made anew", self._path, self.partition)
+            log.warning("The copy %s does not match %s: it is made again from the start", self._path, self.partition)
             self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
             self._path = f"{self.directory.path}/{future_name(self.partition.topic, self.partition.index, uuid4().hex)}"
             self._round()
             return
         new_bytes = copied.size_bytes - self.size_bytes if self._copied is not None else 0
-        # Only those count in which all there was could be copied: a large log, or a slow move, takes many others.
+        # Count only rounds that could copy everything: a large log, or a slow move, takes many others.
         self._rounds += new_bytes < ROUND_BYTES // 2
         self._copied = copied
         self.end_offset, self.size_bytes = copied.end_offset, copied.size_bytes
@@ -215,16 +215,16 @@ class Move:
             self._round()
 
     def _is_right(self, copied: Copied) -> bool:
-        """Whether what was found of a copy is part of the log. SourceUnreadable."""
+        """Return whether an existing copy is a part of the log. Raises SourceUnreadable."""
         if not copied.last_batch or copied.end_offset < self.source.segments[0].base_offset:
             return True
         with source_errors():
             return copied.last_batch == batch_head(self.source, copied.end_offset - 1)
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- replacing the log -------------------------------------------------------------------------------------------
 
     def _take_place(self, copied: Copied) -> None:
-        """Copy what is left, and go on with the copy. OSError, StorageError: the log stays."""
+        """Copy the rest, and replace the log with the copy. After OSError or StorageError the log stays."""
         services, source, partition = self._moves.services, self.source, self.partition
         new = self._completed(copied)
         self.leave()
@@ -236,10 +236,10 @@ class Move:
         log.info("%s is in %s now", partition, self.directory.path)
 
     def _completed(self, copied: Copied) -> PartitionLog:
-        """The copy, opened under the partition's name, with what is left.
+        """Return the complete copy, opened under the partition's name.
 
-        OSError, StorageError: then it has its old name again. Two directories with the partition's name, of which one
-        does not grow any more, would be two logs by and by.
+        After OSError or StorageError it has its old name again. If two directories kept the partition's name, their
+        logs would diverge.
         """
         fs, name = self.directory.fs, f"{self.directory.path}/{self.source.name}"
         stored = self._stored(copied, clean=False)._replace(path=name)
@@ -248,7 +248,7 @@ class Move:
         try:
             new = load_log(self.directory, stored)
             append_rest(new, self.source, stored.now_ms)
-            new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition cannot but take it
+            new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition accepts it
         except BaseException:
             if new is not None:
                 new.close_files()
@@ -259,7 +259,7 @@ class Move:
         return new
 
     def _tell_metadata(self) -> None:
-        """Record where the partition is; what cannot be recorded, the next start finds out."""
+        """Record the partition's directory in the metadata. If that fails, the next start finds it."""
         services, partition = self._moves.services, self.partition
         directory_id = services.directory_ids.get(self.directory.path)
         if directory_id is None:
@@ -268,4 +268,4 @@ class Move:
         try:
             services.placements.record_placements(placed)
         except (OSError, StorageError) as error:
-            log.warning("The metadata cannot be told that %s has moved: %s", partition, error)
+            log.warning("The move of %s cannot be recorded in the metadata: %s", partition, error)

@@ -1,7 +1,7 @@
-"""Partitions that move from one log directory to another while they are read and written (KIP-113).
+"""Move partitions from one log directory to another while clients read and write them (KIP-113).
 
-Here is which of them are under way; how one of them goes is told in replica_move.py. A move that a stop or a crash
-interrupted goes on with what was copied.
+This module knows which moves are in progress; replica_move.py does one of them. A move that a stop or a crash
+interrupted continues from its copy.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ log = logging.getLogger(__name__)
 
 RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 NICENESS = 10
-#: Partitions that are not there, of which it is remembered where they are to be made.
+#: The most partitions that do not exist yet whose preferred directories are remembered.
 _MOST_PREFERRED = 10_000
 
 Key = tuple[str, int]
 
 
 class FutureReplica(msgspec.Struct, frozen=True):
-    """A copy under way. `lag`: how many offsets it is behind."""
+    """A copy in progress. `lag`: how many offsets it is behind."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class FutureReplica(msgspec.Struct, frozen=True):
 
 
 class ReplicaMoves:
-    """All moves of a broker. Its methods belong to the event loop's thread. `make_workers`: a pool of so many."""
+    """All moves of a broker. Its methods belong to the event loop's thread. `make_workers` creates a process pool."""
 
     def __init__(self, services: MoveServices, make_workers: Callable[[int], ProcessPool] | None = None) -> None:
         self.services = services
@@ -64,7 +64,7 @@ class ReplicaMoves:
         self._closed = False
 
     def start(self) -> None:
-        """Go on with what was interrupted; copies that nobody wants any more go."""
+        """Continue interrupted moves, and remove copies that are no longer needed."""
         services = self.services
         for future in services.logs.futures:
             key = future.topic, future.partition
@@ -73,7 +73,7 @@ class ReplicaMoves:
                 continue
             try:
                 topic_id = read_topic_id(future.directory.fs, future.path)
-            except OSError:  # for want of a descriptor: another start may know whose it is
+            except OSError:  # out of file descriptors: a later start may find the topic
                 continue
             is_wanted = (
                 partition is not None
@@ -88,7 +88,7 @@ class ReplicaMoves:
         services.logs.futures.clear()
 
     def close(self) -> None:
-        """Leave all moves where they are: they go on after the next start."""
+        """Stop all moves. They continue after the next start."""
         self._closed = True
         for move in list(self._moves.values()):
             move.leave()
@@ -98,13 +98,13 @@ class ReplicaMoves:
             self._workers.close()
 
     def futures(self) -> Iterator[FutureReplica]:
-        """The copies under way."""
+        """Yield the copies in progress."""
         for (topic, index), move in self._moves.items():
             lag = max(move.source.log_end_offset - move.end_offset, 0)
             yield FutureReplica(topic, index, move.directory, move.size_bytes, lag)
 
     def alter(self, topic: str, index: int, path: str) -> ErrorCode:
-        """Move a partition to the log directory of that path, which has to be its whole name."""
+        """Move a partition to the log directory of that path, which must be its full path."""
         logs, key = self.services.logs, (topic, index)
         name = future_name(topic, index, uuid4().hex)
         if name is None:
@@ -131,7 +131,7 @@ class ReplicaMoves:
             move.abandon()
         if directory is partition.log.directory:
             return ErrorCode.NONE
-        if not all(each.is_online for each in logs.directories):  # the copy may be there already, and not be seen
+        if not all(each.is_online for each in logs.directories):  # an offline directory may have the copy
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._begin(partition, directory, f"{directory.path}/{name}")
         return ErrorCode.NONE
@@ -142,7 +142,7 @@ class ReplicaMoves:
         move.begin()
 
     def discard(self, directory: LogDirectory, path: str, key: Key) -> None:
-        """Remove a copy, which may not be there yet."""
+        """Remove a copy, which may not exist yet."""
         if directory.is_online and directory.fs.exists(path):
             self.services.logs.discard(directory, path, delete_name(*key, uuid4().hex), self.services.clock.now_ms())
 
@@ -151,7 +151,7 @@ class ReplicaMoves:
         self._moves.pop((move.partition.topic, move.partition.index), None)
 
     def replaced(self, old: PartitionLog, new: PartitionLog) -> None:
-        """A copy has taken the place of a log, which goes when the copy is on the disk."""
+        """Replace a log by its copy. The old log is removed when the copy is on disk."""
         services = self.services
         self._replaced = [each for each in self._replaced if not each.is_over]
         self._replaced.append(
@@ -160,7 +160,7 @@ class ReplicaMoves:
         self._replaced[-1].flush()
 
     def submit(self, job: CopyJob) -> Deferred[Copied]:
-        """Have a worker do a round."""
+        """Have a worker do a round of copying."""
         if self._workers is None:
             threads = self.services.config.get("num.replica.alter.log.dirs.threads")
             size = threads if isinstance(threads, int) and threads > 0 else 1
@@ -169,7 +169,7 @@ class ReplicaMoves:
 
     @property
     def bytes_per_second(self) -> int:
-        """What a move may copy; the key can be set while the broker runs, and only then."""
+        """The copy rate limit. The key can be set only while the broker runs."""
         image, node_id = self.services.metadata.image, self.services.config.node_id
         for name in (str(node_id), ""):
             text = image.config(ResourceType.BROKER, name).get(RATE_KEY)

@@ -1,4 +1,4 @@
-"""The directories of a start, looked at before any of them is touched: which work, which have data, which are new."""
+"""Check the log directories at a start, before any is changed: which work, which have data, which are new."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from storage.log_manager import LogManager
 
 
 class StartDirectories(NamedTuple):
-    """The directories of a start, `metadata` that of the metadata log; `usable` are all that work, that one too.
+    """The directories of a start. `metadata` has the metadata log; `usable` are all that work, including that one.
 
-    `found`: meta.properties by path. `unformatted`: those that have none, though a cluster is there. `spared`: those
-    that the cluster can start without, should they turn out not to work.
+    `found`: meta.properties by path. `unformatted`: directories without one, although the cluster exists. `spared`:
+    directories without which the cluster can start, if they turn out not to work.
     """
 
     metadata: LogDirectory
@@ -32,9 +32,9 @@ class StartDirectories(NamedTuple):
 def look_at(
     config: BrokerConfig, fs: FileSystem, logs: LogManager, on_failure: Callable[[LogDirectory], None] | None
 ) -> StartDirectories:
-    """Look at the directories, and touch nothing. Those that do not work are taken offline.
+    """Check the directories without changing them. Those that do not work are taken offline.
 
-    Raises DirectoryRefused for data that this node may not have, or if none is left that says whose data is to be here.
+    Raises DirectoryRefused for data that this node may not use, or if no directory is left that identifies the cluster.
     """
     metadata_path = config.metadata_log_dir.rstrip("/")
     metadata = next((each for each in logs.directories if each.path == metadata_path), None)
@@ -47,11 +47,11 @@ def look_at(
     found = inspect(fs, paths, metadata_path, config.node_id, config.get_str("pybroker.cluster.id"))
     is_new = metadata_path not in found
     failed = next((each for each in logs.directories if not each.is_online), None)
-    if failed is not None and (not paths or is_new):  # whose data should the new ones be of?
+    if failed is not None and (not paths or is_new):  # which cluster would the new ones belong to?
         raise DirectoryRefused(failed.path, f"cannot be used: {failed.failure}")
     usable = [*(each for each in logs.directories if each.is_online), *others]
     check_all(usable)
-    if is_new:  # a cluster does not begin without one of its directories
+    if is_new:  # a new cluster needs all of its directories
         return StartDirectories(metadata, usable, found, unformatted=[], spared=[])
     unformatted = [each for each in usable if each.path not in found]
     return StartDirectories(
@@ -60,7 +60,7 @@ def look_at(
 
 
 def spare(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
-    """Take a directory offline that cannot be formatted; whether it is one to do without."""
+    """Take a directory offline that cannot be formatted; return whether the cluster can start without it."""
     for directory in spared:
         if directory.path == path:
             directory.fail(error)

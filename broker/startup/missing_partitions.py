@@ -1,10 +1,11 @@
-"""Partitions whose log directory is not there at a start: they are told, and never made anew by accident.
+"""Find partitions whose log directory is missing at a start. They are reported, and never created again by accident.
 
-A disk that is not mounted looks like an empty directory. Formatting it, and making its partitions in it, would be the
-silent loss of their records; Apache Kafka does not start then. So a start is refused where a directory would have to be
-formatted while the metadata knows of partitions in one that nobody has (KIP-858). Where a directory cannot be used, or
-was left out of log.dirs, its partitions are offline, without a leader, until it is back or their topic is deleted. Who
-has lost a disk for good formats another by `pybroker format --ignore-formatted`: in that they are made anew.
+A disk that is not mounted looks like an empty directory. Formatting it, and creating its partitions in it, would
+silently lose their records. Apache Kafka does not start then. So the broker refuses to start if it would have to format
+a directory while the metadata has partitions in a directory that is missing (KIP-858). If a directory cannot be used,
+or was removed from log.dirs, its partitions are offline, without a leader, until it is back or their topic is deleted.
+An administrator who has lost a disk for good formats a new directory with `pybroker format --ignore-formatted`. The
+broker then creates the lost partitions there, empty.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from storage.log.directory import LogDirectory
 log = logging.getLogger(__name__)
 
 Missing = Mapping[tuple[bytes, int], str]
-"""By (topic id, partition), what is said to who asks for it."""
+"""By (topic id, partition), the error message for clients of the partition."""
 
 _NOT_TOLD = (UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
-#: Partitions told by name in one line.
+#: How many partitions a log line names.
 _NAMED = 10
 
 
 def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) -> None:
-    """Take those offline that cannot be read or written, but that of the metadata; what they have is unknown."""
+    """Take unusable directories offline, except for the metadata's. Their partitions are unknown."""
     for directory in directories:
         if directory.path == metadata_path:
             continue
@@ -41,13 +42,13 @@ def leave_out_unusable(directories: Iterable[LogDirectory], metadata_path: str) 
         except OSError as error:
             directory.fail(error)
         except CorruptFile:
-            continue  # it works, and is refused when all are looked at
+            continue  # it works, and may still be refused when all are checked
 
 
 def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
-    """Partitions of this node that the metadata knows in directories which are not among those `found`, by path.
+    """Return partitions of this node that the metadata has in directories which are not among those `found`, by path.
 
-    One that lies in a directory that is there, wherever the metadata has it, is not missing.
+    A partition that exists in any directory that was found is not missing, wherever the metadata has it.
     """
     there = {id_bytes(each.directory_id) for each in found.values() if each.directory_id is not None}
     missing = {}
@@ -63,7 +64,7 @@ def find_missing(fs: FileSystem, image: MetadataImage, node_id: int, found: Mapp
 
 
 def check_unformatted(missing: Missing, image: MetadataImage, unformatted: Sequence[str]) -> None:
-    """Raises DirectoryRefused where what is about to be formatted may be the place of what is missing."""
+    """Check unformatted directories. Raises DirectoryRefused if one may be the unmounted home of missing partitions."""
     if missing and unformatted:
         reason = (
             f"has no meta.properties, while partitions ({_names(missing, image)}) are in a log directory that is not "
@@ -75,7 +76,7 @@ def check_unformatted(missing: Missing, image: MetadataImage, unformatted: Seque
 
 
 def settle(missing: Missing, image: MetadataImage, node_id: int, found: Mapping[str, MetaProperties]) -> Missing:
-    """Those that stay offline: none where a new directory was formatted by hand; says what it does."""
+    """Return the partitions that stay offline, and log them: none if a new directory was formatted by hand."""
     if not missing:
         return missing
     former = image.brokers[node_id].log_directories if node_id in image.brokers else ()

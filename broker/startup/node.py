@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """The data that `open_node` opened.
+    """The node's data, opened by `open_node`.
 
     `directory_ids` are the ids of log directories by path; `missing`: see missing_partitions.py.
     """
@@ -77,7 +77,7 @@ class Node:
         self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all; mark the directories that work as clean if `mark_clean`."""
+        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
             metadata.directory.attempt(lambda: self._controller.leave(now_ms))
@@ -93,7 +93,7 @@ def open_node(
     max_open_files: int = DEFAULT_CAPACITY,
     on_failure: Callable[[LogDirectory], None] | None = None,
 ) -> Node:
-    """Bring the node's data up. `max_open_files`: of logs, at a time.
+    """Open the node's data. `max_open_files` limits the files that logs hold open.
 
     Raises DirectoryRefused, MetadataLogDamaged, StorageError and OSError, with all directories unlocked again.
     """
@@ -118,7 +118,7 @@ def open_node(
 def _open_locked(
     config: BrokerConfig, fs: FileSystem, logs: LogManager, directories: StartDirectories, now_ms: int
 ) -> Node:
-    """`open_node`, once the directories are locked; the unformatted ones are if the metadata misses nothing."""
+    """Do the work of `open_node` once the directories are locked; unformatted ones are locked after their check."""
     working = [each.path for each in directories.usable if each.is_online]
     found = {path: directories.found[path] for path in working if path in directories.found}
     metadata = None
@@ -154,7 +154,7 @@ def _open_locked(
 
 
 def tell_remark(line: str) -> None:
-    """Log what was found damaged in a log directory."""
+    """Log the damage that was found in a log directory."""
     log.warning("%s", line)
 
 
@@ -172,9 +172,9 @@ def load_logs(
     *,
     in_processes: bool = True,
 ) -> None:
-    """Open the logs of topics, in agreement with the metadata: with their configuration, without strays.
+    """Open the logs of topics as the metadata has them: with their configuration, and without strays.
 
-    `in_processes`: recovery may have some. Raises DirectoryRefused.
+    `in_processes`: recovery may use several processes. Raises DirectoryRefused.
     """
     config.apply_dynamic(image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id)))
     logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
@@ -192,7 +192,7 @@ def load_logs(
 
 
 def _places(image: MetadataImage, node_id: int, directory_ids: Mapping[str, bytes]) -> Callable[[str, int], str | None]:
-    """By topic and partition, the path of the log directory in which the metadata has this node's replica."""
+    """Return a function from topic and partition to the path where the metadata has this node's replica."""
     paths = {directory_id: path for path, directory_id in directory_ids.items()}
 
     def assigned_dir_of(name: str, index: int) -> str | None:
@@ -213,21 +213,21 @@ def _recovery(config: BrokerConfig) -> Recover:
 
 
 def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, stored: StoredLog) -> bool:
-    """Whether a log is what the metadata has under its name, and on this node."""
+    """Return whether the metadata has a log under its name, on this node."""
     topic = image.topic(stored.topic)
     registration = topic.partitions.get(stored.partition) if topic is not None else None
     if topic is None or registration is None or node_id not in registration.replicas:
         return False
     try:
         return (stored.topic_id or read_topic_id(directory.fs, stored.path)) == topic.topic_id
-    except OSError:  # cannot be read now: its name has to do, and its id is looked at when it is opened
+    except OSError:  # unreadable now: trust the name; the id is checked when the log is opened
         return True
 
 
 def _take_out_strays(
     logs: LogManager, image: MetadataImage, node_id: int, deleted_topics: set[bytes], now_ms: int
 ) -> None:
-    """Go on with the deletion of topics that a crash interrupted; what nobody deleted is kept for people to decide."""
+    """Finish deletions that a crash interrupted. Keep other strays for an administrator to decide."""
     for topic, partition in list(_strays(logs, image, node_id)):
         unique = os.urandom(16).hex()
         if logs.logs[topic, partition].topic_id in deleted_topics:
@@ -239,7 +239,7 @@ def _take_out_strays(
 
 
 def _adopt(logs: LogManager, image: MetadataImage) -> None:
-    """Give each log the topic id that it belongs to by its name (broker/startup/topic_id_repair.py)."""
+    """Give each log the topic id that its name has in the metadata (broker/startup/topic_id_repair.py)."""
     for (name, _), partition_log in logs.logs.items():
         topic = image.topic(name)
         if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:
@@ -247,7 +247,7 @@ def _adopt(logs: LogManager, image: MetadataImage) -> None:
 
 
 def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tuple[str, int]]:
-    """Logs of topics that are not there (any more), or not under this id, or not with this partition on this node."""
+    """Yield logs whose topic, topic id or partition the metadata does not have on this node."""
     for (name, index), partition_log in logs.logs.items():
         topic = image.topic(name)
         registration = topic.partitions.get(index) if topic is not None else None

@@ -1,4 +1,4 @@
-"""The data of a process as it was opened at the start."""
+"""The data of a process, opened at its start."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class OpenedData(Protocol):
 
     @property
     def directory_ids(self) -> Mapping[str, bytes]:
-        """Ids of the log directories by path."""
+        """The ids of the log directories, by path."""
 
     @property
     def missing(self) -> Missing:
-        """Partitions that the metadata has and the directories have not."""
+        """Partitions that the metadata has, and the directories do not have."""
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all; mark the directories that work as clean if `mark_clean`."""
+        """Flush and close all logs; with `mark_clean`, mark the directories that work as clean."""

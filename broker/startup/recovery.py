@@ -1,10 +1,9 @@
-"""Recovery of many partitions at a start after an unclean stop, in processes beside each other, with its progress told.
+"""Recover many partitions after an unclean stop, in parallel processes, and log the progress.
 
-Checking a batch takes some microseconds of Python, so threads would wait for each other: each of the
-num.recovery.threads.per.data.dir of a log directory is a process (storage/worker_process.py). What they cannot do, be
-it that
-one of them dies, is left to whoever opens the logs, who does it again or meets the same error. What one of them writes
-to its standard error, it says in the broker's log.
+Checking a batch takes some microseconds of Python, so threads would wait for each other. Each of the
+num.recovery.threads.per.data.dir of a log directory is a process (storage/worker_process.py). Jobs that fail, for
+example because a process died, are left to the code that opens the logs: it repeats them, or meets the same error. The
+standard error of the processes goes to the broker's log.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from storage.recovery.job import Recovered, RecoveryJob, recover_partition
 
 log = logging.getLogger(__name__)
 
-#: Below this the processes would take longer to start than the work takes.
+#: With less data, starting the processes would take longer than the work.
 SMALL_BYTES = 128 << 20
-#: Seconds between two looks at how far they are.
+#: Seconds between two checks of the progress.
 _LOOK_S = 0.2
 
 
 def recover(jobs: list[RecoveryJob], threads: int, small_bytes: int = SMALL_BYTES) -> dict[str, Recovered]:
-    """Do the jobs, the largest first, with up to `threads` processes a log directory; what became of them by path.
+    """Do the jobs, the largest first, in up to `threads` processes a log directory. Return the results by path.
 
-    Nothing is done here where there is too little to do.
+    With too little data nothing is done here.
     """
     total = sum(job.size_bytes for job in jobs)
     if total < small_bytes:
@@ -64,7 +63,7 @@ def recover(jobs: list[RecoveryJob], threads: int, small_bytes: int = SMALL_BYTE
 
 
 class _Member:
-    """A thread that has one process do one job after the other, from the end of a list that others take from, too."""
+    """A thread that gives one process one job after the other, from the end of a list that it shares with others."""
 
     def __init__(self, jobs: list[RecoveryJob], done: dict[str, Recovered]) -> None:
         self._jobs = jobs
@@ -73,7 +72,7 @@ class _Member:
         self._read_before = 0
 
     def work(self) -> None:
-        """Until there are no more jobs, or the process dies."""
+        """Work until there are no more jobs, or the process dies."""
         try:
             with _started() as process:
                 self._process = process
@@ -83,11 +82,11 @@ class _Member:
                 saying.start()
                 try:
                     while self._jobs:
-                        with suppress(IndexError):  # somebody else was faster
+                        with suppress(IndexError):  # another thread took the last job
                             self._do(process, self._jobs.pop())
                 finally:
                     with suppress(OSError):
-                        process.stdin.close()  # at which it ends
+                        process.stdin.close()  # the process ends when it reads the end
                     saying.join()
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             log.warning("A process for recovery has ended early: %s", error)
@@ -105,7 +104,7 @@ class _Member:
             log.warning("%s is left for later: %s", job.log.path, outcome)
 
     def read_bytes(self) -> int:
-        """What the process has read so far: its own account of it, as the system keeps it."""
+        """Return the bytes that the process has read so far, as the system counts them."""
         if self._process is not None:
             with suppress(OSError, ValueError, IndexError):
                 account = Path(f"/proc/{self._process.pid}/io").read_text()
@@ -114,7 +113,7 @@ class _Member:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A worker; it dies with the thread that started it."""
+    """Start a process; it dies with the thread that started it."""
     return subprocess.Popen(
         worker.command(),
         stdin=subprocess.PIPE,

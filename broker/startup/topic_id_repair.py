@@ -1,7 +1,7 @@
-"""Adoption: a log gets the topic id that it belongs to by its name, where its partition.metadata says another, or none.
+"""Repair the topic id of a log whose partition.metadata has another id, or none: the id of its topic's name.
 
-A crash was faster than that file, a bit of it was flipped, or it is another topic's. Apache Kafka would set the log
-aside as a stray, with all its records, or leave it without a leader.
+The broker may have crashed before that file was written, a bit may have flipped, or the file is another topic's. Apache
+Kafka would set the log aside as a stray, with all its records, or leave it without a leader.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from controller.formatting import id_text
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.log.partition_log import PartitionLog
 
-log = logging.getLogger("broker.startup.node")  # which does most of it
+log = logging.getLogger("broker.startup.node")  # the module that logs the rest of the start
 
 
 def may_be(found: bytes | None, topic_id: bytes) -> bool:
-    """Whether a directory's topic id was that one. Ids of two topics are random: they differ in several characters."""
+    """Return whether `found` may be a damaged `topic_id`. Ids are random: two of them differ in several characters."""
     return found is None or sum(one != other for one, other in zip(id_text(found), id_text(topic_id), strict=True)) <= 1
 
 
 def adopt(partition_log: PartitionLog, topic_id: bytes) -> None:
-    """Give a log that id, on the disk too; with a disk that fails its directory is offline."""
+    """Give a log that id, on disk too. If the write fails, the log's directory is offline."""
     if partition_log.topic_id is not None:
         name = partition_log.topic
         log.warning("%s/%s: not the id of %s: written anew", partition_log.path, PARTITION_METADATA, name)

@@ -1,4 +1,4 @@
-"""What the main process does for its workers."""
+"""The services of the main process for its workers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class MarkersInWaiting(Protocol):
-    """Markers that wait for their partitions: those of the transaction coordinator."""
+    """The transaction coordinator's markers that wait for their partitions."""
 
     def worker_is_back(self, worker: int) -> None:
         """Write the markers that wait for a worker's partitions."""
 
 
 class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
-    """The controller, the coordinators, and what a worker needs to know when it begins.
+    """The controller, the coordinators, and the data that a worker needs at its start.
 
     Args:
-        ports: those of all workers, by listener.
-        fail_directory: takes a log directory (path, reason) offline that failed for a worker.
+            ports: the ports of all workers, by listener.
+            fail_directory: takes a log directory (path, reason) offline that failed in a worker.
     """
 
     config: BrokerConfig

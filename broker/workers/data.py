@@ -1,4 +1,4 @@
-"""A worker's part of the node's data: its own logs, in directories that the main process has locked and inspected."""
+"""A worker's part of the node's data: its own logs. The main process has locked and checked their directories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from storage.log_manager import LogManager
 
 
 class WorkerData(msgspec.Struct, frozen=True):
-    """What a worker has of a broker.startup.node.Node."""
+    """A worker's counterpart of broker.startup.node.Node."""
 
     cluster_id: str
     directory_ids: dict[str, bytes]
@@ -29,14 +29,14 @@ class WorkerData(msgspec.Struct, frozen=True):
     missing: Missing
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """Flush and close all. The main process marks the directories as clean once all workers have done so.
+        """Flush and close all logs. The main process marks the directories as clean once all workers have done so.
 
-        Raises LogOffline where a log of a directory could not be flushed, or has still to be checked.
+        Raises LogOffline if a log could not be flushed, or has not been checked yet.
         """
         self.logs.close(now_ms, mark_clean=False)
         for directory in self.logs.directories:
             if not self.logs.unopened.all_were_closed(directory):
-                raise LogOffline(directory.path, "a log of it is left that has still to be checked")
+                raise LogOffline(directory.path, "one of its logs has not been checked yet")
 
 
 def open_data(
@@ -47,7 +47,7 @@ def open_data(
     max_open_files: int,
     on_failure: Callable[[LogDirectory], None] | None = None,
 ) -> WorkerData:
-    """Replay the metadata of `begin`, and open the logs. Raises as `load_logs`."""
+    """Replay the metadata of `begin`, and open the logs. Raises what `load_logs` raises."""
     loader = MetadataLoader()
     for record in begin.records:
         loader.feed(decode_record(record))

@@ -1,4 +1,4 @@
-"""End offsets of the partitions of all workers, for the main process."""
+"""Look up end offsets of the partitions of all workers, in the main process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkerEndOffsets:
-    """Asks the process that has the partition."""
+    """Asks the process that hosts the partition."""
 
     def __init__(self, partitions: Partitions, supervisor: WorkerSupervisor) -> None:
         self._own = PartitionEndOffsets(partitions)
@@ -27,11 +27,11 @@ class WorkerEndOffsets:
 
     @property
     def known_ends(self) -> Mapping[TopicPartition, int]:
-        """High watermarks in the other workers, as of the last `learn_ends`."""
+        """The high watermarks in the other workers, as of the last `learn_ends`."""
         return self._supervisor.known_ends
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
-        """Resolves to the high watermark; fails with Refused: NOT_LEADER_OR_FOLLOWER where the worker is away."""
+        """Resolve to the high watermark; fail with Refused: NOT_LEADER_OR_FOLLOWER while the worker is down."""
         if not self._partitions.is_elsewhere(topic, partition):
             return self._own.end_offset(topic, partition)
         ended: Deferred[int] = Deferred()
@@ -49,5 +49,5 @@ class WorkerEndOffsets:
         return ended
 
     def learn_ends(self, places: Iterable[TopicPartition]) -> Deferred[None]:
-        """Ask the workers for those of these partitions that they have."""
+        """Ask the workers for the high watermarks of those of these partitions that they host."""
         return self._supervisor.learn_ends({each for each in places if self._partitions.is_elsewhere(*each)})

@@ -1,4 +1,4 @@
-"""Serves in the main process what clients have sent to a worker."""
+"""Serve in the main process the requests that workers forward."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class ForwardedConnection:
-    """What handlers may look at of a connection that another process has. It lasts for one request."""
+    """The parts that handlers may use of a connection that another process has. It lasts for one request."""
 
     is_closed = False
     authenticator = None
-    is_admitted = True  # before that nothing is forwarded
-    token_authenticated = False  # nobody is asked who they are where there are workers
+    is_admitted = True  # workers forward nothing before that
+    token_authenticated = False  # authentication is not supported with several workers
 
     def __init__(self, client: Client) -> None:
         self.listener_name = client.listener_name
@@ -38,12 +38,12 @@ class ForwardedConnection:
         return f"{self.client_host}:{self.client_port} on {self.listener_name}"
 
     def throttle(self, wait_ms: int) -> None:
-        """The process that has the connection is to start no more requests of it for so long."""
+        """Mute the connection, in the process that has it, for this long."""
         self.throttle_ms = wait_ms
 
 
 def serve_forwarded(dispatcher: Dispatcher, request: Forward) -> Deferred[Forwarded]:
-    """The answer. Fails with ProtocolError and CloseConnection, at which the connection is to end."""
+    """Serve a request. Fails with ProtocolError or CloseConnection if the worker must close the connection."""
     forwarded = ForwardedConnection(request.client)
     connection: ClientConnection = forwarded
     answered: Deferred[Forwarded] = Deferred()
@@ -55,7 +55,7 @@ def serve_forwarded(dispatcher: Dispatcher, request: Forward) -> Deferred[Forwar
         elif answer is None:
             raise CloseConnection("there is no answer")
         else:
-            # Slices of files are in answers to Fetch alone, which is not forwarded.
+            # Only answers to Fetch have slices of files, and Fetch is not forwarded.
             chunks = [answer] if isinstance(answer, bytes) else cast("list[bytes]", answer)
             answered.resolve(Forwarded(b"".join(chunks), forwarded.throttle_ms))
 

@@ -1,4 +1,4 @@
-"""Forwards requests of a worker's clients to the main process."""
+"""Forward requests of a worker's clients to the main process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LinkForwarder:
     """A RequestForwarder over the link.
 
     Args:
-        held, queued: count bytes and requests of clients that are under way (broker/network/server.py).
+            held, queued: count the bytes and requests that are being forwarded (broker/network/server.py).
     """
 
     def __init__(self, link: Link, held: Callable[[int], None], queued: Callable[[int], None]) -> None:
@@ -27,7 +27,7 @@ class LinkForwarder:
         self._queued = queued
 
     def forward(self, connection: ClientConnection, frame: bytes) -> Deferred[bytes]:
-        """Have the main process serve a request, as `RequestForwarder.forward`."""
+        """Forward a request to the main process, as `RequestForwarder.forward`."""
         client = Client(
             connection.listener_name,
             connection.security_protocol,
@@ -50,7 +50,7 @@ class LinkForwarder:
                 answered.resolve(answer.frame)
             except (CloseConnection, ProtocolError) as error:
                 answered.fail(error)
-            except Exception as error:  # errors of handlers are answered by the main process
+            except Exception as error:  # the main process answers handlers' errors itself
                 answered.fail(CloseConnection(f"a request could not be forwarded: {error!r}"))
 
         self._count(1, frame)
@@ -58,6 +58,6 @@ class LinkForwarder:
         return answered
 
     def _count(self, sign: int, frame: bytes) -> None:
-        """A request takes memory and time until it is answered, even if its client hangs up meanwhile."""
+        """Count a request until it is answered, even if its client disconnects: it still takes memory and time."""
         self._held(sign * len(frame))
         self._queued(sign)

@@ -1,4 +1,4 @@
-"""One worker as the main process sees it: restarted when it dies, served when it asks."""
+"""One worker, as the main process handles it: start, restart after a crash, messages, stop."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A worker that dies is started again at once, then after so many seconds, twice as many each time up to the most.
+#: The delay before a dead worker's second restart. The first is immediate; later delays double up to a maximum.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
-#: A process whose link has ended has so long to end, too.
+#: How long a process may take to end after its link has ended.
 LAST_WORDS_S = 10.0
-#: So long one may write what it has to the disk when all stop. What is left then, the next start recovers.
+#: How long a worker may take at a stop to write its data to disk. The next start recovers the rest.
 LONGEST_STOP_S = 120.0
-#: One that has lived for so long has not died of its start.
+#: A worker that has lived this long did not fail in its start: the restart delay is reset.
 SOUND_AFTER_S = 60.0
 
 
 class WorkerHandle:
-    """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
+    """Worker `number`. Each of its processes inherits `listeners`, which are bound already."""
 
     def __init__(self, backend: WorkerBackend, number: int, listeners: Sequence[Listener]) -> None:
         self._backend = backend
@@ -73,13 +73,13 @@ class WorkerHandle:
         self._began_s = 0.0
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
-        #: Ids of topics whose files it may still have, as it may not have been there to see them go.
+        #: Ids of deleted topics whose files the worker may still have: it may have been down when they were deleted.
         self._deleted_topics: set[bytes] = set()
         self._started: asyncio.Future[None] | None = None
         self._is_ready = False
         self._is_open = False
         self._stopping = False
-        #: How often its process has died and was started again.
+        #: How often its process was restarted.
         self.restarts = 0
 
     def __str__(self) -> str:
@@ -87,33 +87,33 @@ class WorkerHandle:
 
     @property
     def is_serving(self) -> bool:
-        """Whether it lets clients in, now."""
+        """Whether the worker accepts clients now."""
         return self._is_ready and self._is_open
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     async def start(self, deleted_topics: Collection[bytes] = ()) -> None:
-        """Begin; done once its logs are open, but for those of topics of these ids. Raises CannotStart."""
+        """Start the worker; return once its logs are open, without those of deleted topics. Raises CannotStart."""
         self._deleted_topics.update(deleted_topics)
         self._started = self._backend.loop.create_future()
         self._begin()
         await self._started
 
     def interrupt(self) -> None:
-        """Wait no longer for it to open its logs: a start that is under way raises StartInterrupted."""
+        """Stop waiting for the worker's logs: a start in progress raises StartInterrupted."""
         if self._started is not None and not self._started.done():
             self._started.set_exception(StartInterrupted(f"{self} was interrupted while it started"))
             self._stopping = True
 
     def open(self) -> None:
-        """Let clients in, now and after each restart."""
+        """Accept clients, now and after each restart."""
         self._is_open = True
         self.tell(Open())
 
     async def stop(self) -> bool:
-        """Go down in good order; whether that was so. A log directory that failed for it has then failed here, too."""
+        """Stop the worker, and return whether it stopped cleanly. Log directories that failed in it fail here, too."""
         self._stopping = True
-        if self._link is None or not self._is_ready:  # one that opens its logs hears nothing, for as long as that takes
+        if self._link is None or not self._is_ready:  # a worker reads no messages while it opens its logs
             self.kill()
             return False
         stopped: asyncio.Future[None] = self._backend.loop.create_future()
@@ -123,19 +123,19 @@ class WorkerHandle:
             await asyncio.wait_for(stopped, LONGEST_STOP_S)
             failures: dict[str, str] = answer.result()
         except Exception as error:
-            log.error("%s has not gone down in good order: %r", self, error)
+            log.error("%s has not stopped cleanly: %r", self, error)
             return False
         for path, reason in failures.items():
             self._backend.fail_directory(path, reason)
         return True
 
     def begin_anew(self) -> None:
-        """End its process; the next one is told all there is."""
+        """End the process. The next one starts with all metadata."""
         if self._process is not None:
             self._process.kill()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self._stopping = True
         if self._started is not None:
             self._started.cancel()
@@ -144,8 +144,8 @@ class WorkerHandle:
             self._process.kill()
             try:
                 self._process.wait(LAST_WORDS_S)
-            except subprocess.TimeoutExpired:  # its part of the locks keeps the next broker out
-                log.error("%s does not end: the disk holds it up", self)
+            except subprocess.TimeoutExpired:  # it still holds its locks, so that no other broker can start
+                log.error("%s does not end: it waits for the disk", self)
             self._process = None
 
     def _let_go_of_link(self) -> None:
@@ -213,7 +213,7 @@ class WorkerHandle:
         assert self._link is not None
         self._is_ready = True
         self._forget_deleted_topics()
-        self._pulse = Pulse(self._backend.loop, self._link, self._on_silence)  # before that recovery may take its time
+        self._pulse = Pulse(self._backend.loop, self._link, self._on_silence)  # not before: recovery may take long
         self._pulse.start()
         if self._started is not None:
             if not self._started.done():
@@ -237,7 +237,7 @@ class WorkerHandle:
             log.error("%s cannot start: %s", self, reason)
 
     def _on_end(self) -> None:
-        """The link has ended, and so has the process, or is about to."""
+        """Handle the end of the link: the process has ended, or is about to."""
         self._let_go_of_link()
         if self._process is not None:
             waited = self._backend.loop.run_in_executor(None, _wait, self._process)
@@ -258,15 +258,15 @@ class WorkerHandle:
         loop.call_later(self._pause_s, self._begin)
         self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
 
-    # -- what it is told -----------------------------------------------------------------------------------------------
+    # -- messages to the worker ----------------------------------------------------------------------------------------
 
     def tell(self, message: object) -> None:
-        """Say something, if it is there."""
+        """Send a message if the worker is running."""
         if self._link is not None:
             self._link.tell(message)
 
     def follow(self, message: Records) -> None:
-        """Tell it of metadata. One that cannot carry it out begins anew, with all of it."""
+        """Send metadata. A worker that fails to apply it is restarted with all metadata."""
         if self._link is None:
             return
         process_then, done = self._process, self._link.ask(message)
@@ -280,7 +280,7 @@ class WorkerHandle:
                 return
             except Exception as error:
                 if process_then is not None and process_then is self._process:
-                    log.error("%s could not carry out what has changed, and is ended: %r", self, error)
+                    log.error("%s could not apply a metadata change, and is ended: %r", self, error)
                     process_then.kill()
                 return
             self._forget_deleted_topics()
@@ -288,23 +288,24 @@ class WorkerHandle:
         done.add_done_callback(forget)
 
     def note_deleted(self, topic_id: bytes) -> None:
-        """A topic is no more; the records that say so may not get there."""
+        """Note a deleted topic. The worker may be down, and miss the records of the deletion."""
         self._deleted_topics.add(topic_id)
 
     def _forget_deleted_topics(self) -> None:
-        """After something was carried out; what was told later may be a deletion."""
+        """Forget the deleted topics once a batch is applied, unless later batches, maybe of deletions, are pending."""
         if not self._behind:
             self._deleted_topics.clear()
 
     def when_caught_up(self) -> Deferred[None]:
-        """Resolves once it has carried out what it was told, or has ended.
+        """Resolve once the worker has applied all metadata sent so far, or has ended.
 
-        One that opens its logs is not waited for, as that may take long: it lets clients in after it was told all.
+        This does not wait for a worker that is opening its logs, which may take long: it accepts clients only after it
+        has applied all metadata.
         """
         return settled(list(self._behind) if self._is_ready else [])
 
     def mark(self, message: Mark) -> Deferred[ErrorCode]:
-        """Have a marker written; NOT_LEADER_OR_FOLLOWER where it is away."""
+        """Write a marker; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         marked: Deferred[ErrorCode] = Deferred()
         if self._link is None:
             marked.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -320,14 +321,14 @@ class WorkerHandle:
         return marked
 
     def ask(self, message: object) -> Deferred[Any]:
-        """Its answer; fails with LinkEnded where it is away, or still opens its logs, as that may take long."""
+        """Send a request, and return the answer. Fails with LinkEnded while the worker is down, or opens its logs."""
         if self._link is not None and self._is_ready:
             return self._link.ask(message)
         asked: Deferred[Any] = Deferred()
         asked.fail(LinkEnded())
         return asked
 
-    # -- what it says --------------------------------------------------------------------------------------------------
+    # -- messages from the worker --------------------------------------------------------------------------------------
 
     def _serve(self, message: Any) -> object:
         backend = self._backend
@@ -355,11 +356,11 @@ class WorkerHandle:
         try:
             self._backend.controller.record_placements(message.placed)
         except (OSError, StorageError) as error:
-            log.warning("The metadata cannot be told where partitions of %s are: %s", self, error)
+            log.warning("The log directories of partitions of %s cannot be recorded in the metadata: %s", self, error)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of a process that is about to end, and has to."""
+    """Return the exit code of a process that is about to end; kill it if it does not."""
     try:
         return process.wait(LAST_WORDS_S)
     except subprocess.TimeoutExpired:
@@ -368,5 +369,5 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def _how(code: int) -> str:
-    """How a process has ended, for people."""
+    """Describe how a process has ended, for log lines."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"has ended with code {code}"

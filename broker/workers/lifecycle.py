@@ -1,4 +1,4 @@
-"""A worker's life: from the first message of the main process to the last."""
+"""A worker's lifecycle: from the main process's first message to its last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def run(handle: int) -> int:
-    """Be a worker; `handle` is its end of the link. Returns the exit code."""
+    """Run a worker, and return the exit code. `handle` is the worker's end of the link."""
     sock = socket.socket(fileno=handle)
     try:
         begin: Begin = receive_first(sock)
@@ -37,7 +37,7 @@ def run(handle: int) -> int:
             ended.set_result(exit_code)
 
     def on_thread_exception(arguments: threading.ExceptHookArgs) -> None:
-        """A thread of ours has died: what it was there for is not done any more."""
+        """End the worker when one of its threads has died: the thread's work is no longer done."""
         if arguments.exc_type is not SystemExit:
             log.critical("A thread failed: the worker ends", exc_info=arguments.exc_value)
             loop.call_soon_threadsafe(end, 1)
@@ -46,7 +46,7 @@ def run(handle: int) -> int:
     try:
         return loop.run_until_complete(_serve(Worker(begin, sock, loop, end), ended))
     except Exception:
-        log.critical("The worker ends because of an error that it did not expect", exc_info=True)
+        log.critical("The worker ends because of an unexpected error", exc_info=True)
         return 1
 
 

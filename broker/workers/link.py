@@ -1,9 +1,9 @@
 """A link: messages between the main process and a worker, in order each way, over a socket pair.
 
 A message is its length and a pickle of (kind, number, value), as on the pipes of `storage/worker_process.py`. Some
-only tell;
-others ask, and are answered under their number, now or when a Deferred is resolved. Both ends are this broker's own
-processes: nobody else has the sockets. The loop never waits; what the other end does not take is kept here.
+messages only inform. Others are requests: each is answered under its number, at once or when a Deferred resolves. Both
+ends are processes of this broker, and no other process has the sockets. Sending never blocks the loop: data that the
+other end has not read yet is buffered here.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 18
-#: No message has as many: the longest is a request of a client, of less than 2^31.
+#: An upper bound of a message's size. The longest is a client's request, which is below 2^31 bytes.
 MOST_BYTES = 1 << 32
 #: Messages served in one turn of the loop: a worker may have forwarded the requests of hundreds of clients.
 MESSAGES_A_TURN = 32
 
 
 class LinkEnded(Exception):
-    """The process at the other end is gone."""
+    """The process at the other end has ended."""
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kind of a message."""
 
     TELL = 0
     ASK = 1
@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
 
 def receive_first(sock: socket.socket) -> Any:
-    """Hear what is said first, before there is a loop; waits. EOFError."""
+    """Receive the first message, before there is a loop; blocks. Raises EOFError."""
     sock.setblocking(True)
     (size,) = LENGTH.unpack(_receive(sock, LENGTH.size))
     return pickle.loads(_receive(sock, size))[2]
@@ -56,17 +56,17 @@ def _receive(sock: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = sock.recv(size - len(data))
         if not more:
-            raise EOFError("the other end is gone")
+            raise EOFError("the other end has closed the link")
         data += more
     return bytes(data)
 
 
 class Link:
-    """One end.
+    """One end of a link.
 
     Args:
-        serve: gets each message; what it gives, or a Deferred of that, is the answer where one was asked for.
-        on_end: called once, when the other end is gone. What was asked has failed with LinkEnded by then.
+            serve: handles each message. Its result, or that of its Deferred, answers a request.
+            on_end: called once, when the other end has ended. Pending requests have failed with LinkEnded by then.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Link:
         self._loop.add_reader(self._socket.fileno(), self._on_readable)
 
     def tell(self, message: object) -> None:
-        """Say something; lost where nobody hears it."""
+        """Send a message without an answer. It is lost if the other end has ended."""
         self._send(Kind.TELL, 0, message)
 
     def ask(self, message: object) -> Deferred[Any]:
-        """Say something and get the answer. Fails as the other end does, or with LinkEnded."""
+        """Send a request, and return the answer. Fails with the other end's error, or with LinkEnded."""
         answered: Deferred[Any] = Deferred()
         if self.ended:
             answered.fail(LinkEnded())
@@ -108,7 +108,7 @@ class Link:
         return answered
 
     def close(self) -> None:
-        """Let go of it; what was asked fails."""
+        """Close the link. Pending requests fail."""
         if self.ended:
             return
         self.ended = True
@@ -121,7 +121,7 @@ class Link:
                 each.fail(LinkEnded())
 
     async def drained(self) -> None:
-        """Wait until the other end has taken all that was said, or is gone."""
+        """Wait until the other end has read all messages, or has ended."""
         while self._outgoing and not self.ended:
             await asyncio.sleep(0.001)
 
@@ -131,7 +131,7 @@ class Link:
         if self.ended:
             return
         self._outgoing += pack((kind, number, value))
-        if not self._flushes:  # what is said in one turn goes out together
+        if not self._flushes:  # the messages of one turn are sent together
             self._flushes = True
             self._loop.call_soon(self._flush)
 
@@ -166,7 +166,7 @@ class Link:
         self._serve_some()
 
     def _serve_some(self) -> None:
-        """Serve messages that are there as a whole, so many now; nothing more is received before the last of them."""
+        """Serve the complete messages, a limited number in a turn. Nothing more is received until all are served."""
         try:
             for _ in range(MESSAGES_A_TURN):
                 message = self._next()
@@ -175,8 +175,8 @@ class Link:
                 self._receive(*message)
                 if self.ended:
                     return
-        except Exception:  # who has missed a message knows less than who begins anew
-            log.exception("What came from the other process cannot be understood: it is let go")
+        except Exception:  # an end that missed a message has wrong state, and must be restarted
+            log.exception("A message of the other process cannot be decoded: the link is closed")
             self._end()
             return
         if message is not None:
@@ -189,7 +189,7 @@ class Link:
             self._serve_some()
 
     def _next(self) -> tuple[Kind, int, Any] | None:
-        """The next message, if it is there as a whole. Raises what unpickling raises."""
+        """Return the next message if it is complete. Raises what unpickling raises."""
         incoming = self._incoming
         if len(incoming) < LENGTH.size:
             return None
@@ -207,7 +207,7 @@ class Link:
         if kind is Kind.ANSWER or kind is Kind.FAILURE:
             asked = self._asked.pop(number, None)
             if asked is None:
-                log.error("An answer came that nobody has asked for: %r", value)
+                log.error("Received an answer without a request: %r", value)
             elif kind is Kind.ANSWER:
                 asked.resolve(value)
             else:
@@ -233,7 +233,7 @@ class Link:
             log.error("%s could not be served", type(value).__name__, exc_info=error)
             return
         try:
-            pickle.loads(pickle.dumps(error))  # one that can be made here, but not over there, would be lost
+            pickle.loads(pickle.dumps(error))  # an error that only pickles, and does not unpickle, would be lost
         except Exception:
             error = RuntimeError(f"{type(error).__name__}: {error}")
         self._send(Kind.FAILURE, number, error)

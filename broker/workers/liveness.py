@@ -1,7 +1,7 @@
-"""The pulse of a worker: whether its event loop still turns, as the main process sees it.
+"""The liveness check of a worker: the main process checks that the worker's event loop still runs.
 
-A process that hangs has not ended: its clients would wait for it until somebody looks. Beats are counted, not seconds:
-a pause of the main process itself counts as one beat, however long it was.
+A process that hangs does not end, and its clients would wait for it. The check counts beats, not seconds: a pause of
+the main process itself counts as one beat, however long it was.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from broker.workers.link import Link
     from runtime.deferred import Deferred
 
-#: As often as a broker of Kafka's tells its controller that it is there (broker.heartbeat.interval.ms).
+#: As often as a Kafka broker sends heartbeats to its controller (broker.heartbeat.interval.ms).
 BEAT_S = 2.0
-#: A disk may hold a loop up for many seconds, and a process that is started anew would have the same disk.
+#: A disk may block a loop for many seconds, and a restarted process would have the same disk.
 BEATS_WITHOUT_ANSWER = 15
 
 
@@ -30,7 +30,7 @@ class _Loop(Protocol):
 
 
 class Pulse:
-    """From `start` on until `stop`. `on_silence` is called once too many beats in a row went by without an answer."""
+    """Sends beats from `start` to `stop`. Calls `on_silence` after too many beats in a row without an answer."""
 
     def __init__(self, loop: _Loop, link: Link, on_silence: Callable[[], None]) -> None:
         self._loop = loop

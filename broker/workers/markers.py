@@ -1,4 +1,4 @@
-"""Writes markers into the partitions of all workers, for the transaction coordinator of the main process."""
+"""Write markers into the partitions of all workers, for the transaction coordinator of the main process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WorkerMarkers:
-    """Writes a marker in the process that has the partition."""
+    """Writes a marker in the process that hosts the partition."""
 
     def __init__(self, own: PartitionMarkers, partitions: Partitions, supervisor: WorkerSupervisor) -> None:
         self._own = own
@@ -21,7 +21,7 @@ class WorkerMarkers:
         self._supervisor = supervisor
 
     def write(self, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-        """Write a marker. Errors: as of `PartitionMarkers.write`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
+        """Write a marker. Errors: as for `PartitionMarkers.write`; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         if self._partitions.is_elsewhere(topic, index):
             return self._supervisor.mark(marker, topic, index)
         return self._own.write(marker, topic, index)

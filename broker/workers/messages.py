@@ -1,6 +1,6 @@
-"""The messages between the main process and a worker, except for answers (link.py): values that pickle.
+"""The messages between the main process and a worker: values that pickle. Answers are in link.py.
 
-Metadata goes as it does to any follower in KRaft: a snapshot first, then batch after batch of records.
+A worker gets metadata as any KRaft follower does: first a snapshot, then the batches of records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coordinator.share.state import ShareKey, StateBatch
 
 
 class GivenConfig(msgspec.Struct, frozen=True):
-    """What a BrokerConfig is made of: the main process has read it, and files may have changed since."""
+    """The parts of a BrokerConfig. The main process has read the file, which may have changed since."""
 
     path: str | None
     settings: Mapping[str, Setting]
@@ -28,7 +28,7 @@ class GivenConfig(msgspec.Struct, frozen=True):
 
 
 class GivenDirectory(msgspec.Struct, frozen=True):
-    """A log directory: its id, whether it was left cleanly, why it is offline if it is."""
+    """A log directory: its id, whether it was closed cleanly, and why it is offline if it is."""
 
     path: str
     directory_id: bytes | None
@@ -69,11 +69,11 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Let clients in."""
+    """Accept clients."""
 
 
 class Records(msgspec.Struct, frozen=True):
-    """A batch of the metadata log, and the offset of its last record. Answered when it is carried out."""
+    """A batch of the metadata log, and the offset of its last record. Answered when it is applied."""
 
     last_offset: int
     records: tuple[bytes, ...]
@@ -88,26 +88,26 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class LogLevels(msgspec.Struct, frozen=True):
-    """The levels that were set, by logger."""
+    """The log levels that were set, by logger."""
 
     levels: Mapping[str, str]
 
 
 class EndOffset(msgspec.Struct, frozen=True):
-    """Where a partition ends. Answered with its high watermark; fails with Refused."""
+    """Ask for the end of a partition. Answered with its high watermark; fails with Refused."""
 
     topic: str
     partition: int
 
 
 class KnownEnds(msgspec.Struct, frozen=True):
-    """Where partitions end, (topic, partition) each. Answered with the high watermarks of logs that are open."""
+    """Ask for the ends of partitions, (topic, partition) each. Answered with the high watermarks of open logs."""
 
     places: tuple[tuple[str, int], ...]
 
 
 class ForgetShares(msgspec.Struct, frozen=True):
-    """The states of a share group's partitions of a topic have been changed, or are gone. None: of all partitions."""
+    """Drop the states of a share group's partitions of a topic: they were changed or deleted. None: all partitions."""
 
     group_id: str
     topic_id: bytes
@@ -115,40 +115,40 @@ class ForgetShares(msgspec.Struct, frozen=True):
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """Say that the loop turns: the answer is nothing."""
+    """Check that the loop runs. Answered with None."""
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Go down in good order. Answered when all is on the disk, with why by path for directories where it is not."""
+    """Stop cleanly. Answered when all data is on disk, with the reason by path for directories where it is not."""
 
 
 # ---- from a worker
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """All partitions are there."""
+    """The worker hosts all of its partitions."""
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The worker cannot start, and why, in one line for people."""
+    """The worker cannot start. The reason is one line of text."""
 
     reason: str
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """Partitions are in these directories: (topic id, partition, directory id)."""
+    """Report the directories of partitions: (topic id, partition, directory id)."""
 
     placed: tuple[tuple[bytes, int, bytes], ...]
 
 
 class AutoCreate(msgspec.Struct, frozen=True):
-    """Make topics that somebody uses. Answered when they are there, or not."""
+    """Create topics that clients use. Answered when they are created, or cannot be."""
 
     names: tuple[str, ...]
 
 
 class Verify(msgspec.Struct, frozen=True):
-    """Whether partitions take part in a transaction. Answered with an ErrorCode for each (topic, partition)."""
+    """Ask whether partitions take part in a transaction. Answered with an ErrorCode for each (topic, partition)."""
 
     transactional_id: str
     batches: tuple[FirstBatch, ...]
@@ -156,14 +156,14 @@ class Verify(msgspec.Struct, frozen=True):
 
 
 class ReadShare(msgspec.Struct, frozen=True):
-    """The state of a share-partition, for its leader. Answered with a ShareState; fails with Refused."""
+    """Read the state of a share-partition, for its leader. Answered with a ShareState; fails with Refused."""
 
     share: ShareKey
     leader_epoch: int
 
 
 class WriteShare(msgspec.Struct, frozen=True):
-    """What has changed of a share-partition. Answered when it is written; fails with Refused."""
+    """Write changes of a share-partition. Answered when they are written; fails with Refused."""
 
     share: ShareKey
     state_epoch: int
@@ -174,7 +174,7 @@ class WriteShare(msgspec.Struct, frozen=True):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client of a worker, whose request goes to the main process."""
+    """A client of a worker, whose request is forwarded to the main process."""
 
     listener_name: str
     security_protocol: str
@@ -188,14 +188,14 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """A request as it came, for the main process to serve. Answered with Forwarded."""
+    """A client's request, undecoded, for the main process to serve. Answered with Forwarded."""
 
     client: Client
     frame: bytes
 
 
 class Forwarded(msgspec.Struct, frozen=True):
-    """The frame of an answer, and for how long its client is not served now: it has taken more than its quota."""
+    """The frame of an answer, and how long the worker mutes the client, which has exceeded its quota."""
 
     frame: bytes
     throttle_ms: int = 0
@@ -205,7 +205,7 @@ class Forwarded(msgspec.Struct, frozen=True):
 
 
 class DirectoryFailed(msgspec.Struct, frozen=True):
-    """A log directory is offline: for one process, so for all."""
+    """A log directory is offline. If it fails in one process, it is offline in all."""
 
     path: str
     reason: str

@@ -1,4 +1,4 @@
-"""Follows the metadata log in a worker: the main process sends each batch that its controller appends."""
+"""Follow the metadata log in a worker: the main process sends each batch that its controller appends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataFollower:
-    """Replays batches into the image, and has them published."""
+    """Replays batches into the image, and publishes it."""
 
     def __init__(self, image: MetadataImage, publisher: MetadataPublisher, last_offset: int) -> None:
         self.image = image
@@ -32,12 +32,12 @@ class MetadataFollower:
 
 
 class RemoteFeatures:
-    """The feature levels in force, as far as this process has followed the log."""
+    """The feature levels in force, as far as this process has followed the metadata log."""
 
     def __init__(self, follower: MetadataFollower, kraft_version: int) -> None:
         self._follower = follower
         self._kraft_version = kraft_version
 
     def features(self) -> Features:
-        """Return the levels, and the offset that they are of."""
+        """Return the levels, and the offset at which they are valid."""
         return features_of(self._follower.image, self._kraft_version, self._follower.last_offset)

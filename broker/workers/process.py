@@ -1,8 +1,8 @@
 """The process of a worker: `python -I .../broker/workers/process.py PARENT_PID HANDLE PATH...` (spawn.py).
 
-HANDLE is its end of the link, on which the main process sends `Begin`; PATH... is the main process's sys.path, so that
-both run the same code. A worker ignores the signals that people send to groups of processes: the main process tells it
-when to stop. It never outlives the main process: an orphan would write into directories that another broker has taken.
+HANDLE is its end of the link, on which the main process sends `Begin`. PATH... is the main process's sys.path, so that
+both run the same code. A worker ignores signals that are sent to its process group: the main process stops it with a
+message. It never outlives the main process: an orphan would write into directories that another broker has locked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """Be a worker until the main process stops it; return the exit code."""
+    """Run a worker until the main process stops it, and return the exit code."""
     import ctypes
     import gc
     import signal

@@ -1,4 +1,4 @@
-"""The way from a worker to the controller and the transaction coordinator, which the main process has."""
+"""A worker's access to the controller and the transaction coordinator, which run in the main process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RemoteController:
-    """Sends the controller what this process finds out."""
+    """Sends the controller what this process finds."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage, link: Link) -> None:
         self._config = config
@@ -38,7 +38,7 @@ class RemoteController:
         self._link.tell(Placed(tuple(placed)))
 
     def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
-        """Have topics created. `admit` is asked here, where the client is known."""
+        """Create topics. `admit` is called here, where the client is known."""
         admitted = []
         for name in names:
             count = creatable_topic(self._config, name, len(self._image.brokers)).num_partitions

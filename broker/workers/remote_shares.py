@@ -1,4 +1,4 @@
-"""The way from a worker to the share coordinator, which the main process has (KIP-932)."""
+"""A worker's access to the share coordinator, which runs in the main process (KIP-932)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.workers.link import Link
     from runtime.timers import Timers
 
-#: A state that nobody takes up is not kept for longer: who asked has hung up, and it may not be so any more.
+#: How long a state that no fetch uses is kept: its client may have disconnected, and the state may become stale.
 _KEPT_MS = 5_000
 
 
@@ -24,7 +24,7 @@ class RemoteShareStates:
     """The states of share-partitions that this worker leads.
 
     Args:
-        on_read: called once a state is there that was asked for.
+            on_read: called once a requested state has arrived.
     """
 
     def __init__(self, link: Link, timers: Timers, on_read: Callable[[ShareKey], None]) -> None:
@@ -34,7 +34,7 @@ class RemoteShareStates:
         self._asked: dict[ShareKey, Deferred[ShareState]] = {}
 
     def read(self, share: ShareKey, leader_epoch: int) -> ShareState:
-        """The state, once. Raises Refused: COORDINATOR_LOAD_IN_PROGRESS until it is there, and as the coordinator."""
+        """Return the state, once. Raises Refused: COORDINATOR_LOAD_IN_PROGRESS until it arrives."""
         asked = self._asked.get(share)
         if asked is None:
             asked = self._asked[share] = self._link.ask(ReadShare(share, leader_epoch))
@@ -54,7 +54,7 @@ class RemoteShareStates:
         self._on_read(share)
 
     def forget(self, topic_id: bytes, group_id: str | None = None) -> None:
-        """What was read of a topic, by this group or any, is not so any more."""
+        """Drop states of a topic that were read but have changed since; of one group, or of all."""
         for share in [each for each in self._asked if each.topic_id == topic_id]:
             if group_id in (None, share.group_id):
                 del self._asked[share]
@@ -69,11 +69,11 @@ class RemoteShareStates:
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> Deferred[None]:
-        """Have changes taken over, in the order in which they are given here. Fails with Refused."""
+        """Write changes, in the order of the calls. Fails with Refused."""
         return self._link.ask(
             WriteShare(share, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches)
         )
 
     def after_commit(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Struct:
-        """`response`: what is written here is answered for when it is where it has to be."""
+        """Return `response` at once: the main process answers `write` only when the data is on disk."""
         return response

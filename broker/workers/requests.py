@@ -1,9 +1,9 @@
-"""Which requests of a worker's clients it serves itself, refuses, or forwards to the main process.
+"""Decide which requests of its clients a worker serves itself, rejects, or forwards to the main process.
 
-It serves what partitions answer, and the metadata, which it follows. It refuses what belongs to coordinators with
-NOT_COORDINATOR, as any broker does that is not the coordinator; old versions of AddPartitionsToTxn have no place for
-that code, and are forwarded. It answers lists for which clients ask all brokers with an empty list. It forwards all
-else, undecoded: an API that is new is forwarded unless it is named below.
+It serves requests to partitions, and for metadata, which it follows. It rejects requests to coordinators with
+NOT_COORDINATOR, as any broker that is not the coordinator. Old versions of AddPartitionsToTxn have no field for that
+code, and are forwarded. Where clients ask all brokers for a list, it answers with an empty list. It forwards all other
+requests undecoded: a new API is forwarded unless it is named below.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def _nothing(ctx: RequestContext, request: Struct) -> Reply:
 
 
 class ForwardedApi(ServedApi):
-    """An API whose requests are not even decoded. A request is its frame here, and the answer one, too.
+    """An API whose requests are forwarded undecoded. Request and answer are frames here.
 
-    The main process charges it to the quotas of the client.
+    The main process charges the request to the client's quotas.
     """
 
     is_charged = False
@@ -112,5 +112,5 @@ class ForwardedApi(ServedApi):
 
 
 def forward(ctx: RequestContext, frame: bytes, *, forwarder: RequestForwarder) -> Deferred[list[Chunk]]:
-    """Have the main process serve a request. Fails with what its dispatcher raises: then the connection ends."""
+    """Forward a request to the main process. Fails with its dispatcher's error: then the connection is closed."""
     return forwarder.forward(ctx.connection, frame).then(lambda answer: [answer])

@@ -1,4 +1,4 @@
-"""Reads and writes share state, in the main process, for the share-partitions that a worker leads (KIP-932)."""
+"""Read and write share state, in the main process, for the share-partitions that a worker leads (KIP-932)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 class ShareKeeper:
-    """For one process of a worker.
+    """Keeps the share states of one worker process.
 
-    It goes on before it hears that a change was written. So after a change that was not, no other is taken of the same
-    share-partition until it reads anew: the others stand on the one that is missing.
+    The worker continues before it learns that a change was written. So after a failed write the keeper rejects further
+    changes of the same share-partition until the worker reads it again: they build on the missing one.
     """
 
     def __init__(self, states: ShareCoordinator) -> None:
         self._states = states
         self._behind: set[ShareKey] = set()
-        #: Changes the disk is waited for with, of share-partitions that were not read since.
+        #: Changes that wait for the disk, of share-partitions that were not read since.
         self._waiting: dict[ShareKey, set[object]] = {}
 
     def read(self, asked: ReadShare) -> ShareState:
-        """The state, for the leader of that epoch. Raises Refused as `ShareCoordinator.read`."""
+        """Return the state for the leader of that epoch. Raises Refused as `ShareCoordinator.read`."""
         self._behind.discard(asked.share)
         self._waiting.pop(asked.share, None)
         return self._states.read(asked.share, asked.leader_epoch)
 
     def write(self, asked: WriteShare) -> Deferred[None] | None:
-        """Take changes over; a Deferred where the disk is waited for. Raises, or fails with, Refused."""
+        """Write changes; return a Deferred if they wait for the disk. Raises, or fails with, Refused."""
         share = asked.share
         if share in self._behind:
             raise Refused(ErrorCode.FENCED_STATE_EPOCH, "What was written before is missing")
@@ -66,7 +66,7 @@ class ShareKeeper:
         if not waiting:
             self._waiting.pop(share, None)
         if code is not _WRITTEN:
-            if not was_read_since:  # else the worker knows of it: what it writes now stands on what there is
+            if not was_read_since:  # else the worker's later changes already build on the stored state
                 self._behind.add(share)
             raise Refused(code, code.text)
 

@@ -1,4 +1,4 @@
-"""Supervises the other workers, in the main process (docs/decisions/more-than-one-core.md).
+"""Supervise the other workers, in the main process (docs/decisions/more-than-one-core.md).
 
 All of it belongs to the event loop's thread.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: One that takes longer to say where its partitions end is not waited for.
+#: How long to wait for a worker's end offsets.
 _SOON_MS = 1_000
 
 
@@ -48,40 +48,40 @@ class WorkerSupervisor:
     """Workers 1 to num.workers - 1.
 
     Args:
-        listeners: bound for each of them; `close` closes them.
+            listeners: bound for each worker; `close` closes them.
     """
 
     def __init__(self, listeners: Sequence[Sequence[Listener]]) -> None:
         self._listeners = listeners
         self._interrupted = False
-        #: High watermarks of other workers' partitions, as of when they were asked for last.
+        #: High watermarks of other workers' partitions, as of the last request for them.
         self.known_ends: dict[TopicPartition, int] = {}
-        #: By worker: the last of its answers, or the one that is still to come.
+        #: By worker: its last answer, or its pending one.
         self._learning: dict[int, Deferred[dict[TopicPartition, int]]] = {}
         self._workers: list[WorkerHandle] = []
 
     @property
     def serving(self) -> int:
-        """How many of them let clients in."""
+        """The number of workers that accept clients."""
         return sum(each.is_serving for each in self._workers)
 
     @property
     def restarts(self) -> int:
-        """How often one of them has died and was started again."""
+        """The number of restarts of workers."""
         return sum(each.restarts for each in self._workers)
 
     @property
     def listeners(self) -> list[Listener]:
-        """Those of all of them."""
+        """The listeners of all workers."""
         return [each for listeners in self._listeners for each in listeners]
 
     def attach(self, backend: WorkerBackend) -> None:
-        """Take what the main process does for its workers. To be called once, before `start`."""
+        """Set the main process's services for its workers. Call it once, before `start`."""
         self._backend = backend
         self._workers = [WorkerHandle(backend, number, each) for number, each in enumerate(self._listeners, 1)]
 
     async def start(self, deleted_topics: set[bytes]) -> None:
-        """Have all of them open their logs, but for those of topics of these ids. Raises CannotStart."""
+        """Have all workers open their logs, without those of deleted topics. Raises CannotStart."""
         if self._interrupted:
             raise StartInterrupted("the start was interrupted before that of the workers")
         controller = self._backend.controller
@@ -94,27 +94,27 @@ class WorkerSupervisor:
         await asyncio.gather(*(each.start(deleted_topics) for each in self._workers))
 
     def interrupt(self) -> None:
-        """Have a start, under way or to come, raise StartInterrupted."""
+        """Make the current start, or a later one, raise StartInterrupted."""
         self._interrupted = True
         for each in self._workers:
             each.interrupt()
 
     def queue(self, backlog: int) -> None:
-        """Let clients queue at their ports: the first answer of the main process names them. Raises CannotBind."""
+        """Listen on the workers' ports: the main process's first answer names them. Raises CannotBind."""
         for listener in self.listeners:
             listener.queue(backlog)
 
     def open(self) -> None:
-        """Have them let clients in."""
+        """Have the workers accept clients."""
         for each in self._workers:
             each.open()
 
     async def stop(self) -> bool:
-        """Have them go down in good order; whether all did, with all of their logs on the disk."""
+        """Stop the workers cleanly; return whether all of them did, with their logs on disk."""
         return all(await asyncio.gather(*(each.stop() for each in self._workers)))
 
     def close(self) -> None:
-        """End those that are still there, at once, and close their listeners."""
+        """Kill the workers that still run, and close their listeners."""
         logs.unsubscribe(self._tell_log_levels)
         for each in self._workers:
             each.kill()
@@ -124,18 +124,18 @@ class WorkerSupervisor:
     # -- metadata ------------------------------------------------------------------------------------------------------
 
     def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """Tell them of a batch of the metadata log. Never raises: what is in the log goes on, with or without them."""
+        """Send workers a batch of the metadata log. Never raises: the batch is committed in any case."""
         try:
             message = Records(self._backend.controller.last_offset, tuple(map(encode_record, records)))
             for each in self._workers:
                 each.follow(message)
         except Exception:
-            log.exception("Workers cannot be told what has changed: they are ended, and begin anew with all of it")
+            log.exception("Workers cannot get a metadata change: they are restarted with all metadata")
             for each in self._workers:
                 each.begin_anew()
 
     def when_caught_up(self) -> Deferred[None]:
-        """Resolves once all have carried out what they were told, or have ended: then they begin with all of it."""
+        """Resolve once each worker has applied all metadata sent so far, or has ended: a restart sends all of it."""
         return settled([each.when_caught_up() for each in self._workers])
 
     def _on_topic_deleted(self, topic: TopicImage) -> None:
@@ -152,12 +152,12 @@ class WorkerSupervisor:
     # -- partitions ----------------------------------------------------------------------------------------------------
 
     def mark(self, marker: Marker, topic: str, partition: int) -> Deferred[ErrorCode]:
-        """Have a marker written. As `append_marker`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
+        """Write a marker. As `append_marker`; NOT_LEADER_OR_FOLLOWER while the worker is down."""
         worker = worker_of(topic, partition, self._backend.config.num_workers)
         return self._workers[worker - 1].mark(Mark(marker, topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
-        """The high watermark of a partition that one of them has. Fails where it does not answer soon, or is away."""
+        """Return the high watermark of a worker's partition. Fails if the worker is slow, or down."""
         worker = worker_of(topic, partition, self._backend.config.num_workers)
         asked: Deferred[int] = self._workers[worker - 1].ask(EndOffset(topic, partition))
         found: Deferred[int] = Deferred()
@@ -176,7 +176,7 @@ class WorkerSupervisor:
         return found
 
     def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
-        """Have `known_ends` tell of these partitions, as far as their workers answer soon."""
+        """Update `known_ends` for these partitions, as far as their workers answer in time."""
         by_worker: dict[int, list[TopicPartition]] = {}
         for place in places:
             by_worker.setdefault(worker_of(*place, self._backend.config.num_workers), []).append(place)
@@ -184,7 +184,7 @@ class WorkerSupervisor:
         learnt: Deferred[None] = Deferred()
 
         def note(done: Deferred[dict[TopicPartition, int]]) -> None:
-            with suppress(Exception):  # it is away: it tells nothing
+            with suppress(Exception):  # the worker is down
                 ends.update(done.result())
 
         def end(_: object = None) -> None:
@@ -193,7 +193,7 @@ class WorkerSupervisor:
                 learnt.resolve(None)
 
         for worker, some in by_worker.items():
-            # One that has not answered the last time is not asked again: what is not heard would pile up.
+            # A worker whose last answer is pending is not asked again: requests would pile up.
             if worker and (worker not in self._learning or self._learning[worker].done):
                 self._learning[worker] = self._workers[worker - 1].ask(KnownEnds(tuple(some)))
         asked = [self._learning[worker] for worker in by_worker if worker]
@@ -205,13 +205,13 @@ class WorkerSupervisor:
         return learnt
 
     def forget_shares(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None) -> None:
-        """The states of share-partitions are not what they were."""
+        """Have the workers drop the states of share-partitions, which have changed."""
         message = ForgetShares(group_id, topic_id, None if partitions is None else frozenset(partitions))
         for each in self._workers:
             each.tell(message)
 
     def tell_failure(self, directory: LogDirectory) -> None:
-        """A log directory does not work."""
+        """Report a failed log directory to the workers."""
         message = DirectoryFailed(directory.path, directory.failure or "")
         for each in self._workers:
             each.tell(message)

@@ -52,8 +52,8 @@ class Worker(Broker):
     """Worker `begin.number`, in a process of its own. `link` leads to the main process.
 
     Args:
-        sock: the worker's end of the link, on which `begin` has come.
-        end: ends the process, with an exit code.
+            sock: the worker's end of the link, on which it received `begin`.
+            end: ends the process, with an exit code.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Worker(Broker):
         self._listeners: list[Listener] = []
         self._is_going_down = False
 
-    # -- up ------------------------------------------------------------------------------------------------------------
+    # -- start ---------------------------------------------------------------------------------------------------------
 
     def _served_apis(self) -> Mapping[int, ServedApi]:
         return apis_of_a_worker(super()._served_apis())
@@ -107,7 +107,7 @@ class Worker(Broker):
         self._follower = MetadataFollower(node.image, self.publisher, self._begin.last_offset)
         self.topics = AutomaticTopics(self.metadata, self.publisher, controller, self.publisher.when_published)
         self.features = RemoteFeatures(self._follower, self._begin.kraft_version)
-        self.end_offsets = PartitionEndOffsets(self.partitions)  # of all, the main process knows
+        self.end_offsets = PartitionEndOffsets(self.partitions)  # the main process knows those of all workers
         self.verifier = RemoteVerifier(self.link)
         self.markers = PartitionMarkers(
             self.partitions, self.appends, self.background, self.clock, lambda index: ErrorCode.NOT_COORDINATOR
@@ -132,7 +132,7 @@ class Worker(Broker):
         self.link.tell(Ready())
         self.link.listen()
 
-    # -- down ----------------------------------------------------------------------------------------------------------
+    # -- stop ----------------------------------------------------------------------------------------------------------
 
     def _stop_when_asked(self) -> Deferred[dict[str, str]]:
         stopped: Deferred[dict[str, str]] = Deferred()
@@ -140,7 +140,7 @@ class Worker(Broker):
         def tell(done: asyncio.Task[None]) -> None:
             error = done.exception()
             if error is None:
-                # Also those that failed while the logs were closed, which the main process does not know.
+                # Include directories that failed while the logs were closed: the main process does not know of them.
                 directories = self.logs.directories
                 stopped.resolve({each.path: each.failure for each in directories if each.failure is not None})
             else:
@@ -183,7 +183,7 @@ class Worker(Broker):
         elif isinstance(message, LogLevels):
             logs.set_levels(message.levels)
         elif isinstance(message, Open):
-            # After a restart there may be Records before it whose partitions are not all made yet.
+            # After a restart, earlier Records may still be creating partitions.
             self.publisher.when_published().add_done_callback(lambda _: self._let_in())
         elif isinstance(message, Stop):
             return self._stop_when_asked()
@@ -191,11 +191,11 @@ class Worker(Broker):
 
     def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
         if self.publisher.is_to_be_hosted(asked.topic, asked.partition):
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # UNKNOWN_TOPIC_OR_PARTITION means nothing to end
         return self.markers.write(asked.marker, asked.topic, asked.partition)
 
     def _end_offset(self, asked: EndOffset) -> int:
-        """Raises Refused."""
+        """Return the high watermark of a partition. Raises Refused."""
         partition = self.partitions.get(asked.topic, asked.partition)
         if partition is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -205,7 +205,7 @@ class Worker(Broker):
             raise Refused(error_code_of(error)) from error
 
     def _on_share_read(self, share: ShareKey) -> None:
-        """Fetches wait for the state of a share-partition."""
+        """Retry the fetches that wait for the state of a share-partition."""
         partition = self.partitions.get_by_id(share.topic_id, share.partition)
         if partition is not None:
             self.purgatory.check_soon(partition)

@@ -1,1 +1,1 @@
-"""Archives of `pybroker archive` for which retention waits: how far each has come, and who is told."""
+"""Archives of `pybroker archive` that retention waits for: how far each has read, and the log lines about them."""

@@ -1,10 +1,10 @@
-"""Archives that `pybroker.archives` names, as readers of what they do not have yet: retention waits for them.
+"""The archives that `pybroker.archives` names, as readers that retention waits for.
 
-A thread reads the manifests that have changed (manifests.py), and the loop takes over where they end. Each process of
-several reads all of them, as each has partitions of its own; the owner alone tells of what cannot be read.
+A thread reads the manifests that have changed (manifests.py), and the loop takes over the archived offsets. With
+several processes each reads all archives, since each hosts partitions of its own. Only the owner logs unreadable ones.
 
-Whose records an archive has is told by the names of topics. Where it ends behind a log it is of another topic of that
-name, such as one that was deleted: `pybroker archive` does not go on with it, and nothing of the topic is held for it.
+An archive identifies topics by name. If its end offset is beyond the end of a log, it has the records of another topic
+of that name, such as a deleted one. `pybroker archive` does not continue it, and retention does not wait for it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A look at what has not changed is a system call for each archive.
+#: A check of unchanged archives costs a system call for each.
 INTERVAL_MS = 1_000
 
 
 @dataclass(slots=True)
 class _Known:
-    """`positions`: the lowest end of each partition, `behind`: of which archive; `partitions` by topic and archive."""
+    """`positions`: each partition's lowest end, `behind`: its archive; `partitions`: by topic and archive."""
 
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     behind: dict[TopicPartition, str] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class _Known:
 
 
 class Archives:
-    """Its methods belong to the event loop's thread. It is a Reader (broker/external_readers/holds.py).
+    """The archives as a Reader (broker/external_readers/holds.py). Its methods belong to the event loop's thread.
 
     Args:
         paths: directories of archives.
-        log_end: the offset that the next record of a partition gets; None where its log is not here, or not open.
-        in_thread: as of Poller.
+            log_end: returns the end offset of a partition; None if its log is not in this process, or closed.
+            in_thread: as for Poller.
     """
 
     def __init__(
@@ -78,35 +78,35 @@ class Archives:
         self._told_problems: set[str] = set()
         self._told_others: set[tuple[str, str]] = set()
 
-    # -- what it knows -------------------------------------------------------------------------------------------------
+    # -- what retention asks -------------------------------------------------------------------------------------------
 
     @property
     def is_complete(self) -> bool:
-        """Whether a look is over: before the first one nobody knows what is archived."""
+        """Whether a check has finished: before the first one the archived offsets are unknown."""
         return self._known is not None
 
     def positions(self) -> Mapping[TopicPartition, int]:
-        """From which offset on partitions are not archived."""
+        """The offset from which on each partition is not archived."""
         return self._known.positions if self._known is not None else {}
 
     def name_of(self, place: TopicPartition) -> str:
-        """The archive that is furthest behind in a partition."""
+        """Return the archive that is furthest behind in a partition."""
         return f"the archive {self._known.behind[place]}" if self._known is not None else "an archive"
 
     def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
-        """Archives of a topic that have nothing of a partition yet: they will have all of it, however old it is."""
+        """Return archives of the topic that have nothing of a partition yet: they will read it from its beginning."""
         topic, partition = place
         archives = self._known.partitions.get(topic, {}) if self._known is not None else {}
         return [(f"the archive {name}", 0) for name, known in archives.items() if partition not in known]
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Look, now and again and again."""
+        """Check now, and then at intervals."""
         self._poller.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._poller.stop()
 
     def _take(self, found: Found) -> None:
@@ -124,7 +124,7 @@ class Archives:
             self._tell(found)
 
     def _of_others(self, archive: Archive) -> Mapping[str, str]:
-        """Topics of an archive that are not those of that name here, with the reason."""
+        """Return the topics of an archive that differ from the topics of that name here, with the reason."""
         found = {}
         for place, end in archive.ends.items():
             log_end = self._log_end(place)

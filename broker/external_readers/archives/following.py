@@ -1,4 +1,4 @@
-"""Archives that a broker waits for, where `pybroker.archives` names any; most need nothing of it."""
+"""Start following archives if `pybroker.archives` names any. Most brokers have none, and load none of this."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def follow_archives(
     *,
     tells_problems: bool,
 ) -> None:
-    """Follow the archives that are configured, and have retention wait for them.
+    """Follow the configured archives, and make retention wait for them.
 
-    `tells_problems`: whether this process logs what is wrong with them.
+    `tells_problems`: whether this process logs unreadable archives.
     """
     paths = config.get_list("pybroker.archives")
     if not paths:

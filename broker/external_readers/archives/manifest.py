@@ -1,7 +1,7 @@
-"""How far an archive of `pybroker archive` has come, out of its `_pybroker/manifest.json`.
+"""Read from `_pybroker/manifest.json` how far an archive of `pybroker archive` has read.
 
-Of that file only its ranges matter here, each of which is in the archive for good; what else is in it, and how it is
-put there at once, is told by pybroker/archive/manifest.py, which writes it. It names topics, and has no ids of them.
+Only the ranges of that file matter here. Each is in the archive for good. pybroker/archive/manifest.py writes the file,
+and describes the rest of it, and how it is replaced atomically. The manifest has names of topics, but no topic ids.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from metadata.topic_names import name_problem
 from runtime.foreign_files import UnreadableFile, read_whole
 from storage.checkpoints import TopicPartition
 
-#: Below the archive's directory.
+#: The path below the archive's directory.
 MANIFEST = "_pybroker/manifest.json"
 _FORMAT, _VERSION = "pybroker-archive", 1
-#: Some 300,000 ranges and files, of which `pybroker archive --compact` makes fewer.
+#: The size limit: some 300,000 ranges and files. `pybroker archive --compact` reduces their number.
 _FILE_BYTES = 64 << 20
 _INT_MAX = (1 << 31) - 1
 _LONG_MAX = (1 << 63) - 1
@@ -27,16 +27,16 @@ _LONG_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """What a manifest says: of each partition the first offset that is not archived, and which file said it."""
+    """A manifest's contents: the first offset of each partition that is not archived, and the file's version."""
 
     ends: Mapping[TopicPartition, int]
     identity: tuple[int, int, int] = (0, 0, 0)
 
 
 def read_archive(path: str, last: ArchiveProgress | None = None) -> ArchiveProgress:
-    """Read how far the archive in a directory has come; `last` is what was read before, which is not read again.
+    """Read how far the archive in a directory has read. An unchanged file is not read again: `last` is returned.
 
-    Errors: UnreadableFile for what is no manifest, or only a part of one; OSError.
+    Raises UnreadableFile for an invalid or incomplete manifest; OSError.
     """
     manifest = f"{path}/{MANIFEST}"
     found = os.stat(manifest)
@@ -48,7 +48,7 @@ def read_archive(path: str, last: ArchiveProgress | None = None) -> ArchiveProgr
 
 def _ends(data: bytes, name: str) -> Mapping[TopicPartition, int]:
     try:
-        # With a hook the loop has its turn between two objects: without it all of the file is one call.
+        # With a hook the loop gets its turn between two objects. Without it the whole file is one call.
         told = json.loads(data, object_hook=_without_files)
     except (ValueError, RecursionError):
         raise UnreadableFile(f"{name} is no JSON, or not all of it") from None
@@ -72,7 +72,7 @@ def _without_files(told: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _range(told: object) -> tuple[TopicPartition, int] | None:
-    """Whose offsets a range has, and where it ends; None for what is no range."""
+    """Return the partition of a range, and its end; None if it is not a range."""
     if not isinstance(told, dict):
         return None
     topic, partition, start, end = (told.get(name) for name in ("topic", "partition", "start", "end"))

@@ -1,7 +1,7 @@
-"""The archives of `pybroker.archives`: how far each has come.
+"""Read the archives of `pybroker.archives`: how far each has read.
 
-One that cannot be read holds nothing, unless it could be read since the start: then it counts with what it said last.
-It may lie on a volume that is away for a while, and its records would be lost to it.
+An unreadable archive holds nothing, unless it was readable since the start: then its last known offsets count. It may
+lie on a volume that is temporarily away, and would lose the records for good.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.checkpoints import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive: the name of its directory, or all of the path where two have the same, and where it ends."""
+    """An archive: where it ends, and its directory's name, or the full path where two have the same name."""
 
     name: str
     path: str
@@ -26,21 +26,21 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look has found: archives that could be read, now or before, and by path what is wrong with others."""
+    """The result of one check: archives that are or were readable, and the problems of others by path."""
 
     archives: Sequence[Archive] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
 class Manifests:
-    """Reads them again and again, for one thread at a time."""
+    """Reads manifests repeatedly. Only one thread may use it at a time."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._names = shown_names(os.path.abspath(path) for path in paths)
         self._seen: dict[str, ArchiveProgress] = {}
 
     def look(self) -> Found:
-        """Read what has changed."""
+        """Read the manifests that have changed."""
         problems = {}
         for path in self._names:
             try:

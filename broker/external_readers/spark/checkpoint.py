@@ -1,13 +1,13 @@
-"""How far a query of Spark Structured Streaming has come, out of its checkpoint directory.
+"""Read from its checkpoint directory how far a query of Spark Structured Streaming has read.
 
-Spark's files are read, never written: `offsets/N` says where batch N ends, a line for each source, and `commits/N` is
-there once that batch is done. `sources/I/0` says where Spark's own Kafka source I began; the source `pybroker` has no
-such file. What counts is where the newest batch ended that is done: a batch that is not is done again from there. All
-of it is read in a thread.
+Spark's files are read, never written. `offsets/N` has the end of batch N, a line for each source. `commits/N` exists
+once that batch is done. `sources/I/0` has the start of Spark's own Kafka source I; the source `pybroker` has no such
+file. The end of the newest completed batch counts, since Spark repeats an incomplete one from there. All reading is
+done in a thread.
 
-Partitions that a topic gets later are read by a query that subscribes to it, and not by one that was assigned others.
-Spark does not write down which it is. One that knows a topic's partitions from the first to any other may be either; a
-pipeline's checkpoint says it, and the partitions that were there when the query was begun tell the rest.
+A query that subscribes to a topic also reads partitions that the topic gets later; a query with assigned partitions
+does not. Spark does not record which kind a query is. A query that knows a topic's partitions from 0 up to any other
+may be either. The checkpoint of a pipeline says which, and so may the partitions that existed when the query began.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from storage.checkpoints import TopicPartition
 
 Positions = Mapping[TopicPartition, int]
 
-#: Some 100,000 partitions.
+#: The size limit: some 100,000 partitions.
 _FILE_BYTES = 4 << 20
-#: Spark keeps a hundred batches.
+#: The most files of batches. Spark keeps a hundred.
 _BATCH_FILES = 100_000
-#: Sources of a query.
+#: The most sources of a query.
 _SOURCES = 1_000
 _LONG_MAX = (1 << 63) - 1
-#: What Spark writes for a source of which nothing has been read yet.
+#: Spark's text for a source that has not been read yet.
 _NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryProgress:
-    """What a checkpoint says.
+    """A checkpoint's contents.
 
-    `batch` is the newest that is done, `running` one that was planned and is not; None: there is none. `positions` are
-    the offsets that are read next, of sources that are topics. `unknown` are partitions that the first batch is
-    planned for, from which offset on is nowhere written. `is_known`: it is certain that there are no others.
-    `begun_ms` is when the query was begun; None: it reads the partitions that it was assigned, and never others.
+    - `batch`: the newest completed one; `running`: one that is planned and not complete; None if there is none
+    - `positions`: the offsets that are read next, of sources that are topics
+    - `unknown`: partitions of the first, planned batch whose start offset is not recorded anywhere
+    - `is_known`: there are certainly no other partitions
+    - `begun_ms`: when the query began; None if it reads assigned partitions, and never others
     """
 
     batch: int | None = None
@@ -53,7 +54,7 @@ class QueryProgress:
     begun_ms: int | None = None
 
     def followed(self) -> Mapping[str, int]:
-        """Topics of which it reads partitions that are made later, too, and how many it knows of each."""
+        """Topics whose later partitions the query also reads, and how many partitions it knows of each."""
         if self.begun_ms is None:
             return {}
         known: dict[str, set[int]] = {}
@@ -63,14 +64,14 @@ class QueryProgress:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a directory looks like a checkpoint of Spark's."""
+    """Return whether a directory looks like a checkpoint of Spark."""
     return any(os.path.isdir(f"{path}/{name}") for name in ("offsets", "commits")) or os.path.isfile(f"{path}/metadata")
 
 
 def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgress:
-    """Read how far a query has come; `last` is what was read before, which is not read again.
+    """Read how far a query has read. Unchanged files are not read again: `last` is used.
 
-    Errors: UnreadableFile; OSError.
+    Raises UnreadableFile; OSError.
     """
     done, planned = _newest(f"{path}/commits"), _newest(f"{path}/offsets")
     running = planned if planned is not None and (done is None or planned > done) else None
@@ -84,7 +85,7 @@ def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgre
 
 
 def _begun_ms(path: str) -> int | None:
-    """When the query was begun: the file that says its id was written before anything was asked of the broker."""
+    """Return when the query began: Spark writes the file of its id before it sends the broker any request."""
     if _is_assigned(path):
         return None
     try:
@@ -94,7 +95,7 @@ def _begun_ms(path: str) -> int | None:
 
 
 def _is_assigned(path: str) -> bool:
-    """Whether a pipeline's checkpoint is of a source that names its partitions: "NAME {'topic': [partition]}"."""
+    """Return whether a pipeline's source names its partitions: "NAME {'topic': [partition]}"."""
     try:
         found = json.loads(read_whole(f"{path}/pybroker.json", _FILE_BYTES))
     except (OSError, ValueError, RecursionError, UnreadableFile):
@@ -104,7 +105,7 @@ def _is_assigned(path: str) -> bool:
 
 
 def _first_batch(path: str, running: int | None, begun: Mapping[int, Positions]) -> QueryProgress:
-    """Of a query that has not done any batch yet."""
+    """Return the progress of a query that has not completed any batch."""
     if running is None:
         return QueryProgress(positions=_merged(begun.values()), is_known=bool(begun))
     lines = _source_lines(f"{path}/offsets/{running}")
@@ -117,14 +118,14 @@ def _first_batch(path: str, running: int | None, begun: Mapping[int, Positions])
 
 
 def _ends_of(path: str, batch: int) -> list[Positions]:
-    """Where each source that is topics stands behind a batch; one of which nothing is read yet, where it began."""
+    """Return where each topic source stands after a batch; where it began, if nothing was read yet."""
     ends = _source_lines(f"{path}/offsets/{batch}")
     begun = _begun(path) if None in ends else {}
     return [begun.get(number, {}) if end is None else end for number, end in enumerate(ends)]
 
 
 def _merged(sources: Iterable[Positions]) -> Positions:
-    """Of sources that read the same partition the one that is further behind counts."""
+    """Merge sources; where two read the same partition, the lower offset counts."""
     merged: dict[TopicPartition, int] = {}
     for offsets in sources:
         for place, offset in offsets.items():
@@ -133,11 +134,11 @@ def _merged(sources: Iterable[Positions]) -> Positions:
 
 
 def _begun(path: str) -> dict[int, Positions]:
-    """Where sources began, by their number."""
+    """Return the offsets at which sources began, by their number."""
     begun: dict[int, Positions] = {}
     for number in _numbers(f"{path}/sources", _SOURCES):
         with suppress(FileNotFoundError, NotADirectoryError):
-            # A zero byte comes first, for versions of Spark that are long gone.
+            # A zero byte comes first, for very old versions of Spark.
             lines = _lines(f"{path}/sources/{number}/0", prefix="\0")
             offsets = _topics(lines[0]) if lines else None
             if offsets is not None:
@@ -146,7 +147,7 @@ def _begun(path: str) -> dict[int, Positions]:
 
 
 def _source_lines(path: str) -> list[Positions | None]:
-    """What a file of offsets says of each source: None where it has none; nothing of those that are no topics."""
+    """Return the offsets of each source in an offsets file: None if it has none; empty if it is not a topic."""
     lines = _lines(path)
     if not lines:
         raise UnreadableFile(f"{path} ends before it says anything")
@@ -154,7 +155,7 @@ def _source_lines(path: str) -> list[Positions | None]:
 
 
 def _lines(path: str, *, prefix: str = "") -> list[str]:
-    """The lines below the version."""
+    """Return the lines below the version."""
     try:
         text = read_whole(path, _FILE_BYTES).decode().removeprefix(prefix)
     except UnicodeDecodeError:
@@ -166,7 +167,7 @@ def _lines(path: str, *, prefix: str = "") -> list[str]:
 
 
 def _topics(line: str) -> Positions | None:
-    """Offsets by topic and partition; None where the line is another kind of source's. UnreadableFile."""
+    """Return offsets by topic and partition; None for another kind of source. Raises UnreadableFile."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -185,7 +186,7 @@ def _topics(line: str) -> Positions | None:
 
 
 def _newest(path: str) -> int | None:
-    """The highest number among a directory's names."""
+    """Return the highest number among a directory's file names."""
     return max(_numbers(path, _BATCH_FILES), default=None)
 
 

@@ -1,8 +1,8 @@
-"""The checkpoints of `pybroker.spark.checkpoints`: which queries there are, and how far each has come.
+"""Find and read the checkpoints of `pybroker.spark.checkpoints`: which queries exist, and how far each has read.
 
-A path is a checkpoint, or a folder of checkpoints. A query whose checkpoint has gone out of its folder is forgotten.
-One that cannot be read stays where it was last seen; so do all below a path that is away, which may be a volume that
-is not mounted. Where nothing has been seen of them since the start, nobody knows what they read.
+A path is a checkpoint, or a folder of checkpoints. A query whose checkpoint was removed from its folder is forgotten.
+An unreadable checkpoint keeps its last known offsets. So do all below a missing path, which may be a volume that is not
+mounted. If it was never readable since the start, what its queries read is unknown.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from broker.external_readers.spark.checkpoint import QueryProgress, is_checkpoin
 from runtime.foreign_files import UnreadableFile, reason, shown_names
 from storage.checkpoints import TopicPartition
 
-#: Of a folder.
+#: In one folder.
 _MOST_CHECKPOINTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: its checkpoint's directory, and the name that this has, or all of the path where two have the same."""
+    """A query, with its checkpoint's directory and that directory's name, or full path where two names are equal."""
 
     name: str
     path: str
@@ -30,7 +30,7 @@ class Query:
 
 
 class Follower(NamedTuple):
-    """A query that subscribes to a topic, of which it knows so many partitions since it was begun at `begun_ms`."""
+    """A query that subscribes to a topic, with the number of its known partitions and the time when it began."""
 
     name: str
     begun_ms: int
@@ -39,11 +39,12 @@ class Follower(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look has found.
+    """The result of one check.
 
-    `positions` has for each partition the lowest offset of a query that is read next, and `behind` the name of that
-    query. `followers` has for each topic the queries that read partitions which it gets later. `problems` say by path
-    what could not be read; `is_known` is False where that may be queries of which nothing is known at all.
+    - `positions`: for each partition the lowest offset that a query reads next; `behind`: the name of that query
+    - `followers`: for each topic the queries that also read its later partitions
+    - `problems`: by path, why it could not be read
+    - `is_known`: False if an unreadable path may have queries that were never seen
     """
 
     queries: Sequence[Query] = ()
@@ -55,16 +56,16 @@ class Found:
 
 
 class Checkpoints:
-    """Reads them again and again, for one thread at a time."""
+    """Reads checkpoints repeatedly. Only one thread may use it at a time."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = [os.path.abspath(path) for path in dict.fromkeys(paths)]
-        #: What was seen last, by path of the configuration and of the checkpoint; None: nothing yet.
+        #: The last known progress, by configured path and by checkpoint; None: unknown so far.
         self._seen: dict[str, dict[str, QueryProgress | None]] = {}
         self._problems: dict[str, str] = {}
 
     def look(self) -> Found:
-        """Read all that has changed. What cannot be read is among the problems."""
+        """Read the checkpoints that have changed. The result lists those that cannot be read as problems."""
         self._problems = {}
         for path in self._paths:
             try:
@@ -109,14 +110,14 @@ class Checkpoints:
 
 
 def _needed(progress: QueryProgress) -> Iterator[tuple[TopicPartition, int]]:
-    """From which offset on the query may still read partitions."""
+    """Yield the offsets from which on the query may still read partitions."""
     yield from progress.positions.items()
     for place in progress.unknown:
         yield place, 0
 
 
 def _below(path: str) -> Iterator[str]:
-    """The path itself, or the checkpoints in it. OSError; UnreadableFile: there are too many."""
+    """Yield the path itself, or the checkpoints in it. Raises OSError; UnreadableFile if there are too many."""
     with os.scandir(path) as entries:
         if is_checkpoint(path):
             yield path

@@ -1,4 +1,4 @@
-"""Queries of Spark that a broker follows, where `pybroker.spark.checkpoints` names any; most need nothing of it."""
+"""Follow Spark queries if `pybroker.spark.checkpoints` names any. Most brokers have none, and load none of this."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def follow_queries(
     config: BrokerConfig, holds: RetentionHolds, loop: AbstractEventLoop, timers: Timers, *, tells_problems: bool
 ) -> SparkQueries | None:
-    """Follow the queries whose checkpoints are configured, and have retention know of them.
+    """Follow the queries of the configured checkpoints, and make retention aware of them.
 
-    `tells_problems`: whether this process logs what is wrong with them.
+    `tells_problems`: whether this process logs unreadable checkpoints.
     """
     paths = config.get_list("pybroker.spark.checkpoints")
     if not paths:

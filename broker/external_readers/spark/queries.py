@@ -1,7 +1,7 @@
-"""Queries of Spark that `pybroker.spark.checkpoints` names: read by a thread, known on the loop.
+"""The Spark queries of `pybroker.spark.checkpoints`: a thread reads their checkpoints, the loop uses the results.
 
-Each process of several reads all of them, every pybroker.spark.checkpoints.interval.ms, as each has partitions of its
-own; the owner alone tells of what cannot be read.
+With several processes each reads all of them, every pybroker.spark.checkpoints.interval.ms, since each hosts partitions
+of its own. Only the owner logs those that cannot be read.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class SparkQueries:
-    """Its methods belong to the event loop's thread. `found` is what the last look has found; before the first, None.
+    """The queries as a Reader. Belongs to the event loop's thread. `found`: the last check's result; None before it.
 
     Args:
         paths: checkpoints, or folders of them.
-        in_thread: as of Poller.
+            in_thread: as for Poller.
     """
 
     def __init__(
@@ -50,34 +50,34 @@ class SparkQueries:
         self._names: frozenset[str] = frozenset()
         self.found: Found | None = None
 
-    # -- what it knows -------------------------------------------------------------------------------------------------
+    # -- what retention asks -------------------------------------------------------------------------------------------
 
     @property
     def is_complete(self) -> bool:
-        """Whether there are no other queries than those that are known."""
+        """Whether all queries are known."""
         return self.found is not None and self.found.is_known
 
     def positions(self) -> Mapping[TopicPartition, int]:
-        """From which offset on queries have still to read partitions."""
+        """The offset from which on queries still read each partition."""
         return self.found.positions if self.found is not None else {}
 
     def name_of(self, place: TopicPartition) -> str:
-        """The query that is furthest behind in a partition."""
+        """Return the query that is furthest behind in a partition."""
         return f"the query {self.found.behind[place]}" if self.found is not None else "a query"
 
     def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
-        """The queries that read a partition's topic and do not know of the partition yet, and when they were begun."""
+        """Return the queries that read the topic but do not know the partition yet, and when they began."""
         followers = self.found.followers.get(place[0], ()) if self.found is not None else ()
         return [(f"the query {each.name}", each.begun_ms) for each in followers if place[1] >= each.partitions]
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Look, now and again and again."""
+        """Check now, and then at intervals."""
         self._poller.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._poller.stop()
 
     def _take(self, found: Found) -> None:

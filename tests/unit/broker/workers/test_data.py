@@ -24,6 +24,6 @@ def test_a_log_that_has_still_to_be_checked_is_no_clean_stop(tmp_path: Path, cle
     if clean:
         data.close(T0)
     else:
-        with pytest.raises(LogOffline, match="still to be checked"):
+        with pytest.raises(LogOffline, match="has not been checked yet"):
             data.close(T0)
     assert not (tmp_path / ".kafka_cleanshutdown").exists()

@@ -145,7 +145,7 @@ def test_a_stop_is_waited_for_so_long(
         link.close()  # an answer, or the end, that comes later
 
     asyncio.run(life())
-    assert "Worker 1 has not gone down in good order: TimeoutError()" in caplog.text
+    assert "Worker 1 has not stopped cleanly: TimeoutError()" in caplog.text
 
 
 def test_a_start_can_be_interrupted(member: WorkerHandle, monkeypatch: pytest.MonkeyPatch) -> None:

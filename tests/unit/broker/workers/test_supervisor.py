@@ -59,7 +59,7 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
     owner.with_topics(NewTopic("t", 1, 1))
     assert owner.controller.image.topic("t") is not None
     assert ended == told
-    assert "they are ended" in caplog.text
+    assert "they are restarted" in caplog.text
 
 
 def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
