@@ -1,4 +1,4 @@
-"""Which address a client is told."""
+"""Which address the broker advertises to a client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.offered import endpoints_of
 
 
 def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.0.2.7", **fields) -> list[Node]:
-    """What a client is told that reached port 19092 of that address by a listener."""
+    """Return the address for a client that reached port 19092 of that address through a listener."""
     harness = ControllerHarness(overrides)
     connection = SimpleNamespace(listener_name=listener, local_host=at, local_port=19092)
     return list(endpoints_of(harness.broker).nodes(connection, **fields))  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.
     ],
 )
 def test_own_address(overrides: dict[str, str], host: str, port: int):
-    """What is advertised; else the listener's host; else where the client came in."""
+    """The advertised listener comes first, then the listener's host, then the address that the client connected to."""
     (node,) = told(overrides)
 
     assert (node.node_id, node.host, node.port, node.fenced) == (1, host, port, False)
@@ -43,33 +43,35 @@ def test_own_address(overrides: dict[str, str], host: str, port: int):
         ("", "127.0.0.1", {"127.0.0.1"}, "localhost"),
         ("", "127.0.0.1", {"127.0.0.1", "::1"}, "localhost"),
         ("", "::1", {"127.0.0.1", "::1"}, "localhost"),
-        ("", "::1", {"127.0.0.1"}, "::1"),  # it would not lead back
+        ("", "::1", {"127.0.0.1"}, "::1"),  # the client could not reach it
         ("", "127.0.0.2", {"127.0.0.1"}, "127.0.0.2"),
         ("", "127.0.0.1", set(), "127.0.0.1"),
         ("0.0.0.0", "127.0.0.1", {"127.0.0.1"}, "localhost"),
-        ("0.0.0.0", "127.0.0.1", {"127.0.0.1", "::1"}, "127.0.0.1"),  # there is nobody at ::1
+        ("0.0.0.0", "127.0.0.1", {"127.0.0.1", "::1"}, "127.0.0.1"),  # nothing listens on ::1
         ("[::]", "::1", {"127.0.0.1", "::1"}, "::1"),
         ("[::]", "::1", {"::1"}, "localhost"),
         ("127.0.0.1", "127.0.0.1", {"127.0.0.1"}, "127.0.0.1"),
         ("localhost", "127.0.0.1", {"127.0.0.1"}, "localhost"),
     ],
 )
-def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, opened: str, at: str, addresses: set[str], host: str):
-    """Localhost, where that is the address, and all that it stands for is served; what is fixed stays."""
+def test_localhost_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, opened: str, at: str, addresses: set[str], host: str
+):
+    """Localhost is used if it is the address and all of its addresses are served. A configured address stays."""
     monkeypatch.setattr(loopback, "localhost_addresses", lambda: frozenset(addresses))
     (node,) = told({"listeners": f"PLAINTEXT://{opened}:0"}, at=at)
     assert (node.host, node.port) == (host, 19092)
 
 
-def test_what_localhost_stands_for():
-    """Addresses that can be bound; with those of the system nothing else is told than may be."""
+def test_the_addresses_of_localhost():
+    """Addresses that can be bound. With the system's resolver they are all among the expected ones."""
     found = loopback.localhost_addresses()
     assert found <= {"127.0.0.1", "::1"}
     assert loopback.name_of("127.0.0.1", None) == ("localhost" if "127.0.0.1" in found else "127.0.0.1")
 
 
-def test_each_listener_has_its_own():
-    """A client inside is not told the address for those outside."""
+def test_each_listener_has_its_own_address():
+    """A client of the internal listener does not get the external address."""
     overrides = {
         "listeners": "INSIDE://127.0.0.1:9092,OUTSIDE://127.0.0.1:9093",
         "advertised.listeners": "INSIDE://inside:9092,OUTSIDE://outside:443",
@@ -81,8 +83,8 @@ def test_each_listener_has_its_own():
     assert [(n.host, n.port) for n in told(overrides, "OUTSIDE")] == [("outside", 443)]
 
 
-def test_other_brokers_are_told_by_their_listener_of_that_name():
-    """Those that have none are left out."""
+def test_other_brokers_are_listed_by_the_same_listener():
+    """Brokers without a listener of that name are left out."""
     harness = ControllerHarness(brokers=3)
     brokers = harness.controller.image.brokers
     brokers[2] = replace(brokers[2], endpoints=(Endpoint("PLAINTEXT", "two", 9092, 0),), rack="r2")

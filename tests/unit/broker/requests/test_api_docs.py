@@ -1,4 +1,4 @@
-"""The page of all APIs is committed and current."""
+"""The generated page of all APIs is committed and up to date."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from broker.requests.served_api import discover
 from protocol.registry import API_BY_KEY
 
 
-def test_page_is_current() -> None:
-    """`python -m broker.requests.api_docs` writes it."""
+def test_page_is_up_to_date() -> None:
+    """`python -m broker.requests.api_docs` writes the page."""
     assert apis_page() == APIS_PAGE.read_text()
     assert main(["--check"]) == 0
 
 
 def test_every_api_of_a_broker_is_on_the_page_once() -> None:
-    """Served, or among those that are not there yet."""
+    """An API is either served or listed as not served."""
     served, _, not_yet = apis_page().partition("## Not yet")
 
     for key, api in API_BY_KEY.items():
@@ -27,8 +27,8 @@ def test_every_api_of_a_broker_is_on_the_page_once() -> None:
             assert (served.count(line), not_yet.count(line)) == ((1, 0) if key in discover() else (0, 1))
 
 
-def test_what_is_not_there_is_told() -> None:
-    """Out of the docstrings, also where a line ends within the words."""
+def test_missing_features_are_listed() -> None:
+    """They come from the docstrings, also where a line ends within the marker words."""
     lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
 
     assert lines["PushTelemetry"].endswith("| Histograms and summaries, which no client pushes |")
@@ -39,7 +39,7 @@ def test_what_is_not_there_is_told() -> None:
 
 
 def test_stale_page_is_noticed_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty project it is missing."""
+    """In an empty project the page is missing."""
     monkeypatch.chdir(tmp_path)
 
     assert main(["--check"]) == 1

@@ -1,4 +1,4 @@
-"""Services are bound to a function by the names of its keyword-only parameters."""
+"""The keyword-only parameters of a function name the services that it is bound to."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Application:
         return f"{ctx} {request} {clock}"
 
 
-def test_services_are_given_by_name() -> None:
-    """Others are left out, and a method is bound as a function is."""
+def test_services_are_bound_by_name() -> None:
+    """Other services are left out. A method is bound like a function."""
     services = {"clock": "c", "groups": "g", "timers": "t"}
 
     assert needs_of(handler) == ("clock", "groups")
@@ -25,8 +25,8 @@ def test_services_are_given_by_name() -> None:
     assert bind(Application().handler, services)("ctx", "request") == "ctx request c"
 
 
-def test_a_function_without_needs_stays_itself() -> None:
-    """Nothing is added to its calls."""
+def test_a_function_without_services_is_returned_unchanged() -> None:
+    """Its calls have no overhead."""
     bare = lambda ctx, request: None  # noqa: E731
 
     assert bind(bare, {}) is bare

@@ -1,4 +1,4 @@
-"""Dispatch: the one place that requests pass."""
+"""The dispatcher: every request passes through it."""
 
 import csv
 import struct
@@ -27,7 +27,7 @@ from tests.support.schema_facts import FACTS
 
 
 def ask(handler, api=HEARTBEAT, version=4, **fields):
-    """What dispatch answers to one request."""
+    """Return the dispatcher's response to one request."""
     frame = memoryview(request_frame(api, version, 77, **fields))[4:]
     return dispatcher_of({api: handler}).dispatch("the connection", frame)
 
@@ -39,8 +39,8 @@ def decoded(chunks, api=HEARTBEAT, version=4):
 
 
 @pytest.mark.parametrize("version", list(HEARTBEAT.versions))
-def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
-    """At every version, with old and flexible headers."""
+def test_a_request_reaches_its_handler_and_is_answered(version):
+    """At every version, with old and with flexible headers."""
     seen = []
 
     def handler(ctx, request):
@@ -54,8 +54,8 @@ def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
     assert [("the connection", HEARTBEAT, version, 77, "client"), "g"] == seen
 
 
-def test_a_deferred_is_waited_for_unless_it_is_done():
-    """A handler need not know whether it can answer at once."""
+def test_a_deferred_is_awaited_unless_it_is_done():
+    """A handler need not know whether its response is ready at once."""
     answer = decoded(ask(lambda ctx, request: Deferred.resolved(HEARTBEAT.response(error_code=5))))
     assert answer.error_code == 5
 
@@ -67,7 +67,7 @@ def test_a_deferred_is_waited_for_unless_it_is_done():
 
 
 def test_a_shortcut_may_answer_later_or_not_at_all():
-    """Its answer is a frame; the handler gets the request as it came."""
+    """The shortcut's response is a frame. The handler gets the request unchanged."""
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
     served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
@@ -79,7 +79,7 @@ def test_a_shortcut_may_answer_later_or_not_at_all():
     dispatcher = Dispatcher({HEARTBEAT.key: served})
     frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
     waiting = [dispatcher.dispatch("the connection", memoryview(frame)[4:]) for _ in deferreds]
-    frame[:] = bytes(len(frame))  # where it was received, something else is by then
+    frame[:] = bytes(len(frame))  # the receive buffer holds other bytes by then
     for deferred, value in zip(deferreds, ([b"a frame"], None), strict=True):
         deferred.resolve(value)
 
@@ -89,13 +89,13 @@ def test_a_shortcut_may_answer_later_or_not_at_all():
 
 @pytest.mark.parametrize(("size", "mutes"), [(1_000, False), (1_000_000, True)])
 def test_a_large_waiting_request_mutes_its_connection(size, mutes):
-    """It keeps what it was decoded from."""
+    """The decoded request keeps the frame in memory."""
     data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=bytes(size))])]
     waiting = ask(lambda ctx, request: Deferred(mutes=False), api=PRODUCE, version=9, topic_data=data)
     assert waiting.deferred.mutes is mutes
 
 
-def test_none_is_no_answer():
+def test_none_means_no_response():
     """acks=0, at once or later."""
     assert ask(lambda ctx, request: None) is None
     assert ask(lambda ctx, request: Deferred.resolved(None)) is None
@@ -104,8 +104,8 @@ def test_none_is_no_answer():
 @pytest.mark.parametrize(
     ("error", "code"), [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (ZeroDivisionError(), -1)]
 )
-def test_an_exception_becomes_an_error_answer_of_the_api(error, code, caplog):
-    """By the table of exceptions; a traceback only for what nobody expected."""
+def test_an_exception_becomes_an_error_response_of_the_api(error, code, caplog):
+    """The table of exceptions gives the code. Only an unexpected exception logs a traceback."""
 
     def handler(ctx, request):
         raise error
@@ -115,7 +115,7 @@ def test_an_exception_becomes_an_error_answer_of_the_api(error, code, caplog):
 
 
 def test_a_failure_that_repeats_has_one_traceback(caplog):
-    """Clients try again: the disk is not to be filled with the same lines."""
+    """Clients retry, and the same lines must not fill the disk."""
 
     def handler(ctx, request):
         raise ZeroDivisionError
@@ -129,8 +129,8 @@ def test_a_failure_that_repeats_has_one_traceback(caplog):
     assert len(caplog.records) <= 4
 
 
-def test_an_api_without_place_for_an_error_closes():
-    """There is nothing that could be answered."""
+def test_an_api_without_an_error_field_closes():
+    """The response could not carry the error."""
     api = Api(key=18, name="ApiVersions", versions="0", flexible="none", request=[], response=[])
 
     def handler(ctx, request):
@@ -140,14 +140,14 @@ def test_an_api_without_place_for_an_error_closes():
         ask(handler, api, 0)
 
 
-def test_an_answer_against_its_schema_is_an_unknown_error():
-    """A bug of ours, told to the client as such."""
+def test_a_response_against_its_schema_is_an_unknown_error():
+    """It is a bug of the broker, and the client gets UNKNOWN_SERVER_ERROR."""
     assert decoded(ask(lambda ctx, request: HEARTBEAT.response(error_code=70_000))).error_code == -1
 
 
 @pytest.mark.parametrize("size", range(16))
 def test_truncated_requests_are_malformed(size):
-    """Wherever they end; it is said in words of the protocol."""
+    """Wherever the request ends. The message uses the words of the protocol."""
     frame = request_frame(HEARTBEAT, 4, 1, group_id="g")[4:]
     dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
 
@@ -173,8 +173,8 @@ def failing_shortcut(error):
     ("error", "code"),
     [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
 )
-def test_an_exception_of_a_shortcut_becomes_an_error_answer(error, code, caplog):
-    """Also what would say of a header that it is too short: a bug of ours, with one traceback."""
+def test_an_exception_of_a_shortcut_is_an_error_response(error, code, caplog):
+    """Also an exception that would mean a truncated header elsewhere: it is a bug, with one traceback."""
     dispatcher = failing_shortcut(error)
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
     for _ in range(3):
@@ -183,7 +183,7 @@ def test_an_exception_of_a_shortcut_becomes_an_error_answer(error, code, caplog)
 
 
 def test_a_shortcut_may_close_the_connection():
-    """As a handler may."""
+    """A handler may do the same."""
     with pytest.raises(CloseConnection):
         failing_shortcut(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
 
@@ -195,7 +195,7 @@ def test_malformed_bytes_are_reported_before_a_failed_shortcut():
 
 
 def test_bytes_after_a_request_are_ignored():
-    """librdkafka sends three too many with Metadata v13, and Kafka answers."""
+    """librdkafka sends three extra bytes with Metadata v13, and Kafka answers."""
     frame = request_frame(HEARTBEAT, 4, 77, group_id="g")[4:] + b"abc"
     dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
 
@@ -203,7 +203,7 @@ def test_bytes_after_a_request_are_ignored():
 
 
 def test_unserved_versions_and_apis_close():
-    """As Kafka does; for ApiVersions alone there is an answer."""
+    """As in Kafka. Only ApiVersions has a response for this case."""
     dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
     for key, version in ((12, 5), (12, -1), (0, 3), (4, 0), (999, 0)):
         frame = key.to_bytes(2) + version.to_bytes(2, signed=True) + bytes(4) + b"\xff\xff" + bytes(10)
@@ -211,15 +211,15 @@ def test_unserved_versions_and_apis_close():
             dispatcher.dispatch(None, memoryview(frame))
 
 
-def test_handles_refuses_what_cannot_be():
-    """A second handler is found at import."""
+def test_handles_rejects_invalid_registrations():
+    """A second handler for an API is found at import."""
     discover()[API_VERSIONS.key].load()
     with pytest.raises(TypeError):
         handles(API_VERSIONS)(lambda ctx, request: None)
 
 
-def test_what_is_advertised_is_what_kafka_advertises(facts):
-    """Without legacy versions, for every API that is served; Produce from 0 on, though it is served from 3."""
+def test_the_broker_advertises_the_versions_of_kafka(facts):
+    """For every served API, without legacy versions. Produce is advertised from 0 on, though it is served from 3."""
     rows = discover(legacy=False)
     advertised = {each.api_key: (each.min_version, each.max_version) for each in advertised_apis(rows.values())}
     kafka = {int(row["api_key"]): row for row in facts}
@@ -240,9 +240,9 @@ def test_unstable_versions_are_served_if_they_are_enabled():
 
 
 def test_legacy_versions_are_those_of_kafka_3_9(facts):
-    """From the first version that 3.9.1 has to the last of 4.3, and what is advertised is served.
+    """They run from the first version in 3.9.1 to the last in 4.3. Every advertised version is served.
 
-    Early access, which 3.9.1's version 0 of the share groups' APIs was, is not served: 4.3's messages have it no more.
+    Version 0 of the share groups' APIs was early access in 3.9.1. It is not served, because 4.3 has no schema for it.
     """
     apis = discover()
 
@@ -251,20 +251,20 @@ def test_legacy_versions_are_those_of_kafka_3_9(facts):
         if served is not None:
             versions = API_BY_KEY[served.key].versions
             oldest = fact["v3_9_1_client_min"] if fact["v3_9_1_client_min"] not in ("", "-1") else fact["broker_min"]
-            newest = fact["broker_max"] or fact["client_max"]  # Kafka serves some that it does not advertise
+            newest = fact["broker_max"] or fact["client_max"]  # Kafka serves some versions that it does not advertise
             assert (served.served.min, served.served.max) == (max(int(oldest), versions.min), int(newest)), served.name
             assert served.advertised == (served.served if fact["broker_max"] else NO_VERSIONS)
 
 
 @pytest.fixture
 def facts():
-    """The rows of facts/api-versions.tsv."""
+    """Return the rows of facts/api-versions.tsv."""
     with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
 def test_requests_are_counted_by_api_and_version():
-    """Once each, whatever becomes of them, also where a shortcut leaves one to the handler in the end."""
+    """Each request counts once, whatever its outcome, also if a shortcut leaves it to the handler in the end."""
     deferred = Deferred()
     answer = HEARTBEAT.response()
     served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
@@ -285,7 +285,7 @@ def test_requests_are_counted_by_api_and_version():
 
 
 def test_a_handler_without_its_service_closes_the_connection(caplog):
-    """Before it is called, with an error that names both."""
+    """The handler is not called. The error names the handler and the service."""
 
     def handler(ctx, request, *, groups):
         raise AssertionError("called without its service")
@@ -296,7 +296,7 @@ def test_a_handler_without_its_service_closes_the_connection(caplog):
 
 
 def test_a_handler_gets_the_services_that_it_declares():
-    """By name; it is bound once for each version."""
+    """By name. It is bound once for each version."""
     dispatcher = dispatcher_of(
         {HEARTBEAT: lambda ctx, request, *, code: HEARTBEAT.response(error_code=code)}, {"code": 5, "other": 6}
     )

@@ -1,4 +1,4 @@
-"""What exceptions of the rooms mean to a client."""
+"""The error code that a client gets for each exception of the packages."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ROOTS = (storage.errors.StorageError, protocol.records.errors.RecordsError, conf
 
 
 def below(kind):
-    """The class and all that are derived from it."""
+    """Return the class and all of its subclasses."""
     yield kind
     for derived in kind.__subclasses__():
         yield from below(derived)
@@ -23,8 +23,8 @@ def below(kind):
     [kind for root in ROOTS for kind in below(root) if not kind.__subclasses__()],
     ids=lambda kind: kind.__name__,
 )
-def test_every_exception_of_the_rooms_has_a_code(kind):
-    """One that is raised and not listed would reach clients as an unknown error."""
+def test_every_exception_of_our_packages_has_a_code(kind):
+    """An exception that is raised and not listed would reach clients as an unknown error."""
     assert any(each in ERROR_CODES for each in kind.__mro__)
 
 
@@ -37,12 +37,12 @@ def test_every_exception_of_the_rooms_has_a_code(kind):
     ],
 )
 def test_subclasses_follow_their_nearest_listed_ancestor(error, code):
-    """And what nobody expected is unknown."""
+    """An unexpected exception is an unknown error."""
     assert code is error_code_of(error)
 
 
-def test_fenced_producers_are_told_in_words_that_they_know():
-    """KIP-588: whoever does not know the newer code is given the one that there was before."""
+def test_fenced_producers_get_a_code_that_they_know():
+    """KIP-588: a client that does not know the newer code gets the one that preceded it."""
     fenced = ErrorCode.PRODUCER_FENCED
     assert fenced_in_words_of(1, 2, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert fenced_in_words_of(2, 2, fenced) is fenced

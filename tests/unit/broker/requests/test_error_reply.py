@@ -1,4 +1,4 @@
-"""The answer to a request that failed as a whole, in the shape of its API."""
+"""The response to a request that failed as a whole, in the schema of its API."""
 
 import pytest
 
@@ -29,13 +29,13 @@ from protocol.schema import Array
 CODE = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_an_error_of_the_whole_response():
-    """Most APIs of groups and transactions."""
+def test_an_error_for_the_whole_response():
+    """Most APIs of groups and transactions have one."""
     assert error_reply(HEARTBEAT, 4, HEARTBEAT.request(), CODE).error_code == CODE
 
 
 def test_an_error_for_each_partition():
-    """With topic and partition as they were asked for, by whatever name they go."""
+    """Topic and partition are repeated from the request, whatever the schema calls them."""
     request = PRODUCE.request(
         topic_data=[
             TopicProduceData(name="t", partition_data=[PartitionProduceData(index=3), PartitionProduceData(index=5)])
@@ -58,8 +58,8 @@ def test_an_error_for_each_partition():
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
 
 
-def test_items_are_repeated_beside_an_error_of_the_whole():
-    """As Kafka does of reassignments."""
+def test_items_are_repeated_beside_a_top_level_error():
+    """Kafka does so for reassignments."""
     asked = [ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 2])]
     reply = error_reply(LIST_PARTITION_REASSIGNMENTS, 0, LIST_PARTITION_REASSIGNMENTS.request(topics=asked), CODE)
     assert reply.error_code == CODE
@@ -69,8 +69,8 @@ def test_items_are_repeated_beside_an_error_of_the_whole():
     assert (of_all.error_code, of_all.topics) == (CODE, [])
 
 
-def test_an_error_of_the_whole_and_of_each_item():
-    """Where Kafka tells both; users of credentials are not named again."""
+def test_a_top_level_error_and_one_in_each_item():
+    """Kafka sets both. Users of SCRAM credentials are not repeated."""
     partitions = [ReassignablePartition(partition_index=1)]
     request = ALTER_PARTITION_REASSIGNMENTS.request(topics=[ReassignableTopic(name="t", partitions=partitions)])
     answer = error_reply(ALTER_PARTITION_REASSIGNMENTS, 1, request, CODE)
@@ -91,8 +91,8 @@ def test_an_error_of_the_whole_and_of_each_item():
     assert (answer.error_code, [(each.user, each.error_code) for each in answer.results]) == (CODE, [("", CODE)])
 
 
-def test_what_was_asked_about_them_is_not_repeated():
-    """A time asked for is none that was found; partitions wanted are none that there are."""
+def test_other_fields_of_the_request_are_not_repeated():
+    """A requested timestamp is not a found one. Requested partitions are not existing ones."""
     asked = ListOffsetsPartition(partition_index=2, timestamp=7)
     request = LIST_OFFSETS.request(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
     (topic,) = error_reply(LIST_OFFSETS, 7, request, CODE).topics
@@ -104,7 +104,7 @@ def test_what_was_asked_about_them_is_not_repeated():
 
 
 def test_an_error_for_each_name():
-    """Topics, and groups that are listed as plain strings."""
+    """Topics, and groups that the schema lists as plain strings."""
     (topic,) = error_reply(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[CreatableTopic(name="t")]), CODE).topics
     assert (topic.name, topic.error_code) == ("t", CODE)
 
@@ -116,7 +116,7 @@ def test_an_error_for_each_name():
 
 
 def test_an_error_for_each_entity():
-    """Clients look for the answer about what they asked for: user, client, or both."""
+    """Clients match the response to their request by its entity: user, client, or both."""
     entities = [[EntityData(entity_type="user", entity_name="alice")], [EntityData(entity_type="ip", entity_name=None)]]
     entity = [*entities[0], EntityData(entity_type="client-id", entity_name="c")]
     request = ALTER_CLIENT_QUOTAS.request(
@@ -131,7 +131,7 @@ def test_an_error_for_each_entity():
 
 
 @pytest.mark.parametrize("key", sorted(API_BY_KEY))
-def test_the_answer_of_every_api_can_be_encoded(key):
+def test_the_error_response_of_every_api_can_be_encoded(key):
     """With one element in each array of the request, at every version."""
     api = API_BY_KEY[key]
 

@@ -1,4 +1,4 @@
-"""Handlers that are loaded when they are asked for, and in the background."""
+"""Handlers that are imported on the first request, and in the background."""
 
 import pytest
 
@@ -18,7 +18,7 @@ KEYS = (*FIRST_STEPS, ApiKey.HEARTBEAT, ApiKey.VOTE, ApiKey.LIST_GROUPS)
 
 
 class Stage:
-    """A dispatcher of a few rows that are not loaded, and a pool of threads that does what it has when it is told."""
+    """A dispatcher with a few APIs that are not loaded. The test decides when its thread pool runs a job."""
 
     def __init__(self, monkeypatch):
         self.loop = FakeLoop()
@@ -59,7 +59,7 @@ class Stage:
             deferred.fail(error)
 
     def work(self):
-        """Let the threads do what they were given."""
+        """Run the jobs that the threads were given."""
         pool, self.pool = self.pool, []
         for each in pool:
             each()
@@ -68,7 +68,7 @@ class Stage:
     def ask(self, key=ApiKey.HEARTBEAT, version=4, **fields):
         frame = bytearray(request_frame(API_BY_KEY[key], version, 77, **fields))
         answer = self.dispatcher.dispatch("the connection", memoryview(frame)[4:])
-        frame[:] = bytes(len(frame))  # where it was received, something else is by then
+        frame[:] = bytes(len(frame))  # the receive buffer holds other bytes by then
         return answer
 
     def finish(self, waiting):
@@ -86,7 +86,7 @@ def error_code(answer, key=ApiKey.HEARTBEAT, version=4):
 
 
 def test_a_request_waits_for_its_module(stage):
-    """And nothing of its connection is started meanwhile; the next one finds it there."""
+    """No other request of the connection starts meanwhile. The next request finds the module loaded."""
     waiting = stage.ask(group_id="group")
     assert isinstance(waiting, Waiting)
     assert waiting.deferred.mutes
@@ -100,8 +100,8 @@ def test_a_request_waits_for_its_module(stage):
     assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
 
-def test_those_that_ask_meanwhile_wait_too(stage):
-    """Each is answered and counted once, and one whose client has hung up leaves the others alone."""
+def test_requests_during_an_import_wait_too(stage):
+    """Each is answered and counted once. A client that disconnects does not affect the others."""
     waiting = [stage.ask(group_id="g" * each) for each in range(3)]
     waiting[0].deferred.cancel()
     stage.work()
@@ -110,16 +110,16 @@ def test_those_that_ask_meanwhile_wait_too(stage):
     assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
 
-def test_what_is_not_served_is_refused_at_once(stage):
-    """Nothing is loaded for it."""
+def test_an_unserved_api_is_rejected_at_once(stage):
+    """Nothing is imported for it."""
     frame = b"\x00\x0c\x00\x05" + bytes(4) + b"\xff\xff" + bytes(10)
     with pytest.raises(CloseConnection, match="Heartbeat v5 is not served"):
         stage.dispatcher.dispatch("the connection", memoryview(frame))
     assert stage.pool == []
 
 
-def test_a_module_that_is_broken_is_an_error_answer(stage, caplog):
-    """Told once with its reason; that API answers errors from then on, at once."""
+def test_a_broken_module_is_an_error_response(stage, caplog):
+    """The reason is logged once. From then on the API returns errors at once."""
     waiting = stage.ask(ApiKey.VOTE, 0)
     stage.work()
 
@@ -130,8 +130,8 @@ def test_a_module_that_is_broken_is_an_error_answer(stage, caplog):
     assert caplog.text.count("half a file\n") == 1
 
 
-def test_messages_that_are_broken_close_the_connection(stage, monkeypatch):
-    """Nothing could be answered."""
+def test_broken_messages_close_the_connection(stage, monkeypatch):
+    """No response could be encoded."""
 
     class Broken:
         def __getitem__(self, key):
@@ -144,8 +144,8 @@ def test_messages_that_are_broken_close_the_connection(stage, monkeypatch):
         stage.finish(waiting)
 
 
-def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
-    """One at a time, also past one that is broken, and what was asked for meanwhile only once."""
+def test_the_start_imports_first_apis_then_the_rest(stage):
+    """One at a time, and past a broken module. A module that a request imported meanwhile is imported only once."""
     stage.lazy_imports.start()
     first = [key.name.lower() for key in FIRST_STEPS]
     assert stage.imported == first
@@ -166,8 +166,8 @@ def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
     assert stage.done == 1
 
 
-def test_after_the_stop_nothing_is_loaded(stage):
-    """Neither what would have begun nor what was under way goes on."""
+def test_after_the_stop_nothing_is_imported(stage):
+    """Imports neither start nor continue."""
     stage.lazy_imports.start()
     stage.loop.advance(11_000)
     assert len(stage.pool) == 1

@@ -1,4 +1,4 @@
-"""The table of APIs, which is made without their modules."""
+"""The table of APIs, which is built without importing their modules."""
 
 import os
 import subprocess
@@ -23,13 +23,13 @@ print([name for name in sys.modules if name.startswith(("broker.handlers.", "pro
 
 
 def test_versions_are_known_without_the_modules():
-    """Neither the handlers' nor those of the messages."""
+    """Neither handlers nor messages are imported."""
     command = [sys.executable, "-I", "-c", WHAT_THE_TABLE_LOADS]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_each_module_serves_the_key_of_its_name():
-    """And each is found: a new API is a file."""
+    """Every module is found: a new API is a new file."""
     (folder,) = import_module("broker.handlers").__path__
     modules = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py")} - {"__init__"}
     served = discover()
@@ -43,7 +43,7 @@ def test_each_module_serves_the_key_of_its_name():
 
 
 def test_an_api_with_another_handler_loads_no_module():
-    """Of what a worker forwards, only the messages are loaded."""
+    """For an API that a worker forwards, only the messages are imported."""
     served = ServedApi(ApiKey.ALTER_CONFIGS, VersionRange(0, 2)).with_handler(len)
     assert not served.is_loaded
 
@@ -53,7 +53,7 @@ def test_an_api_with_another_handler_loads_no_module():
 
 
 def test_an_api_without_a_module_cannot_be_loaded():
-    """Vote is a controller's; each attempt says so."""
+    """Only controllers serve Vote. Each attempt to load it raises the error."""
     served = ServedApi(ApiKey.VOTE, VersionRange(0, 2))
     for _ in range(2):
         with pytest.raises(CannotLoad, match=r"broker\.handlers\.vote cannot be loaded: ModuleNotFoundError"):

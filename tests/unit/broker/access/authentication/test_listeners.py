@@ -1,4 +1,4 @@
-"""What a listener needs that is not installed."""
+"""Listeners that need a package that is not installed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KEYS = {
 
 
 @pytest.mark.parametrize("missing", ["jwt", "cryptography"])
-def test_signed_tokens_without_what_checks_signatures(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    """One line, with the listener and what brings it; where both are there, the keys are read."""
+def test_signed_tokens_without_the_signature_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """One line names the listener and the package to install. If both packages are installed, the keys are read."""
     broker = SimpleNamespace(config=load(overrides=KEYS), timers=None, offload=None)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, missing, None)

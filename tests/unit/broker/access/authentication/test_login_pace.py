@@ -1,4 +1,4 @@
-"""Steps of logins, a slice in each turn of a loop that stands still until a test turns it."""
+"""Login steps: each turn of the loop runs a slice of them. The test turns the loop by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A_SLICE = 3  # steps: two do not fill it
 
 
 class Paced:
-    """`done` are the steps that were taken."""
+    """`done` has the steps that ran."""
 
     def __init__(self) -> None:
         self.loop = FakeLoop()
@@ -37,7 +37,7 @@ def paced() -> Paced:
     return Paced()
 
 
-def test_a_turn_has_a_slice_and_the_rest_waits_in_order(paced: Paced) -> None:
+def test_a_turn_runs_a_slice_and_the_rest_waits_in_order(paced: Paced) -> None:
     asked = [paced.ask(number) for number in range(8)]
     assert asked[:A_SLICE] == [0, 1, 2]
     assert all(isinstance(each, Deferred) and not each.done for each in asked[A_SLICE:])
@@ -57,8 +57,8 @@ def test_the_next_turn_begins_with_a_whole_slice(paced: Paced) -> None:
         paced.loop.turn()
 
 
-def test_who_has_hung_up_costs_nothing(paced: Paced) -> None:
-    """And a step without an answer leaves its request as it is: the connection is about to end."""
+def test_a_client_that_disconnects_costs_nothing(paced: Paced) -> None:
+    """A step without a response leaves its request as it is, because the connection is about to end."""
     for number in range(A_SLICE):
         paced.ask(number)
     gone, failed = paced.ask(3), paced.pace(lambda: None)
@@ -86,8 +86,8 @@ def test_a_step_that_fails_ends_its_connection_alone(paced: Paced, error: Except
     assert following.result() == 4
 
 
-def test_large_ones_wait_as_long_as_there_is_room(paced: Paced) -> None:
-    """What has hung up gives its room back once it is no longer held; small ones wait in any case."""
+def test_large_steps_wait_while_there_is_room(paced: Paced) -> None:
+    """A disconnected client's step frees its room once it is released. Small steps may always wait."""
     for number in range(A_SLICE):
         paced.ask(number)
     large, small = 1 << 20, 1 << 10

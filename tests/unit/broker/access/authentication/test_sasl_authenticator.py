@@ -1,4 +1,4 @@
-"""A connection on its way in, without a socket and with a clock that stands still."""
+"""A connection during authentication, without a socket and with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALICE = plain_token("alice", "secret")
 
 
 class Expiring(PlainExchange):
-    """What was shown runs out at some time."""
+    """The credentials have an expiry time."""
 
     expires_at_ms: int | None
 
@@ -62,7 +62,7 @@ def produce(_: RequestContext, __: Struct) -> Reply:
 
 
 class Client:
-    """A connection that is asked who it is."""
+    """A connection that has to authenticate."""
 
     def __init__(self, max_session_ms: int = 0) -> None:
         handlers = {
@@ -116,8 +116,8 @@ class Client:
         self.link.loop.settle()
 
 
-def test_the_way_in() -> None:
-    """ApiVersions; then who they are is known to handlers, and no session ends."""
+def test_a_client_authenticates() -> None:
+    """ApiVersions comes first. Then handlers know the principal, and the session does not expire."""
     client = Client()
     client.ask(API_VERSIONS, 0)
     answer = client.log_in()
@@ -128,8 +128,8 @@ def test_the_way_in() -> None:
     assert client.ask(HEARTBEAT, 4).error_code == 1
 
 
-def test_a_byte_now_and_then_gives_no_more_time() -> None:
-    """To show who one is there is connections.max.idle.ms in all; after that, between any two bytes."""
+def test_slow_bytes_do_not_extend_the_deadline() -> None:
+    """Authentication as a whole has connections.max.idle.ms. After that the limit holds between any two bytes."""
     client = Client()
     client.link.server.max_idle_ms = 8_000
     client.link.server.schedule_idle_sweep()
@@ -149,8 +149,8 @@ def test_a_byte_now_and_then_gives_no_more_time() -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
-def test_all_at_once_and_byte_by_byte(piece: int) -> None:
-    """What is sent behind the last step is served as authenticated, never before."""
+def test_frames_at_once_and_byte_by_byte(piece: int) -> None:
+    """Requests behind the last step are served as authenticated, never before."""
     client = Client()
     frames = [
         request_frame(SASL_HANDSHAKE, 1, 1, mechanism="PLAIN"),
@@ -163,8 +163,8 @@ def test_all_at_once_and_byte_by_byte(piece: int) -> None:
     assert answers[-1][1].error_code == 1
 
 
-def test_a_failure_is_answered_late() -> None:
-    """And nothing that comes meanwhile is looked at."""
+def test_a_failure_is_answered_with_a_delay() -> None:
+    """Bytes that arrive meanwhile are ignored."""
     client = Client()
     client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=plain_token("alice", "wrong")))
@@ -179,7 +179,7 @@ def test_a_failure_is_answered_late() -> None:
     assert client.link.connection.principal == "User:ANONYMOUS"
 
 
-def test_what_is_for_the_log_is_not_told() -> None:
+def test_details_for_the_log_are_not_sent() -> None:
     client = Client()
     client.ask(SASL_HANDSHAKE, 1, mechanism="BROKEN")
     client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=b""))
@@ -199,15 +199,15 @@ def test_what_is_for_the_log_is_not_told() -> None:
         (1_001).to_bytes(4),
     ],
 )
-def test_nothing_else_before_the_handshake(frame: bytes) -> None:
+def test_other_requests_before_the_handshake_are_rejected(frame: bytes) -> None:
     client = Client()
     client.link.receive(frame)
     assert client.closed
     assert not client.link.transport.sent
 
 
-def test_api_versions_comes_again_only_where_it_was_refused() -> None:
-    """Kafka 4.3.1 closes the connection after a second one that it has answered."""
+def test_api_versions_repeats_only_after_a_rejection() -> None:
+    """Kafka 4.3.1 closes the connection at a second ApiVersions if it answered the first."""
     client = Client()
     for _ in range(2):
         assert client.ask(API_VERSIONS, 3, client_software_name="bad", client_software_version="1").error_code == 42
@@ -228,8 +228,8 @@ def test_api_versions_comes_again_only_where_it_was_refused() -> None:
         (METADATA, 13, {"topics": []}),
     ],
 )
-def test_what_else_comes_between_the_steps_is_told_so(api: Api, version: int, fields: dict[str, object]) -> None:
-    """ILLEGAL_SASL_STATE in the shape of the API, late, and the end: as Kafka 4.3.1 answered each of them."""
+def test_other_requests_between_the_steps_are_rejected(api: Api, version: int, fields: dict[str, object]) -> None:
+    """ILLEGAL_SASL_STATE in the schema of the API, delayed, then the connection closes: as in Kafka 4.3.1."""
     client = Client()
     client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.link.receive(request_frame(api, version, 9, **fields))
@@ -251,8 +251,8 @@ def test_what_else_comes_between_the_steps_is_told_so(api: Api, version: int, fi
         request_frame(HEARTBEAT, 4, 9, group_id="g" * 2000),
     ],
 )
-def test_what_cannot_be_answered_between_the_steps_is_the_end(frame: bytes) -> None:
-    """Nor does Kafka 4.3.1 answer these, but the last one, which is too long to be opened for nobody."""
+def test_malformed_requests_between_the_steps_close(frame: bytes) -> None:
+    """Kafka 4.3.1 does not answer them either, except the last. It is too long to be parsed before authentication."""
     client = Client()
     client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.link.receive(frame)
@@ -260,21 +260,21 @@ def test_what_cannot_be_answered_between_the_steps_is_the_end(frame: bytes) -> N
     assert not client.link.transport.sent
 
 
-def test_sessions() -> None:
-    """They end, begin again as the same user by the same mechanism, and not within a second."""
+def test_sessions_expire_and_reauthenticate() -> None:
+    """A client reauthenticates as the same user, by the same mechanism, and not within a second."""
     client = Client(SESSION_MS)
     assert client.log_in().session_lifetime_ms == SESSION_MS
     client.advance(SESSION_MS - 1)
     assert client.log_in().session_lifetime_ms == SESSION_MS
     assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34
     client.advance(SESSION_MS)
-    assert client.log_in().error_code == 0  # also after the end: it is the handshake that may still come
+    assert client.log_in().error_code == 0  # also after the expiry: the handshake may still arrive
     client.advance(SESSION_MS)
     client.link.receive(request_frame(HEARTBEAT, 4, 1))
     assert client.closed
 
 
-def test_a_session_ends_with_what_was_shown() -> None:
+def test_a_session_expires_with_its_credentials() -> None:
     client = Client(SESSION_MS)
     assert client.log_in(mechanism="EXPIRING").session_lifetime_ms == 1_000
     client.advance(1_000)
@@ -297,7 +297,7 @@ def test_a_session_ends_with_what_was_shown() -> None:
         ),
     ],
 )
-def test_nobody_else_goes_on_with_a_session(token: bytes, mechanism: str, message: str) -> None:
+def test_another_user_cannot_take_over_a_session(token: bytes, mechanism: str, message: str) -> None:
     client = Client(SESSION_MS)
     client.log_in()
     client.ask(SASL_HANDSHAKE, 1, mechanism=mechanism)
@@ -308,7 +308,7 @@ def test_nobody_else_goes_on_with_a_session(token: bytes, mechanism: str, messag
     assert client.closed
 
 
-def test_a_client_that_has_gone_leaves_no_timer() -> None:
+def test_a_client_that_disconnects_leaves_no_timer() -> None:
     client = Client(SESSION_MS)
     client.log_in()
     authenticator = client.link.connection.authenticator
@@ -317,7 +317,7 @@ def test_a_client_that_has_gone_leaves_no_timer() -> None:
     assert authenticator._session_end is None
 
 
-def test_what_a_client_asks_for_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_values_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     client = Client()
     client.link.receive(request_frame(SASL_HANDSHAKE, 1, 1, mechanism="NONE\nsomebody else" + "!" * 500))
@@ -328,8 +328,8 @@ def test_what_a_client_asks_for_is_one_line_of_the_log(caplog: pytest.LogCapture
     assert len(told) < 400
 
 
-def test_a_login_that_others_have_taken_the_time_of() -> None:
-    """It is answered in the next turn, and requests behind it after that; so is one that fails."""
+def test_a_login_waits_while_others_use_the_slice() -> None:
+    """The response comes in the next turn, and later requests after it. A login that fails waits too."""
     for token, error_code in ((ALICE, 0), (plain_token("alice", "wrong"), 58)):
         client = Client()
         assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
@@ -350,8 +350,8 @@ def test_a_login_that_others_have_taken_the_time_of() -> None:
         assert client.closed is (error_code != 0)
 
 
-def test_a_large_frame_has_its_turn_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long client id makes no login go first; where too much waits, the connection ends."""
+def test_a_large_frame_waits_for_its_turn_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long client id does not move a login to the front. If too many bytes wait, the connection closes."""
     monkeypatch.setattr("broker.access.authentication.login_pace._SMALL_BYTES", 0)
     for most, is_closed in ((1_000, False), (10, True)):
         monkeypatch.setattr("broker.access.authentication.login_pace._MOST_HELD_BYTES", most)

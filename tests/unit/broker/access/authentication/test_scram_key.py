@@ -1,4 +1,4 @@
-"""The key of made-up salts: random, kept, and nobody else's to read."""
+"""The key of salts for unknown users: random, persistent, and readable only by the owner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from broker.access.authentication.scram_key import KEY_FILE, scram_key
 
 
-def test_it_is_made_once(tmp_path: Path) -> None:
+def test_the_key_is_created_once(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     key = scram_key(str(tmp_path / "a"))
@@ -17,8 +17,8 @@ def test_it_is_made_once(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a").iterdir()] == [KEY_FILE]
 
 
-def test_it_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Also where a file of its name was left by a start that was broken off."""
+def test_the_key_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    """Also if an interrupted start left a file of its name."""
     left = tmp_path / f"{KEY_FILE}.tmp"
     left.write_bytes(b"")
     left.chmod(0o644)
@@ -26,7 +26,7 @@ def test_it_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_half_a_key_is_none(tmp_path: Path) -> None:
+def test_a_truncated_key_is_replaced(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).write_bytes(b"short")
     key = scram_key(str(tmp_path))
     assert len(key) == 32

@@ -1,4 +1,4 @@
-"""A listener's certificates while the broker runs, and who takes the steps of its clients' handshakes."""
+"""A listener's certificates while the broker runs, and which threads run the steps of TLS handshakes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class Watched:
-    """A listener with a store, and its broker's clock in the test's hands."""
+    """A listener with a keystore. The test moves the broker's clock."""
 
     def __init__(self, directory: Path) -> None:
         self.authority = Authority(directory)
@@ -48,7 +48,7 @@ class Watched:
         return deferred
 
     def release(self, place: int = 0) -> None:
-        """Have what was put off the loop be done."""
+        """Run the jobs that were moved off the loop."""
         function, deferred = self.reading.pop(place)
         try:
             deferred.resolve(function())
@@ -57,7 +57,7 @@ class Watched:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What a connection of now gets."""
+        """Return the certificate that a new connection gets."""
         return self.listener._secured.context
 
     def look(self) -> None:
@@ -84,7 +84,10 @@ def test_new_certificates_are_found(watched: Watched) -> None:
 def test_an_unusable_store_does_not_end_the_checks(
     watched: Watched, failure: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However it fails: the old certificates stay, a line says why, and the next are found."""
+    """Whatever the failure, the old certificates stay, and a log line gives the reason.
+
+    The next valid store is used.
+    """
 
     def fail(data: bytes, password: bytes) -> None:
         raise failure
@@ -102,7 +105,7 @@ def test_an_unusable_store_does_not_end_the_checks(
 
 
 def test_stores_are_read_off_the_loop(watched: Watched) -> None:
-    """A hash of their password may take long. Of two that are under way the later one counts."""
+    """The hash of a store's password may take long. If two stores are being read, the later one counts."""
     before = watched.context
     watched.is_held = True
     for _ in range(2):
@@ -116,9 +119,7 @@ def test_stores_are_read_off_the_loop(watched: Watched) -> None:
     assert watched.context is after
 
 
-def test_an_error_that_nobody_thought_of_does_not_end_the_watch(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_does_not_end_the_checks(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     before = watched.context
     with monkeypatch.context() as patch:
         patch.setattr(watched.listener, "_reload", lambda: 1 // 0)
@@ -128,8 +129,8 @@ def test_an_error_that_nobody_thought_of_does_not_end_the_watch(
     assert watched.context is not before
 
 
-def test_a_file_that_goes_while_it_is_looked_at(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two looks, or within one."""
+def test_a_file_that_disappears_during_a_check(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two checks, or within one."""
     before = watched.context
     watched.store.unlink()
     monkeypatch.setattr("os.path.exists", lambda path: True)
@@ -141,7 +142,7 @@ def test_a_file_that_goes_while_it_is_looked_at(watched: Watched, monkeypatch: p
 
 
 def test_handshakes_have_threads_of_their_own(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strangers who only connect neither delay the data path nor make the broker stop receiving."""
+    """Clients that only connect neither delay the data path nor stop the broker from receiving."""
     made: list[tuple[object, ...]] = []
     monkeypatch.setattr(tls_listener, "TlsTransport", lambda *args: made.append(args))
     nothing: Any = None

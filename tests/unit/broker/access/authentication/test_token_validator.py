@@ -1,4 +1,4 @@
-"""Which bearer tokens are good, and by which keys."""
+"""Which bearer tokens are valid, and with which keys."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def accepts(validate: TokenValidator, token: str) -> bool:
     return True
 
 
-def test_a_good_one_and_for_how_long(provider: Provider) -> None:
+def test_a_valid_token_has_its_lifetime(provider: Provider) -> None:
     end_s = int(time.time()) + 100
     found = validator(provider)(provider.token(exp=end_s, sub="bob "))
     assert found == ("bob", end_s * 1000)
 
 
-def test_one_for_ever_is_for_as_long_as_an_answer_can_say(provider: Provider) -> None:
+def test_a_huge_lifetime_is_capped_at_the_protocols_limit(provider: Provider) -> None:
     assert validator(provider)(provider.token(exp=10**30)).expires_at_ms == LATEST_MS
 
 
@@ -86,17 +86,17 @@ def test_one_for_ever_is_for_as_long_as_an_answer_can_say(provider: Provider) ->
         {"iat": 9_999_999_999},
     ],
 )
-def test_claims_that_are_missing_or_out_of_time(provider: Provider, claims: dict[str, Any]) -> None:
+def test_missing_invalid_and_out_of_time_claims(provider: Provider, claims: dict[str, Any]) -> None:
     assert not accepts(validator(provider), provider.token(**claims))
 
 
-def test_clocks_may_differ_a_little(provider: Provider) -> None:
+def test_clock_skew_is_tolerated(provider: Provider) -> None:
     token = provider.token(exp=int(time.time()) - 20)
     assert accepts(validator(provider), token)
     assert not accepts(validator(provider, clock_skew_seconds="5"), token)
 
 
-def test_for_whom_and_by_whom(provider: Provider) -> None:
+def test_audience_and_issuer_are_checked(provider: Provider) -> None:
     mine = validator(provider, expected_audience="a,b", expected_issuer="us")
     assert accepts(mine, provider.token(aud="b", iss="us"))
     assert accepts(mine, provider.token(aud=["x", "a"], iss="us"))
@@ -106,14 +106,14 @@ def test_for_whom_and_by_whom(provider: Provider) -> None:
     assert accepts(validator(provider), provider.token(aud="c", iss="them"))
 
 
-def test_another_claim_is_the_user(provider: Provider) -> None:
+def test_another_claim_may_name_the_user(provider: Provider) -> None:
     validate = validator(provider, sub_claim_name="client")
     assert validate(provider.token(client="robot")).user == "robot"
     assert not accepts(validate, provider.token())
 
 
-def test_forged_ones(provider: Provider, tmp_path: Path) -> None:
-    """Signed by nobody, by somebody else, or with what everybody knows for a secret."""
+def test_forged_tokens_are_rejected(provider: Provider, tmp_path: Path) -> None:
+    """Unsigned, signed with a foreign key, or signed with a public key as if it were a shared secret."""
     validate = validator(provider)
     other = Provider(tmp_path)
     good = provider.token()
@@ -133,13 +133,13 @@ def test_forged_ones(provider: Provider, tmp_path: Path) -> None:
         assert not accepts(validate, forged), forged
 
 
-def test_shared_secrets_are_no_keys(tmp_path: Path) -> None:
+def test_shared_secrets_are_not_used_as_keys(tmp_path: Path) -> None:
     provider = Provider(tmp_path)
     provider.tell({"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "kid": "shared"})
     assert "shared" not in read_keys(provider.url)
 
 
-def test_a_new_key_is_found_soon_and_not_asked_for_all_the_time(tmp_path: Path) -> None:
+def test_a_new_key_is_found_soon_at_a_limited_rate(tmp_path: Path) -> None:
     provider, loop = Provider(tmp_path), FakeLoop()
     jwks = jwks_of(provider, loop)
     provider.turn_over(tell=False)
@@ -151,7 +151,7 @@ def test_a_new_key_is_found_soon_and_not_asked_for_all_the_time(tmp_path: Path) 
     assert jwks.key(provider.key_id) is not None
 
 
-def test_keys_are_read_anew_and_stay_while_they_cannot_be(tmp_path: Path) -> None:
+def test_keys_are_refreshed_and_stay_if_that_fails(tmp_path: Path) -> None:
     provider, loop = Provider(tmp_path), FakeLoop()
     jwks, first = jwks_of(provider, loop), provider.key_id
     provider.turn_over()
@@ -162,7 +162,7 @@ def test_keys_are_read_anew_and_stay_while_they_cannot_be(tmp_path: Path) -> Non
     assert jwks.key(first) is not None
 
 
-def test_a_surprise_is_not_the_end_of_reading_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_does_not_end_the_refresh(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     provider, loop = Provider(tmp_path), FakeLoop()
     surprises: list[Exception] = []
 
@@ -182,7 +182,7 @@ def test_a_surprise_is_not_the_end_of_reading_anew(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.parametrize("error", [IncompleteRead(b""), BadStatusLine("?"), LineTooLong("header"), RecursionError()])
-def test_answers_that_end_early_or_make_no_sense(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_and_malformed_responses(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def urlopen(url: str, timeout: float) -> Any:
         raise error
 
@@ -191,7 +191,7 @@ def test_answers_that_end_early_or_make_no_sense(error: Exception, monkeypatch: 
         read_keys("https://idp/keys")
 
 
-def test_a_list_that_is_nested_too_deeply(tmp_path: Path) -> None:
+def test_a_key_list_that_is_nested_too_deeply(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("[" * 200_000)
     with pytest.raises(JwksError):
@@ -212,7 +212,7 @@ def test_a_list_that_is_nested_too_deeply(tmp_path: Path) -> None:
         None,
     ],
 )
-def test_a_key_of_no_use_does_not_take_the_others_along(
+def test_an_unusable_key_does_not_affect_the_others(
     tmp_path: Path, useless: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     provider = Provider(tmp_path)
@@ -222,12 +222,12 @@ def test_a_key_of_no_use_does_not_take_the_others_along(
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
-def test_a_key_that_does_not_say_its_algorithm(provider: Provider, algorithm: str) -> None:
-    """Any of its kind, and no other."""
+def test_a_key_without_an_algorithm(provider: Provider, algorithm: str) -> None:
+    """It verifies every algorithm of its key type, and no other."""
     assert accepts(validator(provider), provider.token(algorithm=algorithm))
 
 
-def test_a_key_that_says_its_algorithm(tmp_path: Path) -> None:
+def test_a_key_with_an_algorithm(tmp_path: Path) -> None:
     provider = Provider(tmp_path, alg="RS384")
     validate = validator(provider)
     assert accepts(validate, provider.token(algorithm="RS384"))
@@ -236,7 +236,7 @@ def test_a_key_that_says_its_algorithm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"keys": 1}', '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'])
-def test_what_is_no_list_of_keys(tmp_path: Path, text: str | None) -> None:
+def test_a_response_that_is_not_a_key_list(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "keys"
     if text is not None:
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""What is asked of groups, and of the topics that their answers tell of."""
+"""Authorization of groups, and of the topics in their responses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def streams_group(*topics: str) -> Struct:
     ],
 )
 def test_a_group_with_a_hidden_topic_is_hidden(api: Any, group: Any, words: str) -> None:
-    """Whole: its members tell of topics."""
+    """The whole group is hidden, because its members name the topics."""
     version = api.current.max
     guarded = Guarded(DESCRIBE_G, READ_OPEN)
 
@@ -74,8 +74,8 @@ def test_a_streams_group_without_topology_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize(("version", "protocol", "asked"), [(5, None, True), (5, "range", False), (4, None, False)])
-def test_who_names_no_protocol_is_told_that_first(version: int, protocol: str | None, asked: bool) -> None:
-    """By the handler, from v5 on, where it has to be named."""
+def test_a_missing_protocol_is_reported_first(version: int, protocol: str | None, asked: bool) -> None:
+    """The handler reports it, from v5 on, where the protocol is required."""
     guarded = Guarded()
     named = {"protocol_type": protocol, "protocol_name": protocol} if version == 5 else {}
     guarded.ask(SYNC_GROUP, version, SYNC_GROUP.response(), group_id="g", **named)
@@ -88,8 +88,8 @@ def deleted(topic: Struct, code: int = 0) -> Struct:
 
 
 @pytest.mark.parametrize("names", [("open", "secret"), ("secret",)])
-def test_offsets_of_each_topic_are_deleted_or_refused(names: tuple[str, ...]) -> None:
-    """An error of the group is told alone, also where no topic is left."""
+def test_offsets_of_each_topic_are_deleted_or_rejected(names: tuple[str, ...]) -> None:
+    """If the group has an error, only that is returned, even if no topic is left."""
     guarded = Guarded(DELETE_G, READ_OPEN)
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     topics = [OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in names]

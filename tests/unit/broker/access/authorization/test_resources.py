@@ -1,4 +1,4 @@
-"""What is asked of logs' directories."""
+"""Authorization of log directories."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from protocol.messages.alter_replica_log_dirs import (
 from tests.support.guarded import Guarded
 
 
-def test_moves_are_refused_partition_by_partition() -> None:
-    """By the topics' names, from all of the directories."""
+def test_moves_are_rejected_partition_by_partition() -> None:
+    """By the names of the topics, in every directory."""
     dirs = [
         AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=[0, 2])])
         for path, name in (("/a", "open"), ("/b", "secret"))

@@ -1,4 +1,4 @@
-"""What rules take out of a request and put into the answer; with a real guard, and handlers of the test's own."""
+"""What rules remove from a request and add to its response. The guard is real; the handlers are the test's own."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def topic_data(*names: str) -> list[Struct]:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_what_is_refused_stands_behind_what_is_not(later: bool) -> None:
-    """Also where the handler answers later."""
+def test_rejected_items_come_after_the_allowed_ones(later: bool) -> None:
+    """Also if the handler answers later."""
 
     def reply(request: Struct) -> Any:
         return Deferred.resolved(produced(request)) if later else produced(request)
@@ -63,15 +63,15 @@ def test_what_is_refused_stands_behind_what_is_not(later: bool) -> None:
     assert found == [("open", 0), ("secret", FAILED)]
 
 
-def test_nothing_left_asks_no_handler() -> None:
+def test_a_request_with_nothing_left_calls_no_handler() -> None:
     guarded = Guarded()
     answer = guarded.ask(PRODUCE, 9, produced, acks=-1, topic_data=topic_data("secret"))
     assert guarded.asked is None
     assert [topic.partition_responses[0].error_code for topic in answer.responses] == [FAILED]
 
 
-def test_what_is_not_answered_closes_the_connection() -> None:
-    """acks=0: what was allowed is appended all the same."""
+def test_a_rejection_without_a_response_closes() -> None:
+    """acks=0: the allowed records are still appended."""
     guarded = Guarded(allow(TOPIC, "open", Operation.WRITE))
     assert guarded.ask(PRODUCE, 9, None, acks=0, topic_data=topic_data("open")) is None
     with pytest.raises(CloseConnection):
@@ -80,7 +80,7 @@ def test_what_is_not_answered_closes_the_connection() -> None:
     assert [topic.name for topic in guarded.asked.topic_data] == ["open"]
 
 
-def test_metadata_by_id_tells_no_name() -> None:
+def test_metadata_by_id_reveals_no_name() -> None:
     guarded = Guarded()
     topic_id = guarded.harness.controller.image.topics_by_name["secret"].topic_id
     topics = [MetadataRequestTopic(name=None, topic_id=topic_id)]
@@ -88,8 +88,8 @@ def test_metadata_by_id_tells_no_name() -> None:
     assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [(None, topic_id, FAILED)]
 
 
-def test_the_id_counts_where_a_name_is_given_too() -> None:
-    """It is what handlers go by. Before v12 they refuse it, whatever it is of."""
+def test_the_id_counts_if_a_name_is_given_too() -> None:
+    """Handlers use the id. Before v12 they reject any id."""
     guarded = Guarded(allow(TOPIC, "open", Operation.DESCRIBE))
     topic_id = guarded.harness.controller.image.topics_by_name["secret"].topic_id
     topics = [MetadataRequestTopic(name="open", topic_id=topic_id)]
@@ -101,8 +101,8 @@ def test_the_id_counts_where_a_name_is_given_too() -> None:
     assert guarded.ask(METADATA, 10, METADATA.response(error_code=42), topics=topics).topics == []
 
 
-def test_metadata_of_nothing_is_not_of_all() -> None:
-    """In v0 no topics are all topics: what is left after a refusal is not asked for like that."""
+def test_metadata_without_topics_is_not_all_topics() -> None:
+    """In v0 an empty list means all topics. If a rule rejects every topic, the handler must not see an empty list."""
     guarded = Guarded()
     everything = METADATA.response(topics=[MetadataResponseTopic(name="secret"), MetadataResponseTopic(name="open")])
     answer = guarded.ask(METADATA, 0, everything, topics=[MetadataRequestTopic(name="secret")])
@@ -110,8 +110,8 @@ def test_metadata_of_nothing_is_not_of_all() -> None:
     assert guarded.ask(METADATA, 0, everything, topics=[]).topics == []
 
 
-def test_who_may_describe_and_not_create() -> None:
-    """A topic that is not there is not made, and that is told; one that is there is."""
+def test_describe_without_create() -> None:
+    """A missing topic is not created, and the response says so. An existing topic is returned."""
     guarded = Guarded(allow(TOPIC, "new", Operation.DESCRIBE), allow(TOPIC, "open", Operation.DESCRIBE))
     topics = [MetadataRequestTopic(name=name) for name in ("new", "open")]
     for creates, asked in ((True, ["open"]), (False, ["new", "open"])):
@@ -120,8 +120,8 @@ def test_who_may_describe_and_not_create() -> None:
         assert [topic.name for topic in guarded.asked.topics] == asked
 
 
-def test_what_a_new_topic_is_like() -> None:
-    """Is told to those who may describe its configuration."""
+def test_the_configuration_of_a_new_topic() -> None:
+    """Only clients with DescribeConfigs get it."""
     topic = CreatableTopic(name="new", num_partitions=3, replication_factor=1)
     create = allow(TOPIC, "new", Operation.CREATE)
     for acls, partitions, code in (
@@ -135,7 +135,7 @@ def test_what_a_new_topic_is_like() -> None:
         assert (told.num_partitions, told.topic_config_error_code, len(told.configs)) == (partitions, code, code == 0)
 
 
-def test_deleting_by_id_tells_the_name_to_those_who_may_know_it() -> None:
+def test_delete_by_id_reveals_the_name_only_with_describe() -> None:
     for acls, name in (((), None), ((allow(TOPIC, "secret", Operation.DESCRIBE),), "secret")):
         guarded = Guarded(*acls)
         topic_id = guarded.harness.controller.image.topics_by_name["secret"].topic_id
@@ -144,8 +144,8 @@ def test_deleting_by_id_tells_the_name_to_those_who_may_know_it() -> None:
         assert [(each.name, each.topic_id, each.error_code) for each in answer.responses] == [(name, topic_id, FAILED)]
 
 
-def test_topics_made_by_the_way() -> None:
-    """On the cluster, or on each."""
+def test_auto_creation_needs_create() -> None:
+    """CREATE on the cluster, or on each topic."""
     for acls, refused in (
         ((), ["a", "b"]),
         ((allow(TOPIC, "a", Operation.CREATE), allow(TOPIC, "b", Operation.DESCRIBE)), ["b"]),
@@ -162,8 +162,8 @@ def test_topics_made_by_the_way() -> None:
         assert found == refused
 
 
-def test_refusals_have_words_where_kafka_tells_some() -> None:
-    """Those that it tells; tools show them to people."""
+def test_rejections_have_messages_where_kafka_sets_them() -> None:
+    """The same messages as Kafka: tools show them to users."""
     guarded, words = Guarded(), "Topic authorization failed."
     (created,) = guarded.ask(CREATE_TOPICS, 7, None, topics=[CreatableTopic(name="new")]).topics
     assert (created.error_code, created.error_message) == (FAILED, "Authorization failed.")
@@ -174,8 +174,8 @@ def test_refusals_have_words_where_kafka_tells_some() -> None:
     assert (described.error_code, described.error_message) == (FAILED, words)
 
 
-def test_refusals_are_written_down(caplog: pytest.LogCaptureFixture) -> None:
-    """On one line each, and of each principal by themselves: nobody hides another's."""
+def test_rejections_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Each on one line, and limited for each principal: no principal hides the rejections of another."""
     guarded = Guarded()
     topics = topic_data("one\ntwo", *(f"t{number}" for number in range(100)))
     caplog.clear()
@@ -187,7 +187,7 @@ def test_refusals_are_written_down(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages[-1] == "bob's"
 
 
-def test_lists_are_made_shorter() -> None:
+def test_lists_leave_out_hidden_items() -> None:
     groups = [ListedGroup(group_id=name) for name in ("mine", "theirs")]
     for acl, told in (
         (allow(GROUP, "mine", Operation.READ), ["mine"]),
@@ -198,7 +198,7 @@ def test_lists_are_made_shorter() -> None:
 
 
 def test_offsets_of_hidden_topics() -> None:
-    """Named they are refused, one by one."""
+    """Topics that the request names are rejected one by one."""
     guarded = Guarded(allow(GROUP, "g", Operation.READ), allow(TOPIC, "open", Operation.READ))
     topics = [OffsetFetchRequestTopic(name=name, partition_indexes=[0]) for name in ("secret", "open")]
     answer = guarded.ask(OFFSET_FETCH, 7, OFFSET_FETCH.response(), group_id="g", topics=topics)

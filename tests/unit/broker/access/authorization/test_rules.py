@@ -1,4 +1,4 @@
-"""Every API has a rule; what a rule takes out of a request, and what it puts into the answer."""
+"""Every API has a rule. A rule removes items from a request and adds errors to the response."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from protocol.registry import API_BY_KEY
 
 
 def test_every_api_has_a_rule() -> None:
-    """So that none can be served unasked."""
+    """No API can be served without authorization."""
     without = [API_BY_KEY[key].name for key in discover() if key not in RULES]
     assert without == []
 
 
-def test_no_rule_is_left_over() -> None:
+def test_no_rule_is_without_an_api() -> None:
     assert sorted(RULES) == sorted(discover())

@@ -1,4 +1,4 @@
-"""What is asked of offsets of share groups."""
+"""Authorization of the offsets of share groups."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def deleted(_: Guarded, name: str, **error: Any) -> Struct:
     ("api", "ask", "tell"),
     [(ALTER_SHARE_GROUP_OFFSETS, to_alter, altered), (DELETE_SHARE_GROUP_OFFSETS, to_delete, deleted)],
 )
-def test_each_topic_is_served_or_refused(api: Api, ask: Any, tell: Any) -> None:
-    """An error of the group is told alone, also where no topic may be read."""
+def test_each_topic_is_served_or_rejected(api: Api, ask: Any, tell: Any) -> None:
+    """If the group has an error, only that is returned, even if no topic may be read."""
     guarded = Guarded(READ_G, DELETE_G, READ_OPEN)
 
     def answer(reply: Any, *names: str) -> Struct:
@@ -73,6 +73,6 @@ def test_each_topic_is_served_or_refused(api: Api, ask: Any, tell: Any) -> None:
 
 
 @pytest.mark.parametrize("api", [ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS], ids=lambda api: api.name)
-def test_the_group_comes_first(api: Api) -> None:
+def test_the_group_is_checked_first(api: Api) -> None:
     told = Guarded(READ_OPEN).ask(api, 0, None, group_id="g", topics=[])
     assert told.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""Shortcuts are taken by those who may, and nobody else: the handler tells them so, and the log who it was."""
+"""Shortcuts serve only authorized clients. The handler rejects the others, and the log names them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Guarded(OneConnection):
         )
 
     def produce(self) -> int:
-        """The error."""
+        """Return the error."""
         batch = BatchBuilder()
         batch.append(1, None, b"value")
         data = PartitionProduceData(index=0, records=batch.build())
@@ -53,11 +53,11 @@ class Guarded(OneConnection):
         return int(answer.responses[0].partition_responses[0].error_code)
 
     def fetch(self) -> int:
-        """The error."""
+        """Return the error."""
         return int(self.call(FETCH, 16, **self.fetched()).responses[0].partitions[0].error_code)
 
     def list_offsets(self) -> int:
-        """The error."""
+        """Return the error."""
         wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
         topics = [ListOffsetsTopic(name="t", partitions=[wanted])]
         answer = self.call(LIST_OFFSETS, 9, replica_id=-1, topics=topics)
@@ -79,7 +79,7 @@ def link(tmp_path: Path) -> Iterator[Guarded]:
         yield link
 
 
-def test_who_may_is_served_by_the_shortcut(link: Guarded) -> None:
+def test_authorized_clients_get_the_shortcut(link: Guarded) -> None:
     link.allow(Operation.WRITE, Operation.READ)
     for _ in range(2):
         assert link.produce() == 0
@@ -90,8 +90,8 @@ def test_who_may_is_served_by_the_shortcut(link: Guarded) -> None:
     assert "list_offsets" not in link.passed
 
 
-def test_who_may_not_is_refused_and_written_down(link: Guarded, caplog: pytest.LogCaptureFixture) -> None:
-    """From the moment on at which the entries change."""
+def test_unauthorized_clients_are_rejected_and_logged(link: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+    """From the moment when the ACLs change."""
     link.allow(Operation.WRITE, Operation.READ)
     assert (link.produce(), link.fetch()) == (0, 0)
     link.allow()
@@ -104,8 +104,8 @@ def test_who_may_not_is_refused_and_written_down(link: Guarded, caplog: pytest.L
     assert (link.produce(), link.fetch(), link.list_offsets()) == (0, FAILED, 0)
 
 
-def test_what_is_taken_away_from_one_who_waits(link: Guarded) -> None:
-    """A record that comes after that is not told."""
+def test_a_waiting_fetch_loses_its_permission(link: Guarded) -> None:
+    """It does not get a record that is appended after that."""
     link.allow(Operation.WRITE, Operation.READ)
     link.client.sendall(request_frame(FETCH, 16, 7, **link.fetched(max_wait_ms=500)))
     link.readable()

@@ -1,4 +1,4 @@
-"""What is asked of records and of topics that are not there."""
+"""Authorization of records, and of topics that do not exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_partition(*, transactional: bool) -> list[Any]:
     [("t", True, True), ("other", True, False), (None, True, False), ("other", False, True)],
 )
 def test_records_of_a_transaction_need_its_id(transactional_id: str | None, transactional: bool, passes: bool) -> None:
-    """An id without such records is asked for nothing; such records without an id are nobody's."""
+    """An id without transactional records needs no permission. Transactional records without an id are rejected."""
     guarded = Guarded(WRITE_OPEN, WRITE_T)
     fields = {"acks": 1, "topic_data": of_partition(transactional=transactional), "transactional_id": transactional_id}
     answer = guarded.ask(PRODUCE, 9, PRODUCE.response(), **fields)
@@ -39,7 +39,7 @@ def test_records_of_a_transaction_need_its_id(transactional_id: str | None, tran
     assert (guarded.asked is not None, codes) == (passes, [] if passes else [REFUSED])
 
 
-def test_a_transactional_id_comes_before_topics() -> None:
+def test_the_transactional_id_is_checked_before_topics() -> None:
     fields = {"acks": 1, "topic_data": of_partition(transactional=True), "transactional_id": "t"}
     answer = Guarded().ask(PRODUCE, 9, None, **fields)
     assert answer.responses[0].partition_responses[0].error_code == REFUSED
@@ -47,7 +47,7 @@ def test_a_transactional_id_comes_before_topics() -> None:
 
 @pytest.mark.parametrize(("version", "code"), [(3, ErrorCode.TOPIC_AUTHORIZATION_FAILED), (12, 29), (13, None)])
 def test_the_empty_name_is_checked_where_topics_have_names(version: int, code: int | None) -> None:
-    """By id, zeros are left to the handler: there is no topic to ask about."""
+    """With topic ids, the handler rejects the zero id: there is no topic to authorize."""
     guarded = Guarded()
     data = [TopicProduceData(name="", partition_data=[PartitionProduceData(index=0, records=None)])]
     answer = guarded.ask(PRODUCE, version, PRODUCE.response(), acks=1, topic_data=data)
@@ -55,8 +55,8 @@ def test_the_empty_name_is_checked_where_topics_have_names(version: int, code: i
     assert codes == ([] if code is None else [code])
 
 
-def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
-    """Where topics are not made by asking for them, who may describe one that is not there is told that it is not."""
+def test_create_is_not_needed_if_topics_are_not_created() -> None:
+    """Without auto-creation, a client with DESCRIBE gets the error that the topic is missing."""
     guarded = Guarded(allow(ResourceType.TOPIC, "new", Operation.DESCRIBE), auto_create_topics_enable="false")
     topics = [MetadataRequestTopic(name="new")]
     guarded.ask(METADATA, 12, METADATA.response(), topics=topics, allow_auto_topic_creation=True)
@@ -66,8 +66,8 @@ def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 12])
 @pytest.mark.parametrize("operations", [(), (Operation.DESCRIBE,)])
-def test_topics_are_not_made_for_who_may_not(version: int, operations: tuple[Operation, ...]) -> None:
-    """Neither who may not know of a topic nor who may only describe it gets it made by asking for it."""
+def test_topics_are_not_created_without_permission(version: int, operations: tuple[Operation, ...]) -> None:
+    """A request creates no topic for a client without DESCRIBE, nor for one that has only DESCRIBE."""
     guarded = Guarded(*(allow(ResourceType.TOPIC, "new", each) for each in operations))
     fields = {"allow_auto_topic_creation": True} if version >= 4 else {}
     topics = [MetadataRequestTopic(name="new")]
@@ -88,7 +88,7 @@ def test_topics_are_not_made_for_who_may_not(version: int, operations: tuple[Ope
     ],
 )
 def test_missing_topics_are_reported_only_with_describe(acls: list[Operation], told: dict[str, int]) -> None:
-    """To delete one that is there takes more; 0: it came through to who deletes."""
+    """Deletion of an existing topic needs more than that; 0 means that the request reached the handler."""
     guarded = Guarded(*(allow(ResourceType.TOPIC, name, each) for name in ("open", "nobodys") for each in acls))
 
     def delete(request: Struct) -> Struct:

@@ -1,4 +1,4 @@
-"""Transactions get all of their partitions or none, and are told without topics that are hidden."""
+"""A transaction gets all of its partitions or none. Its description leaves out hidden topics."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def added(answer: Struct) -> dict[tuple[str, int], int]:
     }
 
 
-def test_each_partition_is_told_why_it_is_not_added() -> None:
-    """One that may be and is there: because of another."""
+def test_each_partition_has_the_reason_it_is_not_added() -> None:
+    """An existing, authorized partition fails because of another one."""
     guarded = Guarded(
         allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.WRITE),
         *(allow(ResourceType.TOPIC, name, Operation.WRITE) for name in ("open", "missing")),
@@ -38,15 +38,15 @@ def test_each_partition_is_told_why_it_is_not_added() -> None:
     }
 
 
-def test_the_transactional_id_comes_first() -> None:
+def test_the_transactional_id_is_checked_first() -> None:
     topics = [AddPartitionsToTxnTopic(name="open", partitions=[0])]
     fields = {"v3_and_below_transactional_id": "t", "v3_and_below_topics": topics}
     found = added(Guarded().ask(ADD_PARTITIONS_TO_TXN, 3, None, **fields))
     assert found == {("open", 0): ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
 
-def test_a_transaction_is_told_without_hidden_topics() -> None:
-    """Of those that may be described it is told which it has."""
+def test_a_description_leaves_out_hidden_topics() -> None:
+    """Only topics that the client may describe are listed."""
     guarded = Guarded(
         allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.DESCRIBE),
         allow(ResourceType.TOPIC, "open", Operation.DESCRIBE),
@@ -58,7 +58,7 @@ def test_a_transaction_is_told_without_hidden_topics() -> None:
     assert (state.transactional_id, [topic.topic for topic in state.topics]) == ("t", ["open"])
 
 
-def test_two_phases_have_to_be_allowed_besides() -> None:
+def test_two_phase_commit_needs_a_permission_of_its_own() -> None:
     """KIP-939's operation, on the transactional id."""
     write, two_phases = (
         allow(ResourceType.TRANSACTIONAL_ID, "t", each) for each in (Operation.WRITE, Operation.TWO_PHASE_COMMIT)

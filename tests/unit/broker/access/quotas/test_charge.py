@@ -1,4 +1,7 @@
-"""What requests take of quotas, from the socket on: waits in answers, and nothing served meanwhile and nothing lost."""
+"""Quotas from the socket on: throttle times in responses.
+
+A throttled client is not served meanwhile and loses nothing.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ WINDOWS = {
 
 
 class Throttled(OneConnection):
-    """One connection, to whose clients quotas are given."""
+    """One connection, with quotas for its clients."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -87,8 +90,8 @@ def link(tmp_path: Path) -> Iterator[Throttled]:
         yield link
 
 
-def test_who_produces_too_much_waits(link: Throttled) -> None:
-    """What was sent is in the log, and told so; the next request is served when the time is over, not before."""
+def test_a_producer_over_its_quota_is_throttled(link: Throttled) -> None:
+    """Its records are appended and acknowledged. The next request is served when the throttle time ends, not before."""
     link.limit(producer_byte_rate=100.0)
     assert link.produce(100).throttle_time_ms == 0
     answer = link.produce(3000)
@@ -101,7 +104,7 @@ def test_who_produces_too_much_waits(link: Throttled) -> None:
     assert [number for number, _ in answers_in(link.received(), [(PRODUCE, 13)] * 2)] == [7, 8]
 
 
-def test_what_came_together_with_too_much_waits_too(link: Throttled) -> None:
+def test_requests_behind_the_one_over_the_quota_wait_too(link: Throttled) -> None:
     link.limit(producer_byte_rate=100.0)
     link.send(*(request_frame(PRODUCE, 13, number, **produced(3000)) for number in (1, 2)))
     assert [number for number, _ in answers_in(link.received(), [(PRODUCE, 13)])] == [1]
@@ -109,7 +112,7 @@ def test_what_came_together_with_too_much_waits_too(link: Throttled) -> None:
     assert [number for number, _ in answers_in(link.received(), [(PRODUCE, 13)])] == [2]
 
 
-def test_without_an_answer_the_wait_is_the_same(link: Throttled) -> None:
+def test_without_a_response_the_throttle_time_is_the_same(link: Throttled) -> None:
     link.limit(producer_byte_rate=100.0)
     link.send(request_frame(PRODUCE, 13, 1, **produced(3000, acks=0)), request_frame(PRODUCE, 13, 2, **produced(1)))
     assert link.received() == b""
@@ -117,8 +120,8 @@ def test_without_an_answer_the_wait_is_the_same(link: Throttled) -> None:
     assert [number for number, _ in answers_in(link.received(), [(PRODUCE, 13)])] == [2]
 
 
-def test_who_fetches_too_much_gets_nothing_and_waits(link: Throttled) -> None:
-    """It does not count, so the same fetch is served after the wait; the session goes on."""
+def test_a_consumer_over_its_quota_gets_an_empty_response(link: Throttled) -> None:
+    """That fetch is not charged, so the same fetch is served after the throttle time. The session continues."""
     for _ in range(3):
         link.produce(600)
     link.limit(consumer_byte_rate=100.0)
@@ -133,7 +136,7 @@ def test_who_fetches_too_much_gets_nothing_and_waits(link: Throttled) -> None:
     assert len(again.responses[0].partitions[0].records) > 600
 
 
-def test_a_full_fetch_that_is_too_much_opens_no_session(link: Throttled) -> None:
+def test_a_full_fetch_over_the_quota_opens_no_session(link: Throttled) -> None:
     link.produce(600)
     link.limit(consumer_byte_rate=100.0)
     link.fetch(session_id=0, session_epoch=-1)
@@ -142,8 +145,8 @@ def test_a_full_fetch_that_is_too_much_opens_no_session(link: Throttled) -> None
     assert len(link.broker.fetch_sessions) == 0
 
 
-def test_a_batch_beyond_all_windows_is_sent_if_it_is_first(link: Throttled) -> None:
-    """Its client waits then, and not for ever before."""
+def test_a_batch_larger_than_all_windows_is_sent_if_first(link: Throttled) -> None:
+    """Its client is throttled afterwards. Before, it would wait for ever."""
     link.produce(5000)
     link.limit(consumer_byte_rate=10.0)
     answer = link.fetch()
@@ -151,7 +154,7 @@ def test_a_batch_beyond_all_windows_is_sent_if_it_is_first(link: Throttled) -> N
     assert answer.throttle_time_ms > 60_000
 
 
-def test_no_fetch_is_larger_than_the_windows(link: Throttled) -> None:
+def test_no_fetch_is_larger_than_the_quota_windows(link: Throttled) -> None:
     for _ in range(5):
         link.produce(600)
     link.limit(consumer_byte_rate=100.0)
@@ -160,15 +163,15 @@ def test_no_fetch_is_larger_than_the_windows(link: Throttled) -> None:
     assert answer.throttle_time_ms == 0
 
 
-def test_the_time_of_any_request_counts(link: Throttled) -> None:
-    """For no more than a window at once."""
+def test_the_time_of_any_request_is_charged(link: Throttled) -> None:
+    """At most one window at a time."""
     link.limit(request_percentage=0.000001)
     answer = link.call(LIST_OFFSETS, 10, topics=[])
     assert answer.throttle_time_ms == 1000
 
 
 def test_a_waiting_fetch_is_not_charged_for_its_wait(link: Throttled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four seconds of ten would be 40 per cent."""
+    """Four seconds out of ten would be 40 per cent."""
     monkeypatch.setattr(
         "broker.access.quotas.charge.perf_counter_ns", lambda: link.loop.clock.monotonic_ms() * 1_000_000
     )
@@ -185,14 +188,14 @@ def test_a_waiting_fetch_is_not_charged_for_its_wait(link: Throttled, monkeypatc
     assert answer.throttle_time_ms == 0
 
 
-def test_who_has_a_quota_of_another_kind_does_not_wait(link: Throttled) -> None:
+def test_a_quota_of_another_kind_does_not_throttle(link: Throttled) -> None:
     link.limit(controller_mutation_rate=1.0)
     assert link.produce(10_000).throttle_time_ms == 0
     assert link.fetch().throttle_time_ms == 0
 
 
-def test_what_has_no_place_for_the_wait_waits_all_the_same(link: Throttled) -> None:
-    """Versions before KIP-124 do not tell."""
+def test_responses_without_throttle_time_are_throttled_too(link: Throttled) -> None:
+    """Versions before KIP-124 have no field for it."""
     link.limit(request_percentage=0.000001)
     link.send(request_frame(LIST_OFFSETS, 1, 1, topics=[]), request_frame(LIST_OFFSETS, 1, 2, topics=[]))
     assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 1)])] == [1]
@@ -201,8 +204,8 @@ def test_what_has_no_place_for_the_wait_waits_all_the_same(link: Throttled) -> N
 
 
 @pytest.mark.parametrize("waits_ms", [(5000, 1000), (1000, 5000)])
-def test_of_two_waits_the_one_that_ends_later_counts(link: Throttled, waits_ms: tuple[int, int]) -> None:
-    """Requests that are answered one after the other may each say one."""
+def test_of_two_throttle_times_the_later_end_counts(link: Throttled, waits_ms: tuple[int, int]) -> None:
+    """Requests that are answered one after the other may each have a throttle time."""
     for wait_ms in waits_ms:
         link.connection.throttle(wait_ms)
     link.send(request_frame(LIST_OFFSETS, 10, 1, topics=[]))
@@ -212,8 +215,8 @@ def test_of_two_waits_the_one_that_ends_later_counts(link: Throttled, waits_ms: 
     assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 10)])] == [1]
 
 
-def test_records_that_are_locked_go_out_and_count() -> None:
-    """Of share groups: their member waits afterwards."""
+def test_acquired_share_records_are_sent_and_charged() -> None:
+    """The member of the share group is throttled afterwards."""
     waits: list[int] = []
     connection: Any = SimpleNamespace(throttle=waits.append)
     limits = ClientLimits(None, Rate(100.0, 11, 1000), None, None)

@@ -1,4 +1,4 @@
-"""Which quota is a client's, and with whom it shares it."""
+"""Which quota applies to a client, and which clients share it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ WINDOWS = {
     "controller.quota.window.num": 11,
     "controller.quota.window.size.seconds": 1,
 }
-#: The most specific first: (user, client id), None for any, "" for not named.
+#: The most specific first: (user, client id); None matches any, "" is not named.
 LEVELS = [("u", "c"), ("u", None), ("u", ""), (None, "c"), (None, None), (None, ""), ("", "c"), ("", None)]
-#: Who shares the quota of a level.
+#: The clients that share the quota of each level.
 SHARED_BY = ["uc", "uc", "u", "uc", "uc", "u", "c", "c"]
 
 
@@ -60,13 +60,13 @@ def fixture() -> Fixture:
     return Fixture()
 
 
-def test_the_most_specific_counts(fixture: Fixture) -> None:
+def test_the_most_specific_quota_counts(fixture: Fixture) -> None:
     for number, level in reversed(list(enumerate(LEVELS))):
         fixture.set(*level, number + 1.0)
         assert fixture.bound() == number + 1.0
 
 
-def test_each_level_counts_for_whom_it_names(fixture: Fixture) -> None:
+def test_each_level_counts_for_the_clients_that_it_names(fixture: Fixture) -> None:
     for level in LEVELS:
         fixture.set(*level, 5.0)
         for user, client_id in product(("u", "other"), ("c", "another", "")):
@@ -77,7 +77,7 @@ def test_each_level_counts_for_whom_it_names(fixture: Fixture) -> None:
 
 
 @pytest.mark.parametrize(("level", "shared_by"), list(zip(LEVELS, SHARED_BY, strict=True)))
-def test_who_shares_a_quota(fixture: Fixture, level: tuple[str | None, str | None], shared_by: str) -> None:
+def test_which_clients_share_a_quota(fixture: Fixture, level: tuple[str | None, str | None], shared_by: str) -> None:
     fixture.set(*level, 5.0)
     mine = fixture.of()
     for user, client_id in (("other", "c"), ("u", "another")):
@@ -87,7 +87,7 @@ def test_who_shares_a_quota(fixture: Fixture, level: tuple[str | None, str | Non
         assert (theirs is not None and theirs.produced is mine.produced) == same
 
 
-def test_kinds_are_found_each_by_itself(fixture: Fixture) -> None:
+def test_quotas_of_each_kind_are_found_separately(fixture: Fixture) -> None:
     fixture.set("u", "c", 1.0, "consumer_byte_rate")
     fixture.set("u", "", 2.0, "request_percentage")
     fixture.set("", None, 3.0, "controller_mutation_rate")
@@ -97,7 +97,7 @@ def test_kinds_are_found_each_by_itself(fixture: Fixture) -> None:
     assert [each.bound for each in limits if each is not None] == [1.0, 2.0, 3.0]
 
 
-def test_what_was_taken_stays_when_a_quota_changes(fixture: Fixture) -> None:
+def test_recorded_usage_stays_when_a_quota_changes(fixture: Fixture) -> None:
     fixture.set("u", "", 100.0)
     before = fixture.of()
     assert before is not None
@@ -110,7 +110,7 @@ def test_what_was_taken_stays_when_a_quota_changes(fixture: Fixture) -> None:
     assert after.produced.record(0, 0) == 10_000
 
 
-def test_nobody_is_asked_while_there_are_none(fixture: Fixture) -> None:
+def test_without_quotas_there_is_no_look_up(fixture: Fixture) -> None:
     assert fixture.told == [None]
     fixture.image.client_quotas[(("ip", None),)] = {"connection_creation_rate": 1.0}
     fixture.set("u", "", 1.0)
@@ -121,7 +121,7 @@ def test_nobody_is_asked_while_there_are_none(fixture: Fixture) -> None:
     assert fixture.quotas.charge(_Peer(), b"c", HEARTBEAT, 1) is None  # type: ignore[arg-type]
 
 
-def test_made_up_client_ids_fill_no_memory(fixture: Fixture) -> None:
+def test_random_client_ids_fill_no_memory(fixture: Fixture) -> None:
     fixture.set("", None, 1.0)
     for number in range(10_100):
         fixture.of("u", f"c{number}")
@@ -129,7 +129,7 @@ def test_made_up_client_ids_fill_no_memory(fixture: Fixture) -> None:
 
 
 def test_long_client_ids_fill_no_memory(fixture: Fixture) -> None:
-    """None is kept, with or without a quota; what they take counts all the same, for each by itself."""
+    """No long id is kept, with or without a quota. Its usage still counts, for each client separately."""
     fixture.set("v", "", 1.0)
     fixture.set("", None, 1.0, "consumer_byte_rate")
     long = [number + "c" * 32_000 for number in "12"]
@@ -145,7 +145,7 @@ def test_long_client_ids_fill_no_memory(fixture: Fixture) -> None:
     assert first.fetched is same.fetched is not other.fetched
 
 
-def test_before_a_client_has_shown_who_it_is_nothing_is_charged(fixture: Fixture) -> None:
+def test_nothing_is_charged_before_authentication(fixture: Fixture) -> None:
     """It would be charged to ANONYMOUS."""
     fixture.set(None, "", 1.0)
     peer = _Peer()

@@ -1,4 +1,4 @@
-"""How many connections a second there may be from one address."""
+"""Limits on the connections a second from one IP address."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Fixture:
         self.quotas.on_change(Delta(changed_quotas=True))
 
     def come(self, address: str, times: int = 1) -> int:
-        """How many were let in."""
+        """Count the accepted connections."""
         return sum(1 for _ in range(times) if not self.quotas.wait_ms(address))
 
 
 class Lookups:
-    """Looks hosts up at once, or where it is `held` when the test calls what is in `waiting`."""
+    """Resolves hosts at once. With `held`, the test runs the jobs in `waiting`."""
 
     held = False
 
@@ -62,8 +62,8 @@ def fixture() -> Fixture:
     return Fixture()
 
 
-def test_an_address_has_its_own_or_that_of_any(fixture: Fixture) -> None:
-    """Two windows' worth at once, each address for itself; those let go do not count."""
+def test_an_address_has_its_own_quota_or_the_default(fixture: Fixture) -> None:
+    """Two windows' worth pass at once, for each address separately. Rejected connections do not count."""
     fixture.set(None, 2.0)
     fixture.set("192.0.2.1", 5.0)
     assert fixture.come("192.0.2.1", 50) == 10
@@ -76,7 +76,7 @@ def test_an_address_has_its_own_or_that_of_any(fixture: Fixture) -> None:
     assert fixture.come("192.0.2.2", 50) == 50
 
 
-def test_nobody_is_asked_while_there_are_none(fixture: Fixture) -> None:
+def test_without_quotas_addresses_are_not_checked(fixture: Fixture) -> None:
     assert fixture.server.connection_quotas is None
     fixture.set(None, 2.0)
     assert fixture.server.connection_quotas is fixture.quotas
@@ -84,7 +84,7 @@ def test_nobody_is_asked_while_there_are_none(fixture: Fixture) -> None:
     assert fixture.server.connection_quotas is None
 
 
-def test_a_host_counts_by_its_address(fixture: Fixture) -> None:
+def test_a_host_name_counts_by_its_address(fixture: Fixture) -> None:
     fixture.set("localhost", 1.0)
     assert fixture.come("127.0.0.1", 9) + fixture.come("::1", 9) == 11
 
@@ -99,8 +99,8 @@ def test_a_late_host_look_up_sets_no_removed_quota(fixture: Fixture) -> None:
     assert fixture.come("127.0.0.1", 9) + fixture.come("::1", 9) == 18
 
 
-def test_other_quotas_leave_those_of_hosts_as_they_are(fixture: Fixture) -> None:
-    """Those of clients look nothing up; while others of addresses do, a host keeps what it had."""
+def test_other_quotas_do_not_affect_those_of_hosts(fixture: Fixture) -> None:
+    """Client quotas resolve no host. When another address's quota changes, a host keeps its addresses."""
     fixture.set("localhost", 1.0)
     fixture.lookups.held = True
     fixture.image.client_quotas[(("user", "u"),)] = {"producer_byte_rate": 1.0}
@@ -111,7 +111,7 @@ def test_other_quotas_leave_those_of_hosts_as_they_are(fixture: Fixture) -> None
     assert fixture.come("127.0.0.1", 9) + fixture.come("::1", 9) == 11
 
 
-def test_who_has_come_is_not_forgotten_when_a_quota_changes(fixture: Fixture) -> None:
+def test_counted_connections_stay_when_a_quota_changes(fixture: Fixture) -> None:
     fixture.set(None, 2.0)
     assert fixture.come("192.0.2.1", 9) == 4
     fixture.set("192.0.2.2", 1.0)
