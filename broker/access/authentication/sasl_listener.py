@@ -1,6 +1,6 @@
 """The SASL mechanisms of a listener, prepared from the configuration.
 
-Mechanisms and their JAAS entries may change while the broker runs; who comes after that is asked by the new ones.
+Mechanisms and their JAAS entries may change while the broker runs. Clients that authenticate later use the new ones.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def sasl_listener(
     """The configuration of one listener, which was checked when it was loaded.
 
     Args:
-        secret: as ScramExchange takes it.
-        validate: tokens of OAUTHBEARER; None where that was not enabled at the start, and is not enabled later.
+        secret: passed to ScramExchange.
+        validate: validates tokens of OAUTHBEARER; None if it was not enabled at the start, and is not enabled later.
     """
     mechanisms = [
         name for name in enabled_mechanisms(config, listener_name) if name != OAUTHBEARER or validate is not None

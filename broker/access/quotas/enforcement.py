@@ -1,4 +1,4 @@
-"""Enforces the quotas of clients and addresses, as they were last altered."""
+"""Enforces the current quotas of clients and addresses."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections import deque
 class Rate:
     """A limit for each second, over windows of some seconds (quota.window.num, quota.window.size.seconds).
 
-    `bound` is how much it may be; it may change at any time, what was counted stays.
+    `bound` is the limit. It may change at any time; what was counted stays.
     """
 
     __slots__ = ("_samples", "_total", "_window_count", "bound", "window_ms")

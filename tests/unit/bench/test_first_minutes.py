@@ -16,8 +16,8 @@ from bench.first_minutes import STEPS, Done, take, transcript
 PAGE = Path(__file__).parents[3] / "docs/how-it-works/first-minutes.md"
 
 
-def test_steps_are_taken_in_one_folder_and_environment(tmp_path: Path) -> None:
-    """As soon as there is one; what is told on standard error is seen, too."""
+def test_steps_run_in_one_folder_and_environment(tmp_path: Path) -> None:
+    """The environment is used once it exists. Standard error is recorded too."""
     activate = "mkdir -p .venv/bin && echo 'export ACTIVE=yes' > .venv/bin/activate && echo \"${ACTIVE:-no}\""
     steps = (activate, 'echo "$ACTIVE $WHO" | tee told >&2', "cat told")
     done = take(steps, tmp_path, {**os.environ, "WHO": "me"})
@@ -26,15 +26,15 @@ def test_steps_are_taken_in_one_folder_and_environment(tmp_path: Path) -> None:
     assert 0 < done[0].took_s < done[-1].ended_s
 
 
-def test_step_that_fails_ends_it(tmp_path: Path) -> None:
-    """A part of a pipe, too: nothing is told of a way that does not lead there."""
+def test_a_failed_step_ends_the_run(tmp_path: Path) -> None:
+    """Also if it is part of a pipe. No transcript is written for a path that does not work."""
     with pytest.raises(subprocess.CalledProcessError):
         take(("false | true", "touch gone-on"), tmp_path, dict(os.environ))
     assert not (tmp_path / "gone-on").exists()
 
 
 def test_transcript_has_each_command_with_its_time() -> None:
-    """And stands on the page where that has a place for it."""
+    """The page has it between its marks."""
     told = transcript([Done("a", "", 0.5, 0.5), Done("b", "one\ntwo\n", 61.25, 61.75)])
     assert told.splitlines() == [
         "61.8 s from the first command to the message.",
@@ -50,19 +50,19 @@ def test_transcript_has_each_command_with_its_time() -> None:
 
 
 def test_steps_end_with_the_message() -> None:
-    """From nothing: the first makes an environment, the second installs."""
+    """From nothing: the first step creates an environment, the second installs."""
     assert " -m venv " in STEPS[0]
     assert STEPS[1].startswith("pip install ")
     assert STEPS[-1].startswith("pybroker consume ")
 
 
-def test_page_has_the_steps() -> None:
-    """As they are taken now: whoever changes them takes them anew."""
+def test_page_has_the_current_steps() -> None:
+    """A change of the steps needs a new transcript."""
     assert re.findall(r"^\[ *[0-9.]+ s\] \$ (.*)$", PAGE.read_text(), re.MULTILINE) == list(STEPS)
 
 
 def test_page_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Between its marks; or it is printed, and the page stays as it is."""
+    """Between its marks. Otherwise it is printed, and the page stays unchanged."""
     page = tmp_path / "page.md"
     page.write_text(PAGE.read_text())
     monkeypatch.setattr(first_minutes, "_PAGE", page)
@@ -75,8 +75,8 @@ def test_page_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
     assert page.read_text().partition("<!--")[0] == PAGE.read_text().partition("<!--")[0]
 
 
-def test_step_that_fails_is_shown(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """With what it has printed; a broker that was started is stopped."""
+def test_a_failed_step_is_shown(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With its output. A broker that was started is stopped."""
     stop = (
         "mkdir -p .venv/bin; printf '#!/bin/sh\\necho \"$@\" >&2\\n' > .venv/bin/pybroker; chmod +x .venv/bin/pybroker"
     )

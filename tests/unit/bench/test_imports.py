@@ -1,4 +1,4 @@
-"""Benchmarks run seldom: that what they measure is still there shows here."""
+"""Benchmarks run seldom. This shows whether the code that they measure still exists."""
 
 from __future__ import annotations
 

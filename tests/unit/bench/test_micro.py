@@ -1,4 +1,4 @@
-"""The functions of the hot path, what is counted of them, and when one of them counts as slower."""
+"""The functions of the hot path, how their instructions are counted, and when one counts as slower."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bench.micro.functions import FUNCTIONS, YARDSTICK
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_can_be_called_again_and_again(name: str, tmp_path: Path) -> None:
-    """What it makes ready is there, and a call leaves nothing that the next one stumbles over."""
+def test_a_function_can_be_called_repeatedly(name: str, tmp_path: Path) -> None:
+    """Its setup exists, and a call leaves nothing that affects the next one."""
     call = FUNCTIONS[name](tmp_path)
 
     for _ in range(3):
         call()
 
 
-def test_a_timer_makes_ready_once(tmp_path: Path) -> None:
+def test_a_timer_runs_the_setup_once(tmp_path: Path) -> None:
     calls = []
     seconds = timer(lambda folder: lambda: calls.append(folder), tmp_path)
 
@@ -36,8 +36,8 @@ def test_multiples_are_of_the_yardstick() -> None:
     assert multiples({YARDSTICK: 4.0, "a": 2.0, "b": 12.0}) == {"a": 0.5, "b": 3.0}
 
 
-def test_instructions_are_those_between_the_second_call_and_the_first() -> None:
-    """callgrind writes one part before each function, and one of its calls."""
+def test_instructions_are_those_between_two_calls() -> None:
+    """callgrind writes one part before each function, and one for each of its calls."""
     parts = []
     for number, _ in enumerate(FUNCTIONS):
         parts += ["desc: Trigger\ntotals: 999999\n", f"summary: 1\ntotals: {(number + 1) * 200 * 7}\n"]
@@ -45,7 +45,7 @@ def test_instructions_are_those_between_the_second_call_and_the_first() -> None:
     assert instructions.of_calls(parts) == {name: 7 * (number + 1) for number, name in enumerate(FUNCTIONS)}
 
 
-def test_a_lost_part_is_an_error() -> None:
+def test_a_missing_part_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         instructions.of_calls(["totals: 1\n", "totals: 2\n"])
 
@@ -62,7 +62,7 @@ def test_a_regression_is_beyond_the_tolerance(kind: str, now: float, is_regressi
     assert str(change).endswith("SLOWER") is is_regression
 
 
-def test_new_functions_and_kinds_that_are_not_there_are_no_regressions() -> None:
+def test_new_functions_and_missing_kinds_do_not_regress() -> None:
     before = {"time": {"a": 1.0, "gone": 1.0}, "instructions": {"a": 1.0}}
     now = {"time": {"a": 3.0, "new": 9.0}}
 
@@ -74,7 +74,7 @@ def test_new_functions_and_kinds_that_are_not_there_are_no_regressions() -> None
 
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What is said to be measured, with a baseline elsewhere."""
+    """Replace the measurement, and move the baseline elsewhere."""
     values = {YARDSTICK: 1.0, "a": 2.0}
     monkeypatch.setattr(check, "BASELINE", tmp_path / "baseline.json")
     monkeypatch.setitem(check.MEASURES, "time", lambda: dict(values))
@@ -93,7 +93,7 @@ def test_the_check_fails_without_a_baseline_and_on_a_regression(measured: dict[s
     assert check.main(["--only", "time"]) == 0
 
 
-def test_an_update_keeps_what_it_has_not_measured(measured: dict[str, float]) -> None:
+def test_an_update_keeps_values_that_it_did_not_measure(measured: dict[str, float]) -> None:
     """The other kind, and other versions of Python."""
     other = {"2.7": {"time": {"a": 1.0}}}
     check.BASELINE.write_text(json.dumps(other))
@@ -105,8 +105,8 @@ def test_an_update_keeps_what_it_has_not_measured(measured: dict[str, float]) ->
     assert len(written) == 2
 
 
-def test_the_baseline_has_the_functions_that_are_measured() -> None:
-    """A renamed one would never be compared again."""
+def test_the_baseline_has_every_measured_function() -> None:
+    """A renamed function would never be compared again."""
     for kinds in json.loads(BASELINE.read_text()).values():
         for found in kinds.values():
             assert set(found) == set(FUNCTIONS) - {YARDSTICK}

@@ -1,4 +1,4 @@
-"""The image's entry point: what it makes of environment variables and mounted files."""
+"""The image's entry point: how it uses environment variables and mounted files."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ entrypoint = _module()
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """A mounted file, not there yet, and the image's default."""
+    """A mounted file, which does not exist yet, and the image's default."""
     default = tmp_path / "default.properties"
     default.write_text("listeners=HOST://:9092\nlog.dirs=/default\n")
     return tmp_path / "mounted.properties", default
 
 
 def test_variables_are_properties_as_in_kafkas_image() -> None:
-    """Dots as _, underscores as __, dashes as ___; not what its scripts and Kubernetes put there."""
+    """Dots are _, underscores __, dashes ___. Variables of its scripts and of Kubernetes are no properties."""
     environ = {
         "KAFKA_NUM_PARTITIONS": "3",
         "KAFKA_LISTENER_NAME_PLAINTEXT__HOST_MAX_CONNECTIONS": "5",
@@ -57,15 +57,15 @@ def test_variables_are_properties_as_in_kafkas_image() -> None:
     }
 
 
-def test_nothing_given_is_the_images_own_file(files: tuple[Path, Path]) -> None:
-    """Its log directory stays; a cluster id alone changes nothing else."""
+def test_without_settings_the_images_own_file_is_used(files: tuple[Path, Path]) -> None:
+    """Its log directory stays. A cluster id alone changes nothing else."""
     text = entrypoint.configuration({"CLUSTER_ID": "id"}, *files)
 
     assert text == "listeners=HOST://:9092\nlog.dirs=/default\n\npybroker.cluster.id=id\n"
 
 
 def test_listeners_of_a_mounted_file_are_not_derived(files: tuple[Path, Path]) -> None:
-    """Those that are advertised say what is opened only where nothing else does."""
+    """Listeners are derived from the advertised ones only if nothing else sets them."""
     advertised = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://host:29092"}
     files[0].write_text("listeners=PLAINTEXT://:9092\nlog.dir=/mounted")
     assert "0.0.0.0:29092" not in entrypoint.configuration(advertised, *files)
@@ -74,7 +74,7 @@ def test_listeners_of_a_mounted_file_are_not_derived(files: tuple[Path, Path]) -
 
 
 def test_variables_win_over_a_mounted_file(files: tuple[Path, Path]) -> None:
-    """They stand after it: the last one counts."""
+    """They follow the file's lines, and the last value counts."""
     files[0].write_text("num.partitions=1\nlog.dir=/mounted")
 
     text = entrypoint.configuration({"KAFKA_NUM_PARTITIONS": "3"}, *files)
@@ -83,7 +83,7 @@ def test_variables_win_over_a_mounted_file(files: tuple[Path, Path]) -> None:
 
 
 def test_variables_alone_leave_the_default_file_out(files: tuple[Path, Path]) -> None:
-    """As Kafka's image does; only the log directory is put in."""
+    """As in Kafka's image. Only the log directory is added."""
     assert entrypoint.configuration({"KAFKA_NODE_ID": "7"}, *files) == "\nnode.id=7\nlog.dirs=/var/lib/kafka/data\n"
 
 
@@ -98,7 +98,7 @@ def test_variables_alone_leave_the_default_file_out(files: tuple[Path, Path]) ->
 def test_volume_where_other_images_write_is_used(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, volume: str, directory: str
 ) -> None:
-    """A compose file for one of them keeps its data where it had it."""
+    """A compose file for another image keeps its data where it was."""
     monkeypatch.setattr(os.path, "ismount", lambda path: path == volume)
 
     assert f"log.dirs={directory}\n" in entrypoint.configuration({"KAFKA_NODE_ID": "7"}, *files)
@@ -108,7 +108,7 @@ def test_volume_where_other_images_write_is_used(
     ("given", "option"), [("DEBUG", ["--log-level=debug"]), ("warn", ["--log-level=warning"]), ("", [])]
 )
 def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
-    """KAFKA_LOG4J_ROOT_LOGLEVEL; what it does not know is left out."""
+    """KAFKA_LOG4J_ROOT_LOGLEVEL. An unknown level is left out."""
     command = entrypoint.broker_command({"KAFKA_LOG4J_ROOT_LOGLEVEL": given}, Path("x"), ["--strict"])
 
     assert command == ["pybroker", "x", *option, "--strict"]
@@ -135,13 +135,13 @@ def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
         ),
     ],
 )
-def test_health_is_asked_at_the_first_listener_of_the_broker(config: str, where: tuple[str, int, bool]) -> None:
-    """Where it is open, and without TLS if it can be; not at a controller's, which is not opened."""
+def test_health_check_uses_the_brokers_first_listener(config: str, where: tuple[str, int, bool]) -> None:
+    """At the address that it binds, and without TLS if possible. A controller's listener is not opened."""
     assert entrypoint.asked_at(config, {}) == where
 
 
-def test_health_is_asked_where_the_broker_is_told_to_listen() -> None:
-    """PYBROKER_* variables win over the file, for the broker and for who asks it."""
+def test_health_check_uses_the_effective_listeners() -> None:
+    """PYBROKER_* variables override the file, for the broker and for the health check."""
     environ = {
         "PYBROKER_LISTENERS": "CTL://:9,IN://0.0.0.0:19092,OUT://:19093",
         "PYBROKER_LISTENER_SECURITY_PROTOCOL_MAP": "CTL:PLAINTEXT,IN:SSL,OUT:PLAINTEXT",
@@ -151,7 +151,7 @@ def test_health_is_asked_where_the_broker_is_told_to_listen() -> None:
     assert entrypoint.asked_at("listeners=PLAINTEXT://:9092", environ) == ("localhost", 19093, False)
 
 
-def test_other_commands_are_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_commands_run_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """docker run IMAGE pybroker --version."""
     ran: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["entrypoint.py", "pybroker", "--version"])
@@ -162,8 +162,8 @@ def test_other_commands_are_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> 
     assert ran == [["pybroker", "--version"]]
 
 
-def test_configuration_of_a_container_is_its_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There may be passwords in its variables."""
+def test_only_the_user_reads_a_containers_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its variables may hold passwords."""
     monkeypatch.setattr(sys, "argv", ["entrypoint.py", "run"])
     monkeypatch.setattr(os, "execvp", lambda *_: None)
     monkeypatch.setattr(os, "dup2", lambda *_: None)
@@ -177,7 +177,7 @@ def test_configuration_of_a_container_is_its_users_alone(tmp_path: Path, monkeyp
 
 
 def test_log_goes_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where those look who wait for a line of it."""
+    """Programs that wait for a log line read it there."""
     done: list[object] = []
     monkeypatch.setattr(sys, "argv", ["entrypoint.py", "start", "kafka.properties"])
     monkeypatch.setattr(os, "dup2", lambda *descriptors: done.append(descriptors))
@@ -189,7 +189,7 @@ def test_log_goes_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_confluents_images_swap_dashes_and_underscores() -> None:
-    """And the id of the cluster is its scripts' business."""
+    """The cluster id is left to that image's scripts."""
     environ = {
         "KAFKA_LISTENER_NAME_PLAINTEXT___HOST_MAX_CONNECTIONS": "5",
         "KAFKA_A__B": "dash",
@@ -205,8 +205,8 @@ def test_confluents_images_swap_dashes_and_underscores() -> None:
     }
 
 
-def test_listeners_are_those_that_are_advertised_unless_given() -> None:
-    """On all addresses; and an end without a listener behind its comma is none."""
+def test_listeners_are_the_advertised_ones_unless_given() -> None:
+    """They bind all addresses. An empty item after a comma is no listener."""
     environ = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker:29092,HOST://localhost:9092,"}
     assert entrypoint.properties_from(environ) == {
         "listeners": "PLAINTEXT://0.0.0.0:29092,HOST://0.0.0.0:9092",
@@ -216,7 +216,7 @@ def test_listeners_are_those_that_are_advertised_unless_given() -> None:
 
 
 def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) -> None:
-    """As in the images of Apache Kafka and of Confluent; a line's end is not part of a password."""
+    """As in the images of Apache Kafka and of Confluent. A newline is not part of a password."""
     for name, text in {"k.jks": "", "t.jks": "", "store": "one\n", "key": "two", "trust": "three\n"}.items():
         (tmp_path / name).write_text(text)
     environ = {
@@ -237,8 +237,8 @@ def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) 
     }
 
 
-def test_secret_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
-    """Named with its variable."""
+def test_a_missing_secret_ends_the_start(tmp_path: Path) -> None:
+    """The message names its variable."""
     with pytest.raises(SystemExit) as refused:
         entrypoint.properties_from({"KAFKA_SSL_KEY_CREDENTIALS": "missing"}, secrets=tmp_path)
 
@@ -258,7 +258,7 @@ BITNAMI = {
 
 
 def test_variables_of_bitnamis_image() -> None:
-    """Each _ is a dot there, but for the names of protocols; only KAFKA_CFG_* are properties."""
+    """Each _ is a dot, except in the names of protocols. Only KAFKA_CFG_* are properties."""
     assert entrypoint.properties_from(BITNAMI) == {
         "listeners": "CLIENT://:9092,SASL_PLAINTEXT://:9094",
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
@@ -269,7 +269,7 @@ def test_variables_of_bitnamis_image() -> None:
 
 
 def test_users_of_bitnamis_image_log_in_by_plain() -> None:
-    """At each listener; those of others are not used."""
+    """At each listener. Users of other mechanisms are not used."""
     properties = entrypoint.properties_from(
         BITNAMI | {"KAFKA_CLIENT_USERS": "ann,bob", "KAFKA_CLIENT_PASSWORDS": "one;two"}
     )
@@ -280,7 +280,7 @@ def test_users_of_bitnamis_image_log_in_by_plain() -> None:
 
 
 def test_certificates_of_bitnamis_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JKS by one password, or PEM with its key in another file; clients show theirs where there is a truststore."""
+    """JKS with one password, or PEM with the key in another file. A truststore makes clients send certificates."""
     monkeypatch.setattr(entrypoint, "CERTIFICATES", [tmp_path])
     for name in ("keystore.jks", "truststore.jks", "keystore.pem", "keystore.key"):
         (tmp_path / f"kafka.{name}").write_text(f"{name}\nend\n")
@@ -306,8 +306,8 @@ def test_certificates_of_bitnamis_image(tmp_path: Path, monkeypatch: pytest.Monk
     }
 
 
-def test_container_that_has_not_begun_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for a start script there is no file yet."""
+def test_a_container_that_has_not_started_is_unhealthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for a start script, its file does not exist."""
     monkeypatch.setattr(sys, "argv", ["entrypoint.py", "health"])
     monkeypatch.setenv("ENTRYPOINT_CONFIG_DIR", str(tmp_path))
 
@@ -316,8 +316,8 @@ def test_container_that_has_not_begun_is_not_healthy(tmp_path: Path, monkeypatch
     assert ended.value.code == 1
 
 
-def test_topics_to_be_made_as_by_wurstmeisters_image() -> None:
-    """Replicas are one anyway."""
+def test_topics_of_wurstmeisters_image_are_created() -> None:
+    """With one replica in any case."""
     given = {"KAFKA_CREATE_TOPICS": "orders:3:1, last:1:2:compact\nplain"}
     assert entrypoint.properties_from(given) == {"pybroker.topics": "orders:3;last:1:cleanup.policy=compact;plain"}
     text = entrypoint.properties_from(given)["pybroker.topics"]

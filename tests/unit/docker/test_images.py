@@ -1,4 +1,4 @@
-"""The Dockerfile and the compose file: what they promise, read from them."""
+"""Properties of the Dockerfile and the compose file, read from the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def instructions() -> list[Instruction]:
 
 
 def stages() -> dict[str, list[Instruction]]:
-    """The instructions of each stage, by its name, those of the stage that it stands on first."""
+    """Return the instructions of each stage by its name, those of its base stage first."""
     found: dict[str, list[Instruction]] = {}
     for name, arguments in instructions():
         if name == "FROM":
@@ -38,27 +38,27 @@ def last(stage: str, name: str) -> str:
 
 
 def test_broker_is_the_last_stage() -> None:
-    """What is built without --target."""
+    """The stage that is built without --target."""
     assert list(stages())[-1] == "broker"
 
 
 @pytest.mark.parametrize("stage", ["broker", "pipeline"])
 def test_images_run_as_a_user_who_is_not_root(stage: str) -> None:
-    """A number, so that Kubernetes can check it; nothing after it needs root."""
+    """The user is a number, so that Kubernetes can check it. Nothing after it needs root."""
     assert last(stage, "USER") == "1000:1000"
     names = [name for name, _ in stages()[stage]]
     assert "RUN" not in names[names.index("USER") :]
 
 
 def test_broker_image_has_health_check_volume_and_ports() -> None:
-    """The data's volume, and those of Apache Kafka's image."""
+    """The volume of the data, and those of Apache Kafka's image."""
     assert "entrypoint.py" in last("broker", "HEALTHCHECK")
     assert "/var/lib/kafka/data" in last("broker", "VOLUME")
     assert last("broker", "EXPOSE").split() == ["9092", "19092"]
 
 
-def test_no_compiler_in_what_runs() -> None:
-    """Only the environment is copied over from where it was built."""
+def test_no_compiler_in_the_final_image() -> None:
+    """Only the environment is copied from the build stage."""
     bases = {a.split()[2]: a.split()[0] for name, a in instructions() if name == "FROM"}
     assert bases["base"].endswith("-slim-bookworm")
     assert all(":" in base for base in bases.values() if base not in bases)
@@ -67,8 +67,8 @@ def test_no_compiler_in_what_runs() -> None:
     ]
 
 
-def test_copied_files_are_there_and_not_ignored() -> None:
-    """Every source of a COPY is in the project, and let through by .dockerignore."""
+def test_copied_files_exist_and_are_not_ignored() -> None:
+    """Every source of a COPY is in the project, and .dockerignore does not exclude it."""
     let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for name, arguments in instructions():
         if name == "COPY" and not arguments.startswith("--from"):
@@ -78,7 +78,7 @@ def test_copied_files_are_there_and_not_ignored() -> None:
 
 
 def test_every_package_is_copied() -> None:
-    """A room that the image lacks would only be noticed when it starts."""
+    """Otherwise a missing package would be noticed only when the image starts."""
     rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "bench"}
     copied = {arguments.split()[0] for name, arguments in stages()["build"] if name == "COPY"}
     assert rooms <= copied
@@ -103,8 +103,8 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("folder", SCRIPTS)
-def test_scripts_stand_where_programs_for_other_images_look(folder: str) -> None:
-    """To be run, but for those that are only sourced."""
+def test_scripts_are_where_programs_for_other_images_look(folder: str) -> None:
+    """They are executable, except those that are only sourced."""
     place, names = SCRIPTS[folder]
     files = {path.name: path for path in (ROOT / folder).iterdir()}
 
@@ -115,7 +115,7 @@ def test_scripts_stand_where_programs_for_other_images_look(folder: str) -> None
 
 
 def test_user_may_change_the_scripts_and_what_they_write() -> None:
-    """Test containers do, by sed and echo."""
+    """Testcontainers does so with sed and echo."""
     (made,) = [arguments for name, arguments in stages()["broker"] if name == "RUN" and "kafka-home" in arguments]
 
     assert "pybroker kafka-home /opt/kafka --commands /usr/bin" in made

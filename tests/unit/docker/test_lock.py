@@ -1,4 +1,4 @@
-"""What is installed by its hash is what is tested."""
+"""The packages that are installed by hash are those that are tested."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _PINNED = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
 
 
 def pinned(file: str) -> dict[str, str]:
-    """Versions by name."""
+    """Return the versions by name."""
     found = _PINNED.findall((ROOT / file).read_text(encoding="utf-8"))
     return {name.lower().replace("_", "-"): version for name, version in found}
 
 
-def test_versions_are_those_that_are_tested() -> None:
+def test_locked_versions_are_the_tested_ones() -> None:
     locked, constraints = pinned("requirements.lock"), pinned("constraints.txt")
     assert locked == {name: constraints[name] for name in locked}
 
 
 def test_each_dependency_has_hashes() -> None:
-    """Those of the base install all stand there."""
+    """The lock file has every dependency of the base install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = {re.split(r"[<>=;\[ ]", each)[0] for each in project["dependencies"]}
     assert needed <= pinned("requirements.lock").keys()

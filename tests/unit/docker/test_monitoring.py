@@ -1,4 +1,4 @@
-"""Prometheus, Grafana and their dashboard: what the files name is there."""
+"""Prometheus, Grafana and their dashboard: everything that their files name exists."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def panels() -> list[Any]:
 
 
 def test_mounted_files_are_there() -> None:
-    """Paths of a compose file are those from the first one's folder."""
+    """A compose file's paths are relative to the folder of the first one."""
     for service in read("compose.yaml")["services"].values():
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
             assert (DOCKER / source).is_file() if source.startswith("./") else source in read("compose.yaml")["volumes"]
 
 
-def test_prometheus_asks_where_the_broker_listens() -> None:
-    """By the broker's name in its compose file, on a port that the host does not publish."""
+def test_prometheus_scrapes_the_brokers_address() -> None:
+    """By the broker's name in its compose file, on a port that is not published on the host."""
     broker = read("compose.yaml")["services"]["broker"]
     _, port = parse_http_listener(broker["environment"]["PYBROKER_METRICS_LISTENERS"])
     (job,) = read("prometheus.yaml")["scrape_configs"]
@@ -62,8 +62,8 @@ def test_dashboard_uses_the_provisioned_data_source() -> None:
     assert Path(mounts["./monitoring/dashboard.json"]).parent == Path(provider["options"]["path"])
 
 
-def test_panels_ask_what_prometheus_understands() -> None:
-    """By a parser of its language, with what Grafana puts in for its variables."""
+def test_panels_have_valid_queries() -> None:
+    """A PromQL parser reads them, with the values that Grafana inserts for its variables."""
     variables = {"$job": "pybroker", "$instance": ".*", "$__rate_interval": "1m"}
     for panel in panels():
         for target in panel["targets"]:
@@ -71,8 +71,8 @@ def test_panels_ask_what_prometheus_understands() -> None:
             promql_parser.parse(expression)
 
 
-def test_panels_ask_for_metrics_that_there_are() -> None:
-    """Counters by their rate, and only labels that they have."""
+def test_panels_query_existing_metrics() -> None:
+    """They use the rate of counters, and only labels that exist."""
     kinds = {each.name: each for each in METRICS}
     for panel in panels():
         for target in panel["targets"]:
@@ -89,7 +89,7 @@ def test_panels_ask_for_metrics_that_there_are() -> None:
 
 
 def test_panels_fill_the_grid_without_overlap() -> None:
-    """24 columns."""
+    """The grid has 24 columns."""
     taken: set[tuple[int, int]] = set()
     for panel in panels():
         grid = panel["gridPos"]
@@ -101,8 +101,8 @@ def test_panels_fill_the_grid_without_overlap() -> None:
         taken |= cells
 
 
-def test_panels_ask_for_quantiles_that_there_are() -> None:
-    """By the words that summaries have for them."""
+def test_panels_query_existing_quantiles() -> None:
+    """With the label values of our summaries."""
     given = dict(quantiles([1.0]))
     for panel in panels():
         for target in panel["targets"]:

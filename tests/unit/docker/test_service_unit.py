@@ -1,4 +1,4 @@
-"""The unit of systemd: what it promises, read from it."""
+"""Properties of the systemd unit, read from the file."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def service() -> dict[str, str]:
 
 
 def test_it_is_installed_from_its_sources() -> None:
-    """What has its name in a registry of packages is somebody else's."""
+    """A package of that name in a registry belongs to somebody else."""
     assert "/opt/pybroker/bin/pip install '.[" in UNIT.read_text()
 
 
-def test_systemd_hears_of_the_start_and_of_the_loop(service: dict[str, str]) -> None:
+def test_systemd_is_notified_of_the_start_and_of_the_loop(service: dict[str, str]) -> None:
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert int(service["WatchdogSec"]) > 0
 
 
-def test_stop_has_longer_than_the_broker_gives_itself(service: dict[str, str]) -> None:
+def test_systemd_waits_longer_than_a_stop_takes(service: dict[str, str]) -> None:
     timeout_ms = BROKER_KEYS["pybroker.shutdown.timeout.ms"].default
     assert isinstance(timeout_ms, int)
     assert int(service["TimeoutStopSec"]) * 1000 > timeout_ms
 
 
-def test_wrong_configuration_is_not_tried_again(service: dict[str, str]) -> None:
-    """Exit code 2."""
+def test_a_wrong_configuration_is_not_retried(service: dict[str, str]) -> None:
+    """The broker exits with code 2."""
     assert service["Restart"] == "on-failure"
     assert service["RestartPreventExitStatus"] == "2"
 
 
-def test_data_is_nobody_elses(service: dict[str, str]) -> None:
+def test_only_the_service_user_reads_the_data(service: dict[str, str]) -> None:
     assert (service["StateDirectory"], service["StateDirectoryMode"], service["UMask"]) == ("pybroker", "0700", "0077")

@@ -1,4 +1,4 @@
-"""The guide that compares tells the figures that stand in the benchmarks' table."""
+"""The comparison guide has the figures of the benchmarks' table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.comparison.table import BEGIN, END
 
 DOCS = Path(__file__).parents[3] / "docs"
-#: Of each load and figure: pybroker's, Apache Kafka's, and how many times better.
+#: For each load and figure: pybroker's, Apache Kafka's, and the ratio.
 FIGURES: dict[tuple[str, str], tuple[str, str, float]] = {}
 _load = ""
 for _line in (DOCS / "how-it-works" / "benchmarks.md").read_text().partition(BEGIN)[2].partition(END)[0].splitlines():
@@ -19,7 +19,7 @@ for _line in (DOCS / "how-it-works" / "benchmarks.md").read_text().partition(BEG
 
 
 def test_guide_has_the_figures_of_the_benchmarks() -> None:
-    """Start, memory, and the least and the most that requests cost less."""
+    """Start, memory, and the least and the most that a request saves."""
     told = " ".join((DOCS / "start/comparison.md").read_text().split())
     ours, theirs, _ = FIGURES["start", "s until it answers"]
     assert f"started in {ours} s instead of {theirs} s" in told

@@ -1,4 +1,4 @@
-"""The page of facts is current, and no fact goes without a test or a reason."""
+"""The page of facts is up to date, and every fact has a test or a reason."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 from tests.support.facts import citations, cited_in, facts, main, without_test
 
 
-def test_the_page_is_current() -> None:
-    """`python -m tests.support.facts` writes it."""
+def test_the_page_is_up_to_date() -> None:
+    """`python -m tests.support.facts` writes the page."""
     assert main(["--check"]) == 0
 
 
-def test_each_fact_is_shown_by_a_test_or_has_a_reason() -> None:
-    """And not both: a reason goes once a test comes."""
+def test_each_fact_has_a_test_or_a_reason() -> None:
+    """Not both: a reason is removed once a test exists."""
     of_logs = {fact for fact in facts() if "." in fact}
     shown = of_logs & citations().keys()
 
@@ -22,14 +22,14 @@ def test_each_fact_is_shown_by_a_test_or_has_a_reason() -> None:
     assert without_test().keys() - of_logs == set()
 
 
-def test_no_test_cites_a_fact_that_there_is_not() -> None:
-    """Within the areas that the table has; others are of other documents' parts."""
+def test_no_test_cites_an_unknown_fact() -> None:
+    """In the areas of the table. Other areas belong to other documents."""
     areas = {fact for fact in facts() if "." not in fact}
     assert {fact for fact in citations() if fact.split(".")[0] in areas} - facts().keys() == set()
 
 
-def test_facts_are_numbered_without_a_hole() -> None:
-    """Each area from 1 on, below its heading."""
+def test_facts_are_numbered_without_a_gap() -> None:
+    """Each area starts at 1, below its heading."""
     area, number = "", 0
     for fact, name in facts().items():
         assert name
@@ -50,12 +50,12 @@ def test_facts_are_numbered_without_a_hole() -> None:
     ],
 )
 def test_ids_in_a_docstring(text: str, ids: list[str]) -> None:
-    """Alone and as ranges."""
+    """Single ids and ranges."""
     assert list(cited_in(text)) == ids
 
 
 @pytest.mark.parametrize("text", ["S4.5-S5.6", "S4.5-S4.5", "S4.5-S4.2"])
-def test_ranges_that_are_none(text: str) -> None:
-    """Within an area, upwards."""
+def test_invalid_ranges(text: str) -> None:
+    """A range stays within an area and goes upwards."""
     with pytest.raises(ValueError, match="is no range"):
         list(cited_in(text))

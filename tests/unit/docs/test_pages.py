@@ -1,4 +1,4 @@
-"""What pages, docstrings and comments point at is there: links, paths, files by name. READMEs name each file."""
+"""Links, paths and file names in pages, docstrings and comments exist. READMEs name each file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE_NAME = re.compile(r"(?<![\w./*>}-])(?!conftest\.py)(?:[\w-]+/)*[\w-]+\.py\b
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_and_paths_lead_somewhere(page: Path) -> None:
-    """Relative links from where the page lies; paths from the root."""
+    """Links are relative to the page. Paths start at the root."""
     text = page.read_text()
     links = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
     paths = re.findall(rf"`((?:{ROOMS})/[\w./-]+)`", text)
@@ -36,7 +36,7 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_that_a_page_names_are_there(page: Path) -> None:
-    """A README's below its own folder or from the root, another page's anywhere; in blocks of code others' may be."""
+    """A README's are below its folder or at the root, another page's anywhere. Code blocks may name foreign files."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     of_room = page.name == "README.md" and page.parent != ROOT
     known = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "setup.py", *MODULES)]
@@ -49,7 +49,7 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
 
 
 def test_files_that_docstrings_and_comments_name_are_there() -> None:
-    """From the folder of the module, or one above it up to the root."""
+    """In the folder of the module, or in one above it, up to the root."""
     lost = [
         f"{module.relative_to(ROOT)}: {name}"
         for module in MODULES
@@ -62,7 +62,7 @@ def test_files_that_docstrings_and_comments_name_are_there() -> None:
 
 
 def remarks(module: Path) -> Iterator[str]:
-    """Its comments and docstrings."""
+    """Return its comments and docstrings."""
     before = tokenize.NEWLINE
     with module.open("rb") as source:
         for token in tokenize.tokenize(source.readline):
@@ -94,7 +94,7 @@ def remarks(module: Path) -> Iterator[str]:
     ],
 )
 def test_the_readme_of_a_room_names_each_file(room: str) -> None:
-    """Itself, or a folder that it lies in; of `<api>` there are many."""
+    """The file itself, or a folder that contains it. `<api>` stands for many files."""
     quoted = [
         word for span in re.findall(r"`([^`\n]+)`", (ROOT / room / "README.md").read_text()) for word in span.split()
     ]
@@ -112,8 +112,8 @@ def test_the_readme_of_a_room_names_each_file(room: str) -> None:
     assert unnamed == []
 
 
-def test_the_list_of_decisions_has_each() -> None:
-    """A page that nothing leads to is not read."""
+def test_the_list_of_decisions_is_complete() -> None:
+    """Nobody reads a page without a link to it."""
     listed = re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
 
     assert sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md")) == sorted([*listed, "README.md"])
@@ -125,7 +125,7 @@ def test_the_list_of_decisions_has_each() -> None:
     ids=lambda page: str(page.name),
 )
 def test_a_decision_has_a_date_and_a_status(page: Path) -> None:
-    """Below its title; the list of decisions has the same date."""
+    """They stand below its title. The list of decisions has the same date."""
     lines = page.read_text().splitlines()
     stated = re.match(r"Date: (\d{4}-\d\d-\d\d)\. Status: (accepted|superseded by \[.*\]\(.*\))\.", lines[2])
     assert stated is not None
@@ -133,7 +133,7 @@ def test_a_decision_has_a_date_and_a_status(page: Path) -> None:
 
 
 def test_pybroker_is_installed_from_its_sources() -> None:
-    """An index may have another package of that name, or none."""
+    """A package index may have another package of that name, or none."""
     told = r"pip install (?:--?\S+ )*['\"]?pybroker\b"
 
     assert [str(page) for page in PAGES if page.name != "CHANGELOG.md" and re.search(told, page.read_text())] == []

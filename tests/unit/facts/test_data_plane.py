@@ -1,4 +1,4 @@
-"""Producers, consumers and work in the background as the documents describe them, over real logs without sockets."""
+"""Producers, consumers and background tasks as the documents describe them, over real logs without sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broker(tmp_path: Path) -> DataBroker:
 
 
 def produce(broker: DataBroker, *values: bytes, index: int = 0, acks: int = -1) -> int:
-    """Send a batch; the error code of its answer."""
+    """Send a batch. Return the error code of the response."""
     records = bytes(batch(*values, timestamp=broker.clock.now_ms()))
     topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=index, records=records)])
     answer = broker.call(PRODUCE, 9, acks=acks, timeout_ms=1000, topic_data=[topic])
@@ -35,7 +35,7 @@ def produce(broker: DataBroker, *values: bytes, index: int = 0, acks: int = -1) 
 
 
 def fetch(broker: DataBroker, offset: int, index: int = 0, max_bytes: int = 1 << 20) -> tuple[list[Record], int]:
-    """(records, high watermark) that a consumer gets who does not wait."""
+    """Return (records, high watermark) for a consumer that does not wait."""
     wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes)
     topics = [FetchTopic(topic="t", partitions=[wanted])]
     answer = broker.call(FETCH, 11, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=topics)
@@ -44,7 +44,7 @@ def fetch(broker: DataBroker, offset: int, index: int = 0, max_bytes: int = 1 <<
 
 
 def test_each_partition_counts_for_itself(broker: DataBroker) -> None:
-    """S2.8: order holds within a partition; what was sent in turns to two has offsets from 0 in both."""
+    """S2.8: order holds within a partition. Batches sent alternately to two partitions start from offset 0 in both."""
     broker.topic(partitions=2)
     for number in range(10):
         produce(broker, b"%d" % number, index=number % 2)
@@ -54,7 +54,7 @@ def test_each_partition_counts_for_itself(broker: DataBroker) -> None:
 
 
 def test_the_leaders_write_is_enough_for_acks_1(broker: DataBroker) -> None:
-    """S10.4, S10.6: with a replica that has fallen behind acks=1 is taken, acks=all not where two must be in sync."""
+    """S10.4, S10.6: a replica has fallen behind. acks=1 is accepted, acks=all is rejected if two must be in sync."""
     partition = broker.topic(config=LogConfig(min_insync_replicas=2), replicas=[1, 2], isr=[1])
 
     assert produce(broker, b"value", acks=1) == ErrorCode.NONE
@@ -63,7 +63,7 @@ def test_the_leaders_write_is_enough_for_acks_1(broker: DataBroker) -> None:
 
 
 def test_consumers_go_at_their_own_pace(broker: DataBroker) -> None:
-    """S11.1: nothing is sent that was not asked for; who reads one batch while three come falls behind, in order."""
+    """S11.1: nothing is sent unrequested. A consumer that reads one batch of three falls behind, in order."""
     broker.topic()
     position, lags = 0, []
     for turn in range(20):
@@ -79,7 +79,7 @@ def test_consumers_go_at_their_own_pace(broker: DataBroker) -> None:
 
 
 def test_consumers_see_what_lies_below_the_high_watermark(broker: DataBroker) -> None:
-    """S11.3: what only the leader has is there and not told; once the mark moves on, it is."""
+    """S11.3: records that only the leader has stay hidden. Once the high watermark moves on, consumers see them."""
     partition = broker.topic()
     partition.log.replicated = True
     for number in range(5):
@@ -91,8 +91,8 @@ def test_consumers_see_what_lies_below_the_high_watermark(broker: DataBroker) ->
     assert [record.offset for record in fetch(broker, 0)[0]] == [0, 1, 2, 3, 4]
 
 
-def test_retention_is_looked_at_in_its_interval(tmp_path: Path) -> None:
-    """S14.4: log.retention.check.interval.ms, after log.initial.task.delay.ms; nothing goes in between."""
+def test_retention_is_checked_in_its_interval(tmp_path: Path) -> None:
+    """S14.4: log.retention.check.interval.ms, after log.initial.task.delay.ms. Nothing is deleted in between."""
     broker = DataBroker(tmp_path, {"log.retention.check.interval.ms": 60_000, "log.initial.task.delay.ms": 0})
     broker.background.start()
     partition = broker.topic(config=LogConfig(segment_bytes=400, retention_bytes=500))
@@ -105,8 +105,8 @@ def test_retention_is_looked_at_in_its_interval(tmp_path: Path) -> None:
     assert partition.log_start_offset > 0
 
 
-def test_deletion_keeps_nobody_waiting(broker: DataBroker) -> None:
-    """S14.19: while another thread has not yet touched a file, records are taken and given."""
+def test_a_deletion_blocks_no_request(broker: DataBroker) -> None:
+    """S14.19: another thread has not deleted the files yet, and the broker appends and serves records meanwhile."""
     broker.background.start()
     partition = broker.topic(config=LogConfig(segment_bytes=400, retention_bytes=500, file_delete_delay_ms=0))
     for _ in range(10):
@@ -124,8 +124,8 @@ def test_deletion_keeps_nobody_waiting(broker: DataBroker) -> None:
     assert not list(directory.glob(f"{0:020d}.*"))
 
 
-def test_the_scheduler_asks_whether_to_flush(tmp_path: Path) -> None:
-    """S16.4: log.flush.scheduler.interval.ms; flush.ms counts no sooner than it is asked for, each second at least."""
+def test_the_scheduler_checks_whether_to_flush(tmp_path: Path) -> None:
+    """S16.4: log.flush.scheduler.interval.ms. flush.ms takes effect at a check, at the latest after a second."""
     points = {}
     for interval_ms in (100, LONG_MAX):
         root = tmp_path / str(interval_ms)
@@ -144,7 +144,7 @@ def test_the_scheduler_asks_whether_to_flush(tmp_path: Path) -> None:
 
 
 def test_records_go_from_the_file_to_the_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S17.10, S17.11, S1.10: by sendfile of the segment; nothing reads what is sent into the process."""
+    """S17.10, S17.11, S1.10: sendfile sends from the segment. The process reads none of the sent bytes."""
     sent: list[tuple[str, int, int]] = []
     sendfile = os.sendfile
 
@@ -175,5 +175,5 @@ def test_records_go_from_the_file_to_the_socket(tmp_path: Path, monkeypatch: pyt
 
 
 def test_flush_is_left_to_the_system_unless_asked_for() -> None:
-    """S16.2, S16.3: neither a number of messages nor a time by default."""
+    """S16.2, S16.3: by default neither a number of messages nor a time triggers a flush."""
     assert (LogConfig().flush_messages, LogConfig().flush_ms) == (LONG_MAX, LONG_MAX)

@@ -1,4 +1,4 @@
-"""Directories, segments and what is written when: facts of the documents that the files of storage show together."""
+"""Directories, segments and writes: facts of the documents that the files of storage show together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR = 3_600_000
 
 
 class Watching(FileSystem):
-    """Notes what is written to segment files, reads and syncs; all of it is done."""
+    """Records the writes to segment files, reads and syncs, and performs them."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[int, int]] = []
@@ -93,7 +93,7 @@ def test_two_topics_of_four_partitions_are_eight_directories(manager: LogManager
 
 
 def test_several_roots_share_the_partitions(tmp_path: Path) -> None:
-    """S2.3: log.dirs with two entries; what is written goes to where its partition lies."""
+    """S2.3: log.dirs has two entries. A record is written to the directory of its partition."""
     manager = LogManager([str(tmp_path / "one"), str(tmp_path / "two")])
     manager.lock()
     for log in create(manager, "t", 4):
@@ -106,7 +106,7 @@ def test_several_roots_share_the_partitions(tmp_path: Path) -> None:
 
 
 def test_files_of_a_partition_lie_side_by_side(tmp_path: Path) -> None:
-    """S2.4, S3.1, S3.2: a log, two indexes, of aborted transactions a third, for each segment; no directories."""
+    """S2.4, S3.1, S3.2: each segment has a log, two indexes and, for aborted transactions, a third. No directories."""
     log = open_log(tmp_path, LogConfig(segment_bytes=400))
     append(log, idempotent(0, transactional=True))
     end(log, commit=False)
@@ -126,7 +126,7 @@ def test_files_of_a_partition_lie_side_by_side(tmp_path: Path) -> None:
 
 
 def test_segments_are_named_after_their_own_first_offset(tmp_path: Path) -> None:
-    """S3.4: not after the last offset of the one before, as some of the documents say."""
+    """S3.4: not after the last offset of the previous segment, as some of the documents say."""
     log = open_log(tmp_path, LogConfig(segment_bytes=400))
     for _ in range(10):
         append(log, sized(150))
@@ -137,8 +137,8 @@ def test_segments_are_named_after_their_own_first_offset(tmp_path: Path) -> None
     assert names == first_offsets == [0, *(offset + 1 for offset in last_offsets[:-1])]
 
 
-def test_settings_of_segments_take_effect_as_they_change(tmp_path: Path) -> None:
-    """S3.12, S13.1, S13.7: size, time and full indexes each begin a new file, alone; without them none does."""
+def test_each_segment_setting_takes_effect_alone(tmp_path: Path) -> None:
+    """S3.12, S13.1, S13.7: size, time and full indexes each roll the segment alone. Without them nothing does."""
     log = open_log(tmp_path)
     for _ in range(20):
         append(log, sized(100))
@@ -159,7 +159,7 @@ def test_settings_of_segments_take_effect_as_they_change(tmp_path: Path) -> None
 
 
 def test_segments_of_500_kb_under_heavy_writing(tmp_path: Path) -> None:
-    """S13.8, S3.9: the documents' example at a thousandth: closed files are as large as fits, not larger."""
+    """S13.8, S3.9: the documents' example at a thousandth. Closed files are as large as fits, not larger."""
     log = open_log(tmp_path, LogConfig(segment_bytes=500_000))
     for number in range(200):
         append(log, sized(9_000 + 13 * number))
@@ -170,7 +170,7 @@ def test_segments_of_500_kb_under_heavy_writing(tmp_path: Path) -> None:
 
 
 def test_closed_indexes_have_the_sizes_of_their_entries(tmp_path: Path) -> None:
-    """S13.6, S4.7: they differ, as something else than a full index made the segment roll."""
+    """S13.6, S4.7: the sizes differ, because the segment did not roll for a full index."""
     log = open_log(tmp_path, LogConfig(segment_bytes=60_000, segment_index_bytes=1 << 20))
     for size in (100, 1000, 9000):
         for _ in range(70_000 // size):
@@ -184,7 +184,7 @@ def test_closed_indexes_have_the_sizes_of_their_entries(tmp_path: Path) -> None:
 
 
 def test_written_parts_never_change_and_writes_go_to_the_end(tmp_path: Path) -> None:
-    """S2.10, S17.3: each write begins where the one before ended, and closed segments keep their bytes."""
+    """S2.10, S17.3: each write starts at the end of the previous one, and closed segments keep their bytes."""
     fs = Watching()
     log = open_log(tmp_path, LogConfig(segment_bytes=2000, index_interval_bytes=1 << 20), fs=fs)
     for _ in range(15):
@@ -200,8 +200,8 @@ def test_written_parts_never_change_and_writes_go_to_the_end(tmp_path: Path) -> 
     assert len(log.segments) == 3
 
 
-def test_look_ups_near_each_other_read_no_index_again(tmp_path: Path) -> None:
-    """S4.8: the piece of an index that was read last stays in memory, where others map the file."""
+def test_nearby_look_ups_do_not_read_the_index_again(tmp_path: Path) -> None:
+    """S4.8: the last read part of an index stays in memory. Other brokers map the file."""
     fs = Watching()
     index = OffsetIndex(OpenFiles(fs), str(tmp_path / "0.index"), 0, 0)
     index.make_active(1 << 20)
@@ -216,11 +216,11 @@ def test_look_ups_near_each_other_read_no_index_again(tmp_path: Path) -> None:
     assert fs.reads <= 1
 
 
-# -- what stays and what goes ----------------------------------------------------------------------------------------
+# -- retention and compaction ----------------------------------------------------------------------------------------
 
 
 def test_reading_removes_nothing(manager: LogManager) -> None:
-    """S2.11: retention looks at time, size and the log's start, never at who has read what."""
+    """S2.11: retention considers time, size and the log start, never which records were read."""
     (log,) = create(manager, "t", 1, LogConfig(segment_bytes=400, retention_ms=HOUR))
     for _ in range(20):
         append(log, sized(100))
@@ -231,7 +231,7 @@ def test_reading_removes_nothing(manager: LogManager) -> None:
 
 
 def test_topics_have_policies_of_their_own(manager: LogManager) -> None:
-    """S14.1, S14.3: of two topics with the same limits only the one whose policy is delete loses what is old."""
+    """S14.1, S14.3: two topics have the same limits. Only the one with cleanup.policy=delete loses old records."""
     limits = LogConfig(segment_bytes=400, retention_ms=HOUR)
     (deleted,) = create(manager, "deleted", 1, limits)
     (compacted,) = create(manager, "compacted", 1, replace(limits, cleanup_policy=frozenset({"compact"})))
@@ -243,8 +243,8 @@ def test_topics_have_policies_of_their_own(manager: LogManager) -> None:
     assert (deleted.log_start_offset, compacted.log_start_offset) == (20, 0)
 
 
-def test_the_limit_of_a_topic_is_that_of_its_partitions_together(manager: LogManager) -> None:
-    """S14.12, S2.9: four partitions with 1,200 bytes each hold 4,800; to clean them is to drop whole files."""
+def test_a_topic_holds_the_limits_of_its_partitions(manager: LogManager) -> None:
+    """S14.12, S2.9: four partitions with 1,200 bytes each hold 4,800. Retention deletes whole files."""
     logs = create(manager, "t", 4, LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=1200))
     for number, log in enumerate(logs):
         for _ in range(20 + 8 * number):
@@ -273,12 +273,12 @@ def test_age_limits_of_minutes_and_hours(tmp_path: Path) -> None:
         manager.close(T0)
 
 
-# -- what is stored, and when it is forced to the disk ---------------------------------------------------------------
+# -- stored bytes, and when they are forced to the disk --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
-def test_compressed_batches_are_stored_as_they_came(codec: Codec, tmp_path: Path) -> None:
-    """S9.2: the records are the producer's bytes; the header alone gets its offset and leader epoch."""
+def test_compressed_batches_are_stored_as_received(codec: Codec, tmp_path: Path) -> None:
+    """S9.2: the records are the producer's bytes. Only the header gets its offset and leader epoch."""
     sent = batch(*[b"a value like the others"] * 20, codec=codec)
     log = open_log(tmp_path)
     append(log, batch(b"before"))
@@ -291,8 +291,8 @@ def test_compressed_batches_are_stored_as_they_came(codec: Codec, tmp_path: Path
     assert parse_header(data)._replace(base_offset=0, leader_epoch=-1) == parse_header(sent)
 
 
-def test_twenty_like_records_are_much_smaller_together() -> None:
-    """S9.1, S9.7: the codec sees the batch; records compressed one by one hardly shrink."""
+def test_twenty_similar_records_are_much_smaller_together() -> None:
+    """S9.1, S9.7: the codec compresses the whole batch. Records compressed one by one hardly shrink."""
     values = [b'{"user": %d, "page": "/index.html", "agent": "a browser"}' % number for number in range(20)]
     together = len(batch(*values, codec=Codec.GZIP))
     alone = sum(len(batch(value, codec=Codec.GZIP)) for value in values)
@@ -303,8 +303,8 @@ def test_twenty_like_records_are_much_smaller_together() -> None:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 @pytest.mark.parametrize("policy", ["compact", "delete"])
-def test_compression_and_compaction_are_two_things(codec: Codec, policy: str, tmp_path: Path) -> None:
-    """S9.10: a compacted topic may hold plain batches, and another compressed ones."""
+def test_compression_and_compaction_are_independent(codec: Codec, policy: str, tmp_path: Path) -> None:
+    """S9.10: a compacted topic may hold uncompressed batches, and another topic compressed ones."""
     log = open_log(tmp_path, LogConfig(cleanup_policy=frozenset({policy})))
     append(log, batch(b"a", b"b", key=b"k", codec=codec))
     data = (tmp_path / "orders-0" / f"{0:020d}.log").read_bytes()
@@ -314,7 +314,7 @@ def test_compression_and_compaction_are_two_things(codec: Codec, policy: str, tm
 
 
 def test_appends_end_in_the_page_cache(tmp_path: Path) -> None:
-    """S16.1, S17.5: an append writes and does not wait for the disk; whoever reads sees it at once."""
+    """S16.1, S17.5: an append writes and does not wait for the disk. Every reader sees it at once."""
     fs = Watching()
     log = open_log(tmp_path, fs=fs)
     fs.syncs = 0
@@ -327,8 +327,8 @@ def test_appends_end_in_the_page_cache(tmp_path: Path) -> None:
     assert len(read_all(log)) == 50
 
 
-def test_the_process_keeps_nothing_of_what_it_writes(tmp_path: Path) -> None:
-    """S17.7: the page cache is the only cache: the heap does not grow with the log."""
+def test_the_process_caches_nothing_that_it_writes(tmp_path: Path) -> None:
+    """S17.7: the page cache is the only cache. The heap does not grow with the log."""
     log = open_log(tmp_path)
     data = batch(bytes(100_000))
     for _ in range(20):

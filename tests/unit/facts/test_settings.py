@@ -1,4 +1,4 @@
-"""Names and defaults of keys where the documents contradict themselves or Kafka."""
+"""Names and defaults of keys where the documents contradict each other or Kafka."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from config.topics import default_log_config
         ("log.retenton.bytes", "log.retention.bytes"),
     ],
 )
-def test_keys_that_the_documents_misname_are_warned_of(written: str, meant: str, tmp_path: Path) -> None:
-    """S16.7, S14.11: with file, line and the key that is meant; the right names are known."""
+def test_keys_that_the_documents_misname_log_a_warning(written: str, meant: str, tmp_path: Path) -> None:
+    """S16.7, S14.11: the warning has file, line and the intended key. The right names are known."""
     file = tmp_path / "server.properties"
     file.write_text(f"{written}=1000\n")
     (warning,) = load(file).warnings
@@ -32,8 +32,8 @@ def test_keys_that_the_documents_misname_are_warned_of(written: str, meant: str,
     assert (config.get_int("log.flush.interval.messages"), config.get_int("log.flush.interval.ms")) == (1000, 1000)
 
 
-def test_ms_count_before_minutes_and_minutes_before_hours(tmp_path: Path) -> None:
-    """S14.5, S14.6, S3.12: also where a file gives an example of each."""
+def test_ms_precede_minutes_and_minutes_precede_hours(tmp_path: Path) -> None:
+    """S14.5, S14.6, S3.12: also if a file sets all of them."""
     file = tmp_path / "server.properties"
     seen = []
     for text in ("", "log.retention.hours=24", "log.retention.minutes=300", "log.retention.ms=1000"):
@@ -44,7 +44,7 @@ def test_ms_count_before_minutes_and_minutes_before_hours(tmp_path: Path) -> Non
 
 
 def test_the_cleaner_is_on_unless_switched_off(tmp_path: Path) -> None:
-    """S15.3: the documents' default of false is that of old releases; a file may say so still."""
+    """S15.3: the documents' default of false is that of old releases. A file may still set it."""
     file = tmp_path / "server.properties"
     file.write_text("")
     assert load(file).get_bool("log.cleaner.enable") is True

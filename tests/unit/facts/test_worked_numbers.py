@@ -1,4 +1,4 @@
-"""The worked numbers of the documents: names, index entries and look-ups, on real files and from end to end."""
+"""The worked numbers of the documents: names, index entries and look-ups, in real files and end to end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.logs import T0, append, batch, close, open_log, sized
 
 
 def segment_files(root: Path, base_offset: int, sizes: list[int], interval_bytes: int, timestamp: int = T0) -> None:
-    """Put the files of a segment into the log in `root`: batches of one record with these sizes, indexed."""
+    """Write the files of a segment into the log in `root`: batches of one record with these sizes, indexed."""
     folder = root / "made" / str(base_offset)
     (folder / "orders-0").mkdir(parents=True)
     (folder / "orders-0" / file_name(base_offset, ".log")).touch()
@@ -30,24 +30,24 @@ def segment_files(root: Path, base_offset: int, sizes: list[int], interval_bytes
 
 
 def opened(root: Path) -> PartitionLog:
-    """The log of the segments that were put there."""
+    """Open the log of the segments that were written."""
     return open_log(root, LogConfig(index_interval_bytes=400), clean=True)
 
 
 def read_first(log: PartitionLog, offset: int) -> int:
-    """The offset of the first record that a consumer gets who asks for `offset`, with small limits."""
+    """Return the offset of the first record for a consumer that requests `offset`, with small limits."""
     part = log.read(offset, 1, log.log_end_offset)
     return next(iter_records(part if isinstance(part, bytes) else part.read())).offset
 
 
 def entries(log: PartitionLog, segment: int) -> list[tuple[int, int]]:
-    """The offset index of a segment as it is written: relative offsets and positions."""
+    """Return the offset index of a segment in the form of the file: relative offsets and positions."""
     index = log.segments[segment].offset_index
     return [index.entry(number) for number in range(index.entries)]
 
 
 def test_names_of_a_topic_with_segments_of_500_mb(tmp_path: Path) -> None:
-    """S3.6: 0, 368769 and 737337 in twenty digits; what a name says is the first offset that lies there."""
+    """S3.6: 0, 368769 and 737337 in twenty digits. A name is the first offset of its segment."""
     for base_offset in (0, 368_769, 737_337):
         segment_files(tmp_path, base_offset, [100], 4096)
     log = opened(tmp_path)
@@ -75,7 +75,7 @@ def test_names_of_the_second_example(tmp_path: Path) -> None:
 
 
 def test_a_segment_from_1000_to_1499_has_500_offsets(tmp_path: Path) -> None:
-    """S3.8, S3.4: the next name is the last offset and one, so the difference of names counts offsets."""
+    """S3.8, S3.4: the next name is the last offset plus one, so the difference of two names counts offsets."""
     segment_files(tmp_path, 1000, [100], 4096)
     log = opened(tmp_path)
     for _ in range(499):
@@ -88,7 +88,7 @@ def test_a_segment_from_1000_to_1499_has_500_offsets(tmp_path: Path) -> None:
 
 
 def test_third_message_of_segment_368769_is_at_byte_497(tmp_path: Path) -> None:
-    """S4.10: entry (3, 497) is offset 368772; a look-up of 368776 goes by segment 368769 and this entry."""
+    """S4.10: entry (3, 497) is offset 368772. A look-up of 368776 uses segment 368769 and this entry."""
     segment_files(tmp_path, 0, [100], 400)
     segment_files(tmp_path, 368_769, [165, 166, 166, *[90] * 4, 100], 400)
     segment_files(tmp_path, 737_337, [100], 400)
@@ -102,7 +102,7 @@ def test_third_message_of_segment_368769_is_at_byte_497(tmp_path: Path) -> None:
 
 
 def test_entries_3_and_8_of_segment_170410(tmp_path: Path) -> None:
-    """S4.11: (3, 348) is offset 170413 and (8, 1325) offset 170418, which the look-up of 170418 finds."""
+    """S4.11: (3, 348) is offset 170413. (8, 1325) is offset 170418, and the look-up of 170418 finds it."""
     segment_files(tmp_path, 0, [100], 300)
     segment_files(tmp_path, 170_410, [116, 116, 116, 75, 75, 75, 75, 677, 100], 300)
     segment_files(tmp_path, 239_430, [100], 300)
@@ -117,7 +117,7 @@ def test_entries_3_and_8_of_segment_170410(tmp_path: Path) -> None:
 
 
 def test_offset_1000_is_found_by_the_entry_of_995(tmp_path: Path) -> None:
-    """S4.12: of segments from 0, 801 and 1601 on the second; relative offset 194 is not above 199; then a walk."""
+    """S4.12: the second of the segments 0, 801, 1601. Relative offset 194 is not above 199. A scan finds the rest."""
     segment_files(tmp_path, 0, [100], 4096)
     segment_files(tmp_path, 801, [80] * 800, 96 * 80)
     segment_files(tmp_path, 1601, [100], 4096)
@@ -133,7 +133,7 @@ def test_offset_1000_is_found_by_the_entry_of_995(tmp_path: Path) -> None:
 
 
 def test_time_150_lies_in_the_second_of_three_segments(tmp_path: Path) -> None:
-    """S5.6, S5.4: of segments with the times 1-100, 101-200 and 201-300, as the last entries of their indexes say."""
+    """S5.6, S5.4: segments with the times 1-100, 101-200 and 201-300, in the last entries of their time indexes."""
     for base_offset, first_time in ((0, 1), (100, 101), (200, 201)):
         segment_files(tmp_path, base_offset, [100] * 100, 1000, timestamp=T0 + first_time)
     log = opened(tmp_path)
@@ -146,7 +146,7 @@ def test_time_150_lies_in_the_second_of_three_segments(tmp_path: Path) -> None:
     assert log.segments[log.segments.floor(found.offset)].base_offset == 100
 
 
-#: What the documents' dumps of segment 256715 show: sizes of its batches, and their times in both indexes.
+#: The documents' dumps of segment 256715: sizes of its batches, and their times in both indexes.
 SIZES = [7882, 7895, 7990, 8023, 7989, 8075, 8041, 7980, 7900]
 TIMES = [
     1563248553230,
@@ -172,7 +172,7 @@ def dumped(tmp_path: Path) -> PartitionLog:
 
 
 def test_dump_of_the_offset_index_of_segment_256715(dumped: PartitionLog) -> None:
-    """S4.16, S4.15: eight entries, the first one behind the first batch, which gets none."""
+    """S4.16, S4.15: eight entries. The first one is behind the first batch, which has no entry."""
     assert [(dumped.segments[0].base_offset + offset, position) for offset, position in entries(dumped, 0)] == [
         (256716, 7882),
         (256717, 15777),
@@ -186,7 +186,7 @@ def test_dump_of_the_offset_index_of_segment_256715(dumped: PartitionLog) -> Non
 
 
 def test_dump_of_the_time_index_of_segment_256715(dumped: PartitionLog) -> None:
-    """S5.8: one entry beside each of the offset index."""
+    """S5.8: one entry for each entry of the offset index."""
     index = dumped.segments[0].time_index
 
     assert [(index.entry(number)[0], 256_715 + index.entry(number)[1]) for number in range(index.entries)] == [
@@ -203,7 +203,7 @@ def test_dump_of_the_time_index_of_segment_256715(dumped: PartitionLog) -> None:
 
 @pytest.mark.parametrize(("start", "left"), [(25, [21]), (21, [21]), (20, [11, 21]), (11, [11, 21]), (10, [0, 11, 21])])
 def test_log_start_25_removes_the_segments_0_to_10_and_11_to_20(start: int, left: list[int], tmp_path: Path) -> None:
-    """S14.16: a segment goes when the next one's base offset is not above the log's start; 21 to 30 stays."""
+    """S14.16: a segment is deleted if the next base offset is not above the log start. Segment 21 to 30 stays."""
     manager = LogManager([str(tmp_path)])
     manager.lock()
     log = manager.create("orders", 0, bytes(16), LogConfig(retention_ms=-1), T0)

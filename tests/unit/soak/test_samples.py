@@ -1,4 +1,4 @@
-"""Whether a soak's samples are flat: what grows is found, what only sticks out is not."""
+"""Whether a soak's samples are flat: growth is found, and single peaks are not growth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.soak.samples import Sample, drift, judged
 
 
 def samples(seconds: int = 600, *, grows_mib: float = 0.0, spike_mib: float = 0.0) -> list[Sample]:
-    """100 MiB, 5 more or less by chance, of which `grows_mib` come in steps over the time."""
+    """100 MiB, give or take 5 at random, of which `grows_mib` come in steps over time."""
     chance = random.Random(4)
     return [
         Sample(
@@ -29,31 +29,31 @@ def samples(seconds: int = 600, *, grows_mib: float = 0.0, spike_mib: float = 0.
 
 
 @pytest.mark.parametrize("spike_mib", [0, 500])
-def test_what_stays_and_what_sticks_out_is_flat(spike_mib: float) -> None:
+def test_steady_samples_and_peaks_are_flat(spike_mib: float) -> None:
     """Within two hundredths."""
     assert abs(drift(samples(spike_mib=spike_mib), "memory_mib")) < 0.02
     assert drift(samples(), "descriptors") == 0
 
 
-def test_what_grows_is_found_by_how_much_it_has_grown() -> None:
+def test_growth_is_found_with_its_amount() -> None:
     """20 MiB on a median of 110."""
     assert drift(samples(grows_mib=20), "memory_mib") == pytest.approx(20 / 110, abs=0.03)
 
 
-def test_a_run_of_a_sample_is_flat() -> None:
+def test_a_run_with_one_sample_is_flat() -> None:
     """There is nothing to compare."""
     assert drift(samples(1), "memory_mib") == drift([], "memory_mib") == 0
 
 
 def test_the_first_quarter_of_a_stretch_is_not_judged() -> None:
-    """Of 400 s there are 300."""
+    """300 s remain of 400 s."""
     stretch = judged(samples(), 200)
 
     assert (stretch[0].seconds, stretch[-1].seconds) == (300, 599)
 
 
-def test_the_picture_has_each_series_the_kills_and_what_is_judged() -> None:
-    """Two kills in each of four charts; a shade in each."""
+def test_the_picture_has_each_series_kill_and_judged_part() -> None:
+    """Two kills in each of four charts, and a shade in each."""
     drawn = picture(samples(), [10, 20], 300.0)
 
     assert drawn.count("<polyline") == 4

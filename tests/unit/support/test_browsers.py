@@ -1,4 +1,4 @@
-"""Where the browser of the tests comes from."""
+"""How the tests find a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support import browsers
 
 
 def test_npm_without_its_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One that is installed will do; without it, tests are skipped with npm's words, and fail in CI."""
+    """An installed browser will do. Without one, tests are skipped with npm's message, and fail in CI."""
 
     def program(name: str, script: str) -> None:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""The checker finds each way in which a history can be wrong, and nothing in those that are right."""
+"""The checker finds each kind of error in a history, and none in a correct one."""
 
 from __future__ import annotations
 
@@ -149,21 +149,21 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_nothing_is_found_in_what_is_right(name: str) -> None:
+def test_a_correct_history_has_no_findings(name: str) -> None:
     assert check(RIGHT[name]) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_found_and_nothing_else(name: str) -> None:
+def test_an_error_is_found_and_nothing_else(name: str) -> None:
     kind, events = WRONG[name]
     assert {anomaly.kind for anomaly in check(events)} == {kind}
 
 
-def test_each_kind_is_shown_by_a_history() -> None:
+def test_each_kind_of_error_has_a_history() -> None:
     assert {kind for kind, _ in WRONG.values()} == set(Kind)
 
 
-def test_history_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_history_is_read_back_as_written(tmp_path: Path) -> None:
     """All kinds of events, in order."""
     events = [
         *(sent("a", transaction="x"), acknowledged("a", 0), ended(ABORTED), read("a", 0), ALL),

@@ -1,4 +1,4 @@
-"""What continuous integration prints last, with a stand-in for `make`."""
+"""The last lines that continuous integration prints. A script stands in for `make`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-#: Each call takes the next try: the tests that fail in it.
+#: Each call is the next attempt: the tests that fail in it.
 MAKE = """#!/usr/bin/env python3
 import json, pathlib, sys
 tries = pathlib.Path("tries.json")
@@ -55,7 +55,7 @@ FIRST = ["tests/fault/test_a.py::test_one[x-y]", "tests/unit/test_b.py::test_two
     ids=["passed", "one is flaky", "both are flaky", "failed twice"],
 )
 def test_flaky_tests_are_listed(tries: list[list[str]], expected: list[str], code: int, tmp_path: Path) -> None:
-    """They come in front of the closing line of the last try, which is the last line."""
+    """They precede the last line of the last attempt, which stays the last line."""
     (tmp_path / ".ci").mkdir()
     (tmp_path / "bin").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")

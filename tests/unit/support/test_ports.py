@@ -1,4 +1,4 @@
-"""Ports of tests' brokers, and who has them."""
+"""Ports of the tests' brokers, and which process listens on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.ports import HOST, free_port, free_ports, listens
 
 
 def test_ports_in_a_row_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is taken is passed over, though it would be the next; and so is a row with it."""
+    """A port in use is skipped, and so is every row that contains it."""
     monkeypatch.setattr(ports, "_next", min(ports._next, ports._PORTS_A_PART - 20))
     taken = free_ports(3) + 1
     before = ports._next - 3
@@ -26,14 +26,14 @@ def test_ports_in_a_row_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ports_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind the last one of its part comes the first."""
+    """After the last port of its part comes the first."""
     first = free_port() - ports._next + 1
     monkeypatch.setattr(ports, "_next", ports._PORTS_A_PART - 1)
     assert first <= free_ports(2) < first + 100
 
 
-def test_who_listens() -> None:
-    """This process, one that it has started, nobody; and not whoever else listens there."""
+def test_which_process_listens() -> None:
+    """This process, one that it has started, or none. Other processes that listen there do not count."""
     port = free_port()
     assert not listens(os.getpid(), port)
     with socket.create_server((HOST, port)) as server:

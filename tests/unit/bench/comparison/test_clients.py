@@ -1,4 +1,4 @@
-"""What Apache Kafka's performance tools print."""
+"""The output of Apache Kafka's performance tools."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
 
 
 def test_a_producers_last_line_counts() -> None:
-    """Those above it are of a few seconds each."""
+    """The lines above it cover a few seconds each."""
     assert produced(PRODUCER) == (500_000, 5.0)
 
 
-def test_a_consumers_time_is_that_of_its_fetches() -> None:
-    """Without the time that its group takes."""
+def test_a_consumers_time_is_its_fetch_time() -> None:
+    """Without the time of its group's rebalance."""
     assert consumed(f"WARNING: something, else\n{CONSUMER}") == (100_000, 2.0)

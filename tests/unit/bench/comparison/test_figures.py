@@ -1,4 +1,4 @@
-"""Figures: medians, ratios, spreads, and numbers as they are shown."""
+"""Figures: medians, ratios, spreads, and how numbers are shown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def figure(ours: tuple[float, ...], kafka: tuple[float, ...], *, more_is_better:
     return Figure(Axis.CPU, "small", "CPU us a request", ours, kafka, more_is_better)
 
 
-def test_a_ratio_is_of_the_medians_and_above_1_where_ours_is_better() -> None:
-    """Less is better of what something costs, more of what it yields."""
+def test_a_ratio_of_medians_above_1_means_ours_is_better() -> None:
+    """Less is better for costs, more is better for yields."""
     assert figure((1.0, 2.0, 90.0), (3.0, 4.0, 5.0)).ratio == 2.0
     assert figure((1.0, 2.0, 90.0), (3.0, 4.0, 5.0), more_is_better=True).ratio == 0.5
 
 
-def test_there_is_no_ratio_to_nothing() -> None:
-    """Where only ours ran, and where what would be divided by is 0."""
+def test_there_is_no_ratio_without_a_divisor() -> None:
+    """If only our broker ran, or if the divisor is 0."""
     assert math.isnan(figure((1.0,), ()).ratio)
     assert math.isnan(figure((0.0,), (5.0,)).ratio)
     assert math.isnan(figure((5.0,), (0.0,), more_is_better=True).ratio)
@@ -48,5 +48,5 @@ def test_a_quantile_is_one_of_the_values() -> None:
         (999.6, "1,000"), (0.0, "0"), (-2.347, "-2.35"), (math.nan, ""), (0.0042, "0.004"), (0.0001, "0"),
     ],
 )  # fmt: skip
-def test_numbers_have_three_digits_that_count(value: float, shown: str) -> None:
+def test_numbers_have_three_significant_digits(value: float, shown: str) -> None:
     assert rounded(value) == shown

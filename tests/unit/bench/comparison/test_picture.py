@@ -35,8 +35,8 @@ def test_bars_are_in_proportion_and_have_their_medians_beside() -> None:
     assert {"14.6", "21.6", "small: CPU us a request"} <= set(texts(svg))
 
 
-def test_everything_lies_in_the_picture() -> None:
-    """Bars and texts of any values; names may hold what XML reserves."""
+def test_everything_lies_within_the_picture() -> None:
+    """Bars and texts of any values. Names may hold reserved characters of XML."""
     svg = ElementTree.fromstring(picture(FIGURES))
 
     width, height = float(svg.get("width", "0")), float(svg.get("height", "0"))
@@ -46,8 +46,8 @@ def test_everything_lies_in_the_picture() -> None:
     assert "a < b: requests a second" in texts(svg)
 
 
-def test_the_longest_bar_fills_the_room() -> None:
-    """Also where all there is to show is 0."""
+def test_the_longest_bar_fills_the_width() -> None:
+    """Also if every value is 0."""
     shorter, longer = lengths([1.0, 4.0])
 
     assert longer == 4 * shorter

@@ -1,4 +1,4 @@
-"""What load generators are told: places of numbers in messages, and the file."""
+"""The plan file of load generators: positions of numbers in messages."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def fetch_answer(topic: str, error_code: int, records: bytes, aborted: list[Abor
     return encode_response_header(FETCH, FETCH_VERSION, 5) + FETCH.response.encode(FETCH_VERSION, response)
 
 
-def test_place_is_where_two_values_differ() -> None:
+def test_a_position_is_where_two_values_differ() -> None:
     assert place(lambda value: b"head" + value.to_bytes(4, "big", signed=True) + b"tail", 4) == 4
 
 
-def test_place_of_a_number_that_does_not_stand_by_itself_is_refused() -> None:
-    """For example when a checksum changes with it."""
+def test_a_number_that_changes_other_bytes_is_rejected() -> None:
+    """For example if a checksum changes with it."""
     with pytest.raises(AssertionError, match="by itself"):
         place(lambda value: value.to_bytes(4, "big", signed=True) + b"-" + bytes([value & 1]), 4)
 
 
-def test_a_producers_error_is_found_in_the_answer() -> None:
+def test_a_producers_error_is_found_in_the_response() -> None:
     [at] = producer("g", "a-topic", 2, b"records").errors_at
 
     assert produce_answer("a-topic", 2, 87)[at : at + 2] == b"\0\x57"
@@ -56,8 +56,8 @@ def test_a_producers_error_is_found_in_the_answer() -> None:
 
 
 @pytest.mark.parametrize("aborted", [None, []], ids=["null", "empty"])
-def test_a_consumers_error_and_size_are_found_in_the_answer(aborted: list[AbortedTransaction] | None) -> None:
-    """Whether a broker says that there are no aborted transactions, or none at all."""
+def test_a_consumers_error_and_size_are_in_the_response(aborted: list[AbortedTransaction] | None) -> None:
+    """Whether the broker sends an empty list of aborted transactions or null."""
     client = consumer("g", "a-topic", 3, 1000, batch=b"123456", records=2)
     assert client.fetching is not None
     answer = fetch_answer("a-topic", 3, b"x" * 258, aborted)

@@ -1,4 +1,4 @@
-"""Rounds that brokers take in turn."""
+"""Rounds in which brokers take turns."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_brokers_take_turns_after_both_are_warm() -> None:
     assert found == [[3, 5], [4, 6]]
 
 
-def test_nothing_is_warmed_up_for_no_time() -> None:
+def test_without_a_warm_up_time_nothing_is_warmed_up() -> None:
     assert session("ours", warm_s=0).in_turn(lambda broker, seconds: seconds) == [[3, 3]]
 
 
-def test_a_round_that_apache_kafka_breaks_off_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_that_apache_kafka_aborts_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     rounds = iter(["ours", "broken", "ours", "kafka"])
 
     def once(broker: Any, seconds: float) -> str:
@@ -46,7 +46,7 @@ def test_a_round_that_apache_kafka_breaks_off_is_left_out(capsys: pytest.Capture
     assert "left out: the broker closed a connection" in capsys.readouterr().err
 
 
-def test_a_round_that_ours_breaks_off_ends_it() -> None:
+def test_a_round_that_our_broker_aborts_ends_the_session() -> None:
     def once(broker: Any, seconds: float) -> None:
         raise BrokeOff("the broker closed a connection")
 
@@ -54,7 +54,7 @@ def test_a_round_that_ours_breaks_off_ends_it() -> None:
         session("ours", "kafka").in_turn(once)
 
 
-def test_a_figure_tells_that_all_rounds_were_broken_off() -> None:
+def test_a_figure_reports_that_all_rounds_were_aborted() -> None:
     assert figure(Axis.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
     assert not figure(Axis.CPU, "load", "us", [[1.0]], float).kafka_broke_off
     assert not figure(Axis.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off

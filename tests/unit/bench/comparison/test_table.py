@@ -20,7 +20,7 @@ def test_a_row_has_medians_ratio_and_spreads() -> None:
 
 
 def test_a_load_is_named_once() -> None:
-    """And a single round has no spread."""
+    """A single round has no spread."""
     assert table([CPU, RATE]).splitlines()[3] == "|  | requests a second | 66,400 | 46,500 | 1.43 |  |"
 
 
@@ -28,13 +28,13 @@ def test_without_apache_kafka_its_cells_are_empty() -> None:
     assert table([ALONE]).splitlines()[2] == "| idle | MB | 35.4 |  |  | 2% |"
 
 
-def test_a_load_that_apache_kafka_broke_off_says_so() -> None:
+def test_a_load_that_apache_kafka_aborted_is_marked() -> None:
     broken = Figure(Axis.LATENCY, "huge", "ms", (1.0,), kafka_broke_off=True)
 
     assert table([broken]).splitlines()[2] == "| huge | ms | 1.00 | broke off |  |  |"
 
 
-def test_what_stands_between_the_marks_is_replaced() -> None:
+def test_the_text_between_the_marks_is_replaced() -> None:
     document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
 
     written = put_between_marks(document, "\nnew\n\n")
@@ -44,6 +44,6 @@ def test_what_stands_between_the_marks_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("document", ["nothing", BEGIN, END, f"{END} {BEGIN}"])
-def test_a_document_without_marks_is_refused(document: str) -> None:
+def test_a_document_without_marks_is_rejected(document: str) -> None:
     with pytest.raises(ValueError, match="lacks"):
         put_between_marks(document, "new")

@@ -1,4 +1,4 @@
-"""Appends: a batch that is opened in a worker keeps its place, and all that comes after it waits for it."""
+"""Appends: a batch that a worker decompresses keeps its place, and later batches wait for it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from tests.support.scale import scaled
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """The pool runs nothing until the test says so."""
+    """The pool runs nothing until the test releases it."""
     made = DataBroker(tmp_path)
     made.workers.held = True
     yield made
     made.close()
 
 
-def test_small_batches_are_opened_where_they_arrive(broker: DataBroker) -> None:
-    """No worker is asked, and nothing waits."""
+def test_small_batches_are_opened_on_the_loop(broker: DataBroker) -> None:
+    """They use no worker, and nothing waits."""
     partition = broker.topic(config=GZIP)
 
     assert answer(send(broker, batch(3))).base_offset == 0
@@ -57,8 +57,8 @@ def test_small_batches_are_opened_where_they_arrive(broker: DataBroker) -> None:
     assert stored(partition)[0].codec == Codec.GZIP
 
 
-def test_batches_that_stay_as_they_are_are_not_opened(broker: DataBroker) -> None:
-    """However large."""
+def test_batches_that_are_stored_unchanged_stay_closed(broker: DataBroker) -> None:
+    """However large they are."""
     broker.topic(config=GZIP)
 
     assert answer(send(broker, batch(LARGE, codec=Codec.GZIP))).base_offset == 0
@@ -69,10 +69,10 @@ def test_batches_that_stay_as_they_are_are_not_opened(broker: DataBroker) -> Non
     ("config", "count", "size_bytes", "in_worker"),
     [(GZIP, 64, 1, 0), (GZIP, 65, 1, 1), (GZIP, 1, 17_000, 1), (COMPACTED, 1, 1_000_000, 0), (COMPACTED, 65, 1, 1)],
 )
-def test_it_is_the_work_that_counts(
+def test_the_amount_of_work_decides_who_opens_a_batch(
     broker: DataBroker, config: LogConfig, count: int, size_bytes: int, in_worker: int
 ) -> None:
-    """Records, and bytes where these are to be packed: keys alone are looked up in a moment."""
+    """The number of records counts, and the bytes if they must be recompressed. A check of keys alone is fast."""
     broker.topic(config=config)
     send(broker, batch(count, value=bytes(size_bytes)))
 
@@ -80,8 +80,8 @@ def test_it_is_the_work_that_counts(
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_which_of_many_records_are_late_is_found_in_a_worker(broker: DataBroker, codec: Codec) -> None:
-    """The header says that some are; the answer names each (KIP-467)."""
+def test_a_worker_finds_which_of_many_records_are_late(broker: DataBroker, codec: Codec) -> None:
+    """The header says that some are late. The response names each of them (KIP-467)."""
     partition = broker.topic(config=LogConfig(message_timestamp_before_max_ms=1000))
     broker.clock.advance(1001)
     reply = send(broker, batch(LARGE, codec=codec))
@@ -94,14 +94,14 @@ def test_which_of_many_records_are_late_is_found_in_a_worker(broker: DataBroker,
 
 
 def appends_alive() -> list[_Append]:
-    """By their type alone: isinstance() asks a proxy for its class, which fails where what it stands for is gone."""
+    """Compare by type() alone: isinstance() asks a proxy for its class, which fails if the proxied object is gone."""
     return [each for each in gc.get_objects() if type(each) is _Append]
 
 
 @pytest.mark.parametrize("died", [False, True])
 @pytest.mark.parametrize("key", [b"k", None])
-def test_nothing_is_left_of_a_batch_that_was_opened(broker: DataBroker, key: bytes | None, died: bool) -> None:
-    """Without a search for cycles: those come once in a long time, and batches are large."""
+def test_an_opened_batch_leaves_nothing_in_memory(broker: DataBroker, key: bytes | None, died: bool) -> None:
+    """The cyclic garbage collector must not be needed: it runs seldom, and batches are large."""
     broker.topic(config=COMPACTED)
     gc.collect()
     gc.disable()
@@ -122,8 +122,8 @@ def test_nothing_is_left_of_a_batch_that_was_opened(broker: DataBroker, key: byt
 
 
 @pytest.mark.parametrize("acks", [0, 1])
-def test_requests_that_wait_are_counted(broker: DataBroker, acks: int) -> None:
-    """Until they are done, also when their client is gone."""
+def test_waiting_requests_are_counted(broker: DataBroker, acks: int) -> None:
+    """Until they are done, also if their client has disconnected."""
     broker.topic(config=GZIP)
     first, second = send(broker, batch(LARGE), acks=acks), send(broker, batch(1), acks=acks)
     assert broker.queued_requests == 2
@@ -137,8 +137,8 @@ def test_requests_that_wait_are_counted(broker: DataBroker, acks: int) -> None:
     assert broker.queued_requests == 0
 
 
-def test_what_comes_after_a_batch_in_a_worker_waits_for_it(broker: DataBroker) -> None:
-    """Of its partition; others go on. Bytes that wait are counted."""
+def test_appends_wait_for_a_batch_in_a_worker(broker: DataBroker) -> None:
+    """Only those to the same partition wait. The bytes that wait are counted."""
     partition = broker.topic(partitions=2, config=GZIP)
     first, second = send(broker, batch(LARGE)), send(broker, batch(2, codec=Codec.GZIP))
     assert answer(send(broker, batch(1), index=1)).base_offset == 0
@@ -154,8 +154,8 @@ def test_what_comes_after_a_batch_in_a_worker_waits_for_it(broker: DataBroker) -
     assert (broker.held_bytes, partition.queue) == (0, None)
 
 
-def test_batches_opened_at_the_same_time_are_appended_in_order_of_arrival(broker: DataBroker) -> None:
-    """Whichever worker is done first."""
+def test_batches_are_appended_in_order_of_arrival(broker: DataBroker) -> None:
+    """Whichever worker finishes first."""
     partition = broker.topic(config=GZIP)
     replies = [send(broker, batch(LARGE + number)) for number in range(3)]
     for place in (2, 1, 0):
@@ -166,7 +166,7 @@ def test_batches_opened_at_the_same_time_are_appended_in_order_of_arrival(broker
 
 
 def test_delete_records_waits_for_its_turn(broker: DataBroker) -> None:
-    """-1 stands for the high watermark of then."""
+    """-1 stands for the high watermark at that time."""
     broker.topic(config=GZIP)
     send(broker, batch(LARGE))
     deletion = delete(broker, -1)
@@ -180,7 +180,7 @@ def test_delete_records_waits_for_its_turn(broker: DataBroker) -> None:
 
 
 def test_a_coordinators_records_wait_too(broker: DataBroker) -> None:
-    """Those that it has for clients' partitions: markers of transactions."""
+    """These are transaction markers, which the coordinator writes to clients' partitions."""
     partition = broker.topic(config=GZIP)
     send(broker, batch(LARGE))
     written = broker.appends.append(partition, batch(1), NOW_MS, AppendOrigin.COORDINATOR)
@@ -191,7 +191,7 @@ def test_a_coordinators_records_wait_too(broker: DataBroker) -> None:
 
 
 def test_the_broker_s_time_is_that_of_the_append(broker: DataBroker) -> None:
-    """LogAppendTime: not that of the arrival, or offsets and times would not go together."""
+    """LogAppendTime is not the time of arrival. Otherwise the order of times could differ from that of offsets."""
     partition = broker.topic(config=replace(GZIP, message_timestamp_type="LogAppendTime"))
     reply = send(broker, batch(LARGE))
     broker.clock.advance(500)
@@ -204,7 +204,7 @@ def test_the_broker_s_time_is_that_of_the_append(broker: DataBroker) -> None:
 
 
 def test_sequences_are_checked_when_the_batch_is_appended(broker: DataBroker) -> None:
-    """The same batch twice is in the log once; one that skips a sequence is refused, though it came to a worker."""
+    """A batch that is sent twice is in the log once. A skipped sequence is rejected, although a worker opened it."""
     partition = broker.topic(config=GZIP)
     once, again, beyond = (
         send(broker, batch(LARGE, producer_id=7, producer_epoch=0, base_sequence=sequence))
@@ -218,8 +218,8 @@ def test_sequences_are_checked_when_the_batch_is_appended(broker: DataBroker) ->
     assert partition.log_end_offset == LARGE
 
 
-def test_a_batch_opened_under_another_configuration_is_opened_again(broker: DataBroker) -> None:
-    """What counts is the configuration of the append."""
+def test_a_changed_configuration_opens_a_batch_again(broker: DataBroker) -> None:
+    """The configuration at the time of the append counts."""
     partition = broker.topic(config=GZIP)
     reply, later = send(broker, batch(LARGE)), send(broker, batch(1))
     broker.partitions.update_config("t", LogConfig(compression_type="zstd"))
@@ -231,8 +231,8 @@ def test_a_batch_opened_under_another_configuration_is_opened_again(broker: Data
     assert [header.codec for header in stored(partition)] == [Codec.ZSTD, Codec.ZSTD]
 
 
-def test_a_configuration_that_opens_batches_reaches_what_waits(broker: DataBroker) -> None:
-    """A large plain batch behind one in a worker is opened, too, once its turn has come."""
+def test_a_configuration_that_opens_batches_reaches_waiters(broker: DataBroker) -> None:
+    """A large plain batch waits behind one in a worker. When its turn comes, it is opened too."""
     partition = broker.topic(config=GZIP)
     send(broker, batch(LARGE))
     later = send(broker, batch(LARGE, codec=Codec.GZIP))
@@ -245,7 +245,7 @@ def test_a_configuration_that_opens_batches_reaches_what_waits(broker: DataBroke
 
 
 def test_few_bytes_that_grow_to_many_go_to_a_worker(broker: DataBroker) -> None:
-    """One record, a kilobyte, and a megabyte once it is unpacked; damaged ones are judged there, too."""
+    """One record of a kilobyte that decompresses to a megabyte. A worker also checks damaged batches."""
     broker.topic(config=COMPACTED)
     whole = batch(1, value=bytes(1 << 20), codec=Codec.GZIP)
     assert len(whole) < 2000
@@ -257,7 +257,7 @@ def test_few_bytes_that_grow_to_many_go_to_a_worker(broker: DataBroker) -> None:
 
 
 def test_flush_messages_counts_when_the_batch_is_appended(broker: DataBroker) -> None:
-    """The answer waits for its turn and then for the disk."""
+    """The response waits for the batch's turn, and then for the disk."""
     broker.topic(config=replace(GZIP, flush_messages=1))
     broker.background.held = True
     reply = send(broker, batch(LARGE))
@@ -269,7 +269,7 @@ def test_flush_messages_counts_when_the_batch_is_appended(broker: DataBroker) ->
 
 
 def double(records: bytes, config: LogConfig, now_ms: int) -> bytes:
-    """Make each byte a record, and take no zero."""
+    """Make each byte a record, and reject zero."""
     if 0 in records:
         raise InvalidRecords("zero")
     builder = BatchBuilder()
@@ -278,8 +278,8 @@ def double(records: bytes, config: LogConfig, now_ms: int) -> bytes:
     return builder.build()
 
 
-def test_converted_records_have_their_place_too(broker: DataBroker) -> None:
-    """Few at once, many in a worker, refused ones as others; under the configuration of the append."""
+def test_converted_records_keep_their_place_too(broker: DataBroker) -> None:
+    """A few at once, many in a worker, rejected ones as usual. The configuration at the append counts."""
     partition = broker.topic(config=GZIP)
     convert = broker.appends.append_converted
     small = convert(partition, bytes([8] * 20), NOW_MS, double)
@@ -309,8 +309,8 @@ def test_converted_records_have_their_place_too(broker: DataBroker) -> None:
 
 @given(data=st.data())
 @hypothesis_settings(max_examples=min(1000, scaled(40)), deadline=None)
-def test_whatever_waits_it_comes_out_as_if_nothing_had(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    """Batches, large and small, of idempotent producers or none, and deletions: offsets and answers in order."""
+def test_waiting_changes_no_result(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    """Batches, large and small, of idempotent producers or others, and deletions: offsets and responses in order."""
     broker = DataBroker(tmp_path_factory.mktemp("log"))
     broker.workers.held = True
     partition = broker.topic(config=GZIP)

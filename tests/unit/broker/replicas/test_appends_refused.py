@@ -1,4 +1,4 @@
-"""Appends in workers that come to nothing: what is refused, what fails, and who has gone meanwhile."""
+"""Appends in workers that fail: records are rejected, a worker or a disk fails, or the client disconnects."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.support.held_appends import COMPACTED, GZIP, LARGE, answer, batch, de
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[DataBroker]:
-    """The pool runs nothing until the test says so."""
+    """The pool runs nothing until the test releases it."""
     made = DataBroker(tmp_path)
     made.workers.held = True
     yield made
     made.close()
 
 
-def test_records_refused_in_a_worker_are_told_as_elsewhere(broker: DataBroker) -> None:
-    """KIP-467: each record without a key; nothing of it is in the log, and the next batch gets its offset."""
+def test_records_rejected_in_a_worker_are_reported_as_usual(broker: DataBroker) -> None:
+    """KIP-467 names each record without a key. None is in the log, and the next batch gets the offset."""
     partition = broker.topic(config=COMPACTED)
     refused, taken = send(broker, batch(LARGE, key=None)), send(broker, batch(1))
     broker.workers.release()
@@ -40,8 +40,8 @@ def test_records_refused_in_a_worker_are_told_as_elsewhere(broker: DataBroker) -
     assert partition.queue is None
 
 
-def test_a_batch_that_grows_too_large_is_refused(broker: DataBroker) -> None:
-    """max.message.bytes counts for what would be stored."""
+def test_a_batch_that_grows_too_large_is_rejected(broker: DataBroker) -> None:
+    """max.message.bytes limits the stored size."""
     broker.topic(config=LogConfig(compression_type="uncompressed", max_message_bytes=20_000))
     reply = send(broker, batch(LARGE, value=bytes(1000), codec=Codec.GZIP))
     broker.workers.release()
@@ -49,8 +49,8 @@ def test_a_batch_that_grows_too_large_is_refused(broker: DataBroker) -> None:
     assert answer(reply).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_worker_that_dies_is_tried_once_more(broker: DataBroker) -> None:
-    """Then the batch is refused, and those behind it go on."""
+def test_a_batch_whose_worker_dies_is_retried_once(broker: DataBroker) -> None:
+    """Then the batch is rejected, and the batches behind it continue."""
     broker.topic(config=GZIP)
     saved, lost, last = (send(broker, batch(LARGE)) for _ in range(3))
     broker.workers.die()  # of the first, which is opened again behind the others
@@ -63,8 +63,8 @@ def test_a_worker_that_dies_is_tried_once_more(broker: DataBroker) -> None:
     assert answer(lost).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_workers_that_are_closed_refuse_at_once(broker: DataBroker) -> None:
-    """The broker stops: nothing is left waiting."""
+def test_closed_workers_reject_at_once(broker: DataBroker) -> None:
+    """The broker stops, and no request is left waiting."""
 
     def submit(*_: object) -> Deferred[Any]:
         deferred: Deferred[Any] = Deferred()
@@ -79,8 +79,8 @@ def test_workers_that_are_closed_refuse_at_once(broker: DataBroker) -> None:
     assert partition.queue is None
 
 
-def test_a_topic_deleted_meanwhile_takes_nothing_any_more(broker: DataBroker) -> None:
-    """Its producer learns that it is gone; one made anew under its name is another."""
+def test_a_deleted_topic_takes_no_waiting_appends(broker: DataBroker) -> None:
+    """The producer gets an error. A new topic of the same name is another topic."""
     broker.topic(config=GZIP)
     reply, behind, deletion = send(broker, batch(LARGE)), send(broker, batch(1)), delete(broker, -1)
     broker.partitions.delete("t")
@@ -93,8 +93,8 @@ def test_a_topic_deleted_meanwhile_takes_nothing_any_more(broker: DataBroker) ->
     assert anew.log_end_offset == 0
 
 
-def test_a_directory_that_fails_meanwhile_is_told(broker: DataBroker) -> None:
-    """As for whoever comes after it failed."""
+def test_a_directory_that_fails_meanwhile_is_reported(broker: DataBroker) -> None:
+    """The error is the same as for requests that arrive after the failure."""
     partition = broker.topic(config=GZIP)
     reply = send(broker, batch(LARGE))
     partition.log.directory.fail("broken")
@@ -104,8 +104,8 @@ def test_a_directory_that_fails_meanwhile_is_told(broker: DataBroker) -> None:
     assert answer(reply).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_producer_that_hangs_up_is_served_all_the_same(broker: DataBroker) -> None:
-    """Its request had arrived."""
+def test_the_batch_of_a_disconnected_producer_is_appended(broker: DataBroker) -> None:
+    """Its request had arrived in full."""
     partition = broker.topic(config=GZIP)
     reply = send(broker, batch(LARGE))
     assert reply is not None
@@ -115,8 +115,8 @@ def test_a_producer_that_hangs_up_is_served_all_the_same(broker: DataBroker) -> 
     assert partition.log_end_offset == LARGE
 
 
-def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(broker: DataBroker) -> None:
-    """As where nothing waits; what follows on the connection waits, too."""
+def test_acks_0_has_no_response_and_a_failure_disconnects(broker: DataBroker) -> None:
+    """The same as without a wait. Later requests of the connection wait too."""
     broker.topic(config=COMPACTED)
     taken, refused = send(broker, batch(LARGE), acks=0), send(broker, batch(LARGE, key=None), acks=0)
     assert taken is not None

@@ -1,4 +1,4 @@
-"""Cordoned directories: marked where logs are made, recorded where partitions are placed."""
+"""Cordoned directories are marked for the creation of logs, and recorded for the placement of partitions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def state(harness: ControllerHarness) -> tuple[list[bool], set[bytes], bool]:
     return marks, set(registration.cordoned_log_directories), registration.is_cordoned
 
 
-def test_what_the_file_says_and_each_change(harness: ControllerHarness) -> None:
-    """One, all by the asterisk, all by name, none: at once where logs are made and in the metadata."""
+def test_the_configured_directories_and_each_change(harness: ControllerHarness) -> None:
+    """One directory, all by the asterisk, all by name, none. Log creation and the metadata change at once."""
     mark_cordoned(harness.config, harness.broker.logs)
     recorder(harness).start()
     first, second = (directory.path for directory in harness.broker.logs.directories)
@@ -57,8 +57,8 @@ def test_what_the_file_says_and_each_change(harness: ControllerHarness) -> None:
     assert state(harness) == ([False, False], set(), False)
 
 
-def test_nothing_is_recorded_that_the_metadata_knows(harness: ControllerHarness) -> None:
-    """A change of other keys, and the same directories in other words, leave the log as it is."""
+def test_nothing_known_is_recorded_again(harness: ControllerHarness) -> None:
+    """The metadata log has no new record if other keys change, or if the same directories are written differently."""
     mark_cordoned(harness.config, harness.broker.logs)
     recorder(harness).start()
     count = len(harness.log.batches)
@@ -69,7 +69,7 @@ def test_nothing_is_recorded_that_the_metadata_knows(harness: ControllerHarness)
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_they_count_once_metadata_version_has_them(harness: ControllerHarness, validate_only: bool) -> None:
+def test_they_take_effect_once_metadata_version_allows(harness: ControllerHarness, validate_only: bool) -> None:
     features = harness.controller.image.features
     features[METADATA_VERSION] = CORDONED_DIRECTORIES_LEVEL - 1
 

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): opening, changing, closing, what answers leave out, and who has to go when it is full."""
+"""Fetch sessions (KIP-227): open, change, close, what responses leave out, and which session is evicted."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def request(
 
 
 def said(index: int, **fields: object) -> FetchedData:
-    """What a read of a partition found."""
+    """Return the result of reading a partition."""
     data = FetchedData(index)
     for name, value in fields.items():
         setattr(data, name, value)
@@ -67,14 +67,14 @@ def said(index: int, **fields: object) -> FetchedData:
 
 
 def answered(context: FetchContext, **fields: object) -> tuple[int, int, list[tuple[str | None, int]]]:
-    """Answer all partitions alike; (error, session id, what was sent)."""
+    """Answer all partitions in the same way. Return (error, session id, the partitions that were sent)."""
     answers = [(wanted, said(wanted.index, **{"high_watermark": 5} | fields)) for wanted in context.partitions.values()]
     error_code, session_id, sent = context.answer(answers)
     return error_code, session_id, [(wanted.topic, wanted.index) for wanted, _ in sent]
 
 
 def opened(sessions: FetchSessions, *partitions: tuple[object, int], version: int = 13, follower: bool = False) -> int:
-    """The id of a new session."""
+    """Return the id of a new session."""
     return answered(sessions.open(version, request(*partitions), follower))[1]
 
 
@@ -87,7 +87,7 @@ def test_a_full_fetch_opens_a_session_and_sends_everything(sessions: FetchSessio
     assert len(sessions) == 1
 
 
-def test_an_incremental_fetch_sends_only_what_has_something_to_say(sessions: FetchSessions) -> None:
+def test_an_incremental_fetch_sends_only_changed_partitions(sessions: FetchSessions) -> None:
     session_id = opened(sessions, (A, 0), (B, 1))
 
     assert answered(sessions.open(13, request(session_id=session_id, epoch=1))) == (0, session_id, [])
@@ -113,8 +113,8 @@ def test_an_incremental_fetch_sends_only_what_has_something_to_say(sessions: Fet
     )
 
 
-def test_partitions_with_records_go_to_the_end_of_the_line(sessions: FetchSessions) -> None:
-    """So that those behind them are not starved by a limit of bytes."""
+def test_partitions_with_records_move_to_the_end(sessions: FetchSessions) -> None:
+    """So that a byte limit does not starve the partitions behind them."""
     session_id = opened(sessions, (A, 0), (A, 1), (A, 2))
     context = sessions.open(13, request(session_id=session_id, epoch=1))
     first = next(iter(context.partitions.values()))
@@ -123,7 +123,7 @@ def test_partitions_with_records_go_to_the_end_of_the_line(sessions: FetchSessio
     assert [index for _, index in sessions.open(13, request(session_id=session_id, epoch=2)).partitions] == [1, 2, 0]
 
 
-def test_changes_add_update_and_forget(sessions: FetchSessions) -> None:
+def test_changes_add_update_and_forget_partitions(sessions: FetchSessions) -> None:
     session_id = opened(sessions, (A, 0), (B, 1))
     context = sessions.open(
         13, request((A, 0), (A, 7), session_id=session_id, epoch=1, forget=((B, 1), (UNKNOWN, 3)), offset=44)
@@ -145,7 +145,7 @@ def test_names_are_used_below_version_13(sessions: FetchSessions) -> None:
 
 
 def test_errors_of_incremental_fetches(sessions: FetchSessions) -> None:
-    """Unknown id 70, wrong epoch 71, ids mixed with names 106; the answers carry no session id."""
+    """Unknown id: 70. Wrong epoch: 71. Ids mixed with names: 106. The responses carry no session id."""
     session_id = opened(sessions, (A, 0))
 
     assert sessions.open(13, request(session_id=session_id + 1, epoch=1)).error_code == 70
@@ -178,7 +178,7 @@ def test_a_full_fetch_with_an_id_closes_that_session(sessions: FetchSessions) ->
     assert sessions.open(13, request(session_id=old, epoch=1)).error_code == 70
 
 
-def test_a_fetch_overtaken_by_another_of_its_session_is_refused(sessions: FetchSessions) -> None:
+def test_a_fetch_overtaken_by_another_is_rejected(sessions: FetchSessions) -> None:
     session_id = opened(sessions, (A, 0))
     parked = sessions.open(13, request(session_id=session_id, epoch=1))
     sessions.open(13, request(session_id=session_id, epoch=2))
@@ -194,7 +194,7 @@ def test_epochs_wrap_to_one(sessions: FetchSessions) -> None:
     assert not sessions.open(13, request(session_id=session_id, epoch=1)).error_code
 
 
-def test_a_partition_asked_for_twice_is_served_once_as_asked_last(sessions: FetchSessions) -> None:
+def test_a_repeated_partition_is_served_once_as_named_last(sessions: FetchSessions) -> None:
     asked = request((A, 0), (A, 0))
     asked.topics[1].partitions[0].fetch_offset = 9
     [wanted] = sessions.open(13, asked).partitions.values()
@@ -202,8 +202,8 @@ def test_a_partition_asked_for_twice_is_served_once_as_asked_last(sessions: Fetc
     assert wanted.fetch_offset == 9
 
 
-def test_without_room_a_fetch_is_answered_without_a_session(sessions: FetchSessions, time: Time) -> None:
-    """Neither young sessions nor bigger ones give way."""
+def test_without_room_a_fetch_gets_no_session(sessions: FetchSessions, time: Time) -> None:
+    """Neither a young session nor a larger one is evicted."""
     opened(sessions, (A, 0))
     opened(sessions, (A, 0))
     assert opened(sessions, (A, 0), (A, 1)) == 0
@@ -211,7 +211,7 @@ def test_without_room_a_fetch_is_answered_without_a_session(sessions: FetchSessi
     assert opened(sessions, (A, 0), (A, 1)) == 0
 
 
-def test_what_was_unused_for_long_gives_way(sessions: FetchSessions, time: Time) -> None:
+def test_a_session_unused_for_long_is_evicted(sessions: FetchSessions, time: Time) -> None:
     stale = opened(sessions, (A, 0), (A, 1))
     used = opened(sessions, (A, 0))
     time.ms += EVICTION_MS
@@ -223,7 +223,7 @@ def test_what_was_unused_for_long_gives_way(sessions: FetchSessions, time: Time)
     assert not sessions.open(13, request(session_id=used, epoch=2)).error_code
 
 
-def test_a_smaller_old_session_gives_way_to_a_bigger_one(sessions: FetchSessions, time: Time) -> None:
+def test_a_smaller_old_session_is_evicted_by_a_larger_one(sessions: FetchSessions, time: Time) -> None:
     small, big = opened(sessions, (A, 0)), opened(sessions, (A, 0), (A, 1))
     time.ms += EVICTION_MS + 1
     sessions._sessions[small].last_used_ms = sessions._sessions[big].last_used_ms = time.ms
@@ -233,7 +233,7 @@ def test_a_smaller_old_session_gives_way_to_a_bigger_one(sessions: FetchSessions
     assert opened(sessions, (A, 0)) == 0
 
 
-def test_consumers_never_push_out_followers(sessions: FetchSessions, time: Time) -> None:
+def test_consumers_never_evict_followers(sessions: FetchSessions, time: Time) -> None:
     for _ in range(2):
         opened(sessions, (A, 0), follower=True)
     time.ms += EVICTION_MS + 1
@@ -249,10 +249,10 @@ def test_no_slots_no_sessions(time: Time) -> None:
     assert opened(FetchSessions(0, NAMES.get, time), (A, 0)) == 0
 
 
-def test_all_sessions_have_only_so_many_partitions(
+def test_all_sessions_share_a_limit_of_partitions(
     sessions: FetchSessions, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who finds no room has no session; who grows out of it is to begin anew, and one of long ago makes room."""
+    """A client without room gets no session. A session that outgrows the room must restart. An old one is evicted."""
     monkeypatch.setattr("broker.replicas.fetch_session.MOST_PARTITIONS", 3)
     first = opened(sessions, (A, 0), (A, 1))
     assert opened(sessions, (B, 0), (B, 1)) == 0
@@ -267,10 +267,10 @@ def test_all_sessions_have_only_so_many_partitions(
     assert sessions.open(13, request(session_id=first, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_none_gives_way_where_that_makes_too_little_room(
+def test_no_session_is_evicted_if_that_frees_too_little(
     sessions: FetchSessions, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the least one, then, but the least that leaves room for all partitions of the newcomer."""
+    """Then not the smallest session is evicted, but the smallest that frees enough for the newcomer's partitions."""
     monkeypatch.setattr("broker.replicas.fetch_session.MOST_PARTITIONS", 4)
     small, big = opened(sessions, (A, 0)), opened(sessions, (A, 0), (A, 1), (A, 2))
     time.ms += EVICTION_MS + 1

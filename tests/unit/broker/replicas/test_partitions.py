@@ -1,4 +1,4 @@
-"""Partition and Partitions: finding, making, deleting, leading, waking."""
+"""Partition and Partitions: look-up, creation, deletion, leadership, and waking of waiting requests."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_partitions_are_found_by_name_and_by_id(broker: DataBroker) -> None:
     assert partitions.of_topic("u") == {}
 
 
-def test_a_deleted_topic_is_gone_and_its_waiters_are_woken(broker: DataBroker, tmp_path: Path) -> None:
+def test_a_deleted_topic_is_gone_and_wakes_its_waiters(broker: DataBroker, tmp_path: Path) -> None:
     partition = broker.topic()
     asked: list[bool] = []
     broker.purgatory.watch([partition], lambda: asked.append(partition.hosted) is None, None, lambda: None)
@@ -57,7 +57,7 @@ def test_a_deleted_topic_is_gone_and_its_waiters_are_woken(broker: DataBroker, t
     broker.partitions.delete("never")
 
 
-def test_a_topic_may_be_made_again_under_its_name(broker: DataBroker) -> None:
+def test_a_topic_can_be_created_again_under_its_name(broker: DataBroker) -> None:
     first = broker.topic()
     first.append(batch(), 0)
     broker.partitions.delete("t")
@@ -67,14 +67,14 @@ def test_a_topic_may_be_made_again_under_its_name(broker: DataBroker) -> None:
     assert broker.partitions.get_by_id(TOPIC_ID, 0) is None
 
 
-def test_a_configuration_is_given_to_all_logs_of_a_topic(broker: DataBroker) -> None:
+def test_all_logs_of_a_topic_get_its_configuration(broker: DataBroker) -> None:
     broker.topic("t", 2)
     broker.partitions.update_config("t", LogConfig(retention_ms=5))
 
     assert {partition.log.config.retention_ms for partition in broker.partitions} == {5}
 
 
-def test_appends_carry_the_leader_epoch_and_wake_who_waits(broker: DataBroker) -> None:
+def test_appends_have_the_leader_epoch_and_wake_waiters(broker: DataBroker) -> None:
     partition = broker.topic(leader_epoch=3)
     asked: list[int] = []
     broker.purgatory.watch([partition], lambda: asked.append(partition.high_watermark) is None, None, lambda: None)
@@ -82,7 +82,7 @@ def test_appends_carry_the_leader_epoch_and_wake_who_waits(broker: DataBroker) -
         partition.append(batch(), 0)
     broker.settle()
 
-    assert asked == [3]  # once, however many came in the turn
+    assert asked == [3]  # once, however many appends there were in the turn
     partition.lead(4)
     partition.append(batch(), 0)
     data = partition.log.read(0, 10_000, partition.high_watermark).read()
@@ -92,7 +92,7 @@ def test_appends_carry_the_leader_epoch_and_wake_who_waits(broker: DataBroker) -
 
 
 def test_leader_epochs_are_compared(broker: DataBroker) -> None:
-    """KIP-320: older is fenced, newer is not known here yet, negative is not compared."""
+    """KIP-320: an older epoch is fenced, a newer one is unknown here, a negative one is not compared."""
     partition = broker.topic(leader_epoch=3)
 
     assert [partition.check_leader_epoch(epoch) for epoch in (-1, -2, 3, 2, 4)] == [
@@ -124,8 +124,8 @@ def test_min_insync_replicas_counts_at_most_the_replicas(broker: DataBroker) -> 
     assert [each.is_under_min_isr() for each in (alone, pair, both)] == [False, True, False]
 
 
-def test_without_a_working_directory_a_partition_is_hosted_offline(broker: DataBroker) -> None:
-    """It is known, and whatever is asked of it is a storage error."""
+def test_without_an_online_directory_a_partition_is_offline(broker: DataBroker) -> None:
+    """The partition is known, and every request for it gets a storage error."""
     broker.logs.directories[0].fail("not mounted")
     partition = broker.topic()
 
@@ -144,7 +144,7 @@ def test_internal_topics_are_flagged(broker: DataBroker) -> None:
 
 
 def test_failed_directory_takes_its_partitions_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever is asked of them is refused, who waits is woken, and one line says which they are."""
+    """Requests for them are rejected, waiting requests are woken, and one log line names the partitions."""
     broker = DataBroker(tmp_path, directories=2)
     broker.topic("t", 50)
     failing, other = broker.logs.directories
@@ -170,10 +170,8 @@ def test_failed_directory_takes_its_partitions_offline(tmp_path: Path, caplog: p
     broker.partitions.tell_offline()
 
 
-def test_disk_that_fails_while_a_partition_is_led_takes_nobody_along(
-    broker: DataBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first leader epoch of a log is written; the failure is the directory's matter."""
+def test_a_disk_that_fails_at_an_election_fails_alone(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log writes its first leader epoch. The failure takes the directory offline and affects nothing else."""
     partition = broker.topic()
     error = OSError(28, "No space left on device")
     directory = partition.log.directory
@@ -184,8 +182,11 @@ def test_disk_that_fails_while_a_partition_is_led_takes_nobody_along(
     assert not directory.is_online
 
 
-def test_partitions_of_other_workers_are_known_and_not_here(broker: DataBroker) -> None:
-    """By name and by id, until the topic goes; what is absent for another reason is told by that."""
+def test_partitions_of_other_workers_are_known_not_hosted(broker: DataBroker) -> None:
+    """By name and by id, until the topic is deleted.
+
+    A partition that is missing for another reason has its own error.
+    """
     broker.topic("t", 1)
     partitions = broker.partitions
     partitions.note_elsewhere("t", TOPIC_ID, 1)

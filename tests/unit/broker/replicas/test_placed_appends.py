@@ -1,4 +1,4 @@
-"""Very large batches are written to their place by a thread; what comes after them waits, other partitions go on."""
+"""A thread writes very large batches. Later appends to the partition wait, and other partitions continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUGE = bytes(AT_ONCE_BYTES)
 
 
 class HeldPool:
-    """Threads that do nothing until they are told to."""
+    """Threads that do nothing until the test releases them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Deferred[Any], Callable[[], Any]]] = []
@@ -64,8 +64,8 @@ def log_file(broker: DataBroker) -> Path:
     return Path(partition.log.path) / f"{partition.log.active_segment.base_offset:020d}.log"
 
 
-def test_it_has_its_place_and_others_go_on(broker: DataBroker) -> None:
-    """Answered in the order of arrival, each byte where it belongs."""
+def test_it_keeps_its_place_and_others_continue(broker: DataBroker) -> None:
+    """Responses keep the order of arrival, and each byte is where it belongs."""
     before, huge, behind = batch(2), batch(3, value=HUGE), batch(1)
     partition = broker.partitions.get("t", 0)
     assert partition is not None
@@ -88,8 +88,8 @@ def test_it_has_its_place_and_others_go_on(broker: DataBroker) -> None:
     assert len(there) == len(before + huge + behind)
 
 
-def test_half_way_it_is_no_batch(broker: DataBroker, tmp_path: Path) -> None:
-    """Who is killed then, finds nothing of it."""
+def test_a_partial_write_is_no_batch(broker: DataBroker, tmp_path: Path) -> None:
+    """A broker that is killed then finds nothing of it."""
     assert answer(send(broker, batch(2))).base_offset == 0
     reply = send(broker, batch(3, value=HUGE))
     (_, write) = pool(broker).calls[0]
@@ -107,8 +107,8 @@ def test_half_way_it_is_no_batch(broker: DataBroker, tmp_path: Path) -> None:
     assert answer(reply).base_offset == 2
 
 
-def test_a_log_of_a_coordinator_is_appended_to_at_once(broker: DataBroker) -> None:
-    """Its coordinator does not wait for what clients have written: it would write to the same place."""
+def test_a_coordinators_log_is_appended_to_at_once(broker: DataBroker) -> None:
+    """The coordinator does not wait for clients' batches, and a thread would write to the same position."""
     broker.topic("__consumer_offsets", topic_id=bytes(15) + b"\7", config=CONFIG)
     partition = broker.partitions.get("__consumer_offsets", 0)
     assert partition is not None
@@ -124,18 +124,18 @@ def damaged() -> bytes:
     return bytes(records)
 
 
-def test_a_refused_one_is_not_even_written(broker: DataBroker) -> None:
-    """And nothing that came behind it waits for ever."""
+def test_a_rejected_one_is_not_even_written(broker: DataBroker) -> None:
+    """No append behind it waits for ever."""
     assert answer(send(broker, damaged())).error_code == ErrorCode.CORRUPT_MESSAGE
     assert not pool(broker).calls
     assert answer(send(broker, batch(1))).base_offset == 0
 
 
-def test_too_large_is_too_large(broker: DataBroker) -> None:
+def test_a_batch_over_the_limit_is_too_large(broker: DataBroker) -> None:
     broker.topic("small", topic_id=bytes(15) + b"\7", config=LogConfig())
     partition = broker.partitions.get("small", 0)
     assert partition is not None
-    reply = broker.appends.append  # as a request for it does
+    reply = broker.appends.append  # as a request does
     done = reply(partition, memoryview(bytearray(batch(1, value=HUGE))), NOW_MS)
     assert isinstance(done, Deferred)
     with pytest.raises(Exception, match="max") as raised:
@@ -143,8 +143,8 @@ def test_too_large_is_too_large(broker: DataBroker) -> None:
     assert type(raised.value).__name__ == "RecordTooLarge"
 
 
-def test_a_repeated_one_leaves_nothing_behind(broker: DataBroker) -> None:
-    """What an idempotent producer sends again is answered as the first time, and the file is as long as before."""
+def test_a_duplicate_leaves_nothing_behind(broker: DataBroker) -> None:
+    """A retry of an idempotent producer gets the first response, and the file stays as long as before."""
     records = batch(1, value=HUGE, producer_id=7, producer_epoch=0, base_sequence=0)
     first = send(broker, records)
     pool(broker).run_one()
@@ -158,8 +158,8 @@ def test_a_repeated_one_leaves_nothing_behind(broker: DataBroker) -> None:
     assert log_file(broker).stat().st_size == size == len(records)
 
 
-def test_a_segment_that_ends_meanwhile_has_nothing_of_it(broker: DataBroker) -> None:
-    """Such as by retention: it is written again, into the new one."""
+def test_a_segment_that_rolls_meanwhile_has_nothing_of_it(broker: DataBroker) -> None:
+    """Retention may roll it. The batch is written again, into the new segment."""
     assert answer(send(broker, batch(2))).base_offset == 0
     old, partition = log_file(broker), broker.partitions.get("t", 0)
     assert partition is not None
@@ -176,8 +176,8 @@ def test_a_segment_that_ends_meanwhile_has_nothing_of_it(broker: DataBroker) -> 
     assert [each.base_offset for each in stored(partition)] == [0, 2]
 
 
-def test_timestamps_of_the_client_s_wrong_type_are_mended(broker: DataBroker) -> None:
-    """The bit for the broker's time, as in a small batch."""
+def test_a_wrong_timestamp_type_is_corrected(broker: DataBroker) -> None:
+    """The bit for LogAppendTime is set, as in a small batch."""
     records = bytearray(batch(1, value=HUGE))
     patch_timestamp(memoryview(records), 0, len(records), 1, NOW_MS)
     reply = send(broker, bytes(records))
@@ -189,7 +189,7 @@ def test_timestamps_of_the_client_s_wrong_type_are_mended(broker: DataBroker) ->
 
 
 def test_a_write_that_fails_takes_the_directory_offline(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As any other."""
+    """The same as for any other write."""
     reply = send(broker, batch(1, value=HUGE))
     monkeypatch.setattr(FileSystem, "write_at", _no_space)
     pool(broker).run_one()

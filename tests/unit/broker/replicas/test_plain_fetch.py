@@ -1,4 +1,4 @@
-"""The short way of Fetch for many partitions answers what the handler alone would answer."""
+"""The shortcut for Fetch of many partitions returns what the handler alone would return."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITIONS = 4
 
 
 class Side:
-    """A broker whose partition i of "t" has i batches, and "other" one; `by_handler`: without short ways."""
+    """Partition i of "t" has i batches; there is another topic, "other". `by_handler` switches shortcuts off."""
 
     def __init__(self, directory: Path, version: int, *, by_handler: bool) -> None:
         self.version = version
@@ -47,7 +47,7 @@ class Side:
         self.waiting: Any = None
 
     def fetch(self, **fields: Any) -> Struct | None:
-        """The answer, None while it waits."""
+        """Return the response, or None while the request waits."""
         frame = bytearray(request_frame(FETCH, self.version, 77, **fields)[4:])
         self.waiting = self.dispatcher.dispatch(None, memoryview(frame))  # type: ignore[arg-type]
         return self.answer()
@@ -98,7 +98,7 @@ def sides(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Side
 
 
 def both(sides: tuple[Side, Side], **values: Any) -> Struct | None:
-    """The answer of both sides, but for session ids; of sessions each gets its own."""
+    """Return the responses of both sides without their session ids, which differ."""
     sessions = values.pop("sessions", (0, 0))
     answers = [
         side.fetch(**{**values, "session_id": session_id}) for side, session_id in zip(sides, sessions, strict=True)
@@ -115,7 +115,7 @@ def _same(answers: list[Struct | None]) -> Struct | None:
 
 
 def served_shortly(side: Side, **values: Any) -> bool:
-    """Whether the short way itself answers."""
+    """Return whether the shortcut itself answers."""
     serve = shortcut_of(side.broker, plain_fetch, side.version)
     frame = memoryview(bytearray(FETCH.request.encode(side.version, FETCH.request(**values))))
     try:
@@ -125,7 +125,7 @@ def served_shortly(side: Side, **values: Any) -> bool:
 
 
 def test_records_of_many_partitions_are_answered(sides: tuple[Side, Side]) -> None:
-    """Of two topics, with a partition that has nothing new among them."""
+    """They belong to two topics. One partition among them has no new records."""
     values = fields(wanted((0, 0), (1, 0), (2, 3), (3, 9)), wanted((0, 1), topic_id=OTHER_ID))
     answer = both(sides, **values)
 
@@ -174,13 +174,13 @@ def test_offline_log_is_left_to_the_handler(sides: tuple[Side, Side]) -> None:
 
 
 def test_cold_pages_are_left_to_the_handler(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a thread read them first."""
+    """The handler has a thread read them first."""
     monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
     assert not served_shortly(sides[0], **fields(wanted((1, 0), (2, 0))))
 
 
 def test_fetch_that_waits_is_answered_with_the_next_records(sides: tuple[Side, Side]) -> None:
-    """Nothing is read twice before they come; without any it is answered at the deadline."""
+    """Nothing is read twice before they arrive. Without any the response comes at the deadline."""
     values = fields(wanted((0, 0), (1, 3)), max_wait_ms=500)
     assert both(sides, **values) is None
     for side in sides:
@@ -215,10 +215,10 @@ STEPS = st.lists(
 
 @settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(version=st.sampled_from([13, 18]), steps=STEPS)
-def test_sessions_say_the_same_step_by_step(
+def test_sessions_are_the_same_step_by_step(
     tmp_path_factory: pytest.TempPathFactory, version: int, steps: list[Any]
 ) -> None:
-    """Answers, epochs, the order of partitions, what clients are told again, and the bytes that are counted."""
+    """Responses, epochs, the order of partitions, what is sent again, and the counted bytes."""
     root = tmp_path_factory.mktemp("session")
     sides = Side(root / "short", version, by_handler=False), Side(root / "handler", version, by_handler=True)
     try:

@@ -1,4 +1,4 @@
-"""The short way of Produce answers what the handler would answer, or leaves the request to the handler."""
+"""The shortcut for Produce returns what the handler would return, or leaves the request to the handler."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fields_of(
 
 
 def ask_short_way(broker: DataBroker, version: int, **fields: Any) -> Struct | None:
-    """What the short way answers; None where it leaves the request to the handler. Other versions have none."""
+    """Return the shortcut's response, or None if it leaves the request to the handler. Some versions have none."""
     serve = shortcut_of(broker, plain_produce, version)
     assert (serve is None) == (version < 9)
     if serve is None:
@@ -59,7 +59,7 @@ def ask_short_way(broker: DataBroker, version: int, **fields: Any) -> Struct | N
 
 
 def dispatched(broker: DataBroker, version: int, **fields: Any) -> Struct:
-    """What the dispatcher answers, who has both ways."""
+    """Return the response of the dispatcher, which has both ways."""
     frame = bytearray(request_frame(PRODUCE, version, 77, **fields)[4:])
     answer = _answered(dispatcher_for(broker).dispatch(None, memoryview(frame)), version)  # type: ignore[arg-type]
     assert answer is not None
@@ -75,7 +75,7 @@ def _answered(found: Any, version: int) -> Struct | None:
 
 
 def ask(broker: DataBroker, version: int, records: bytes, **of: Any) -> tuple[Struct | None, Struct | None]:
-    """Return what the short way answers, and what the handler answers after it."""
+    """Return the response of the shortcut, and the handler's response after it."""
     fields = fields_of(version, records, **of)
     answer = ask_short_way(broker, version, **fields)
     reply = broker.send(PRODUCE, version, **fields)
@@ -94,7 +94,7 @@ def said(response: Struct) -> list[tuple[str, int, int, int]]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("acks", [1, -1])
 def test_appended_records_are_answered_as_by_the_handler(broker: DataBroker, version: int, acks: int) -> None:
-    """But for the base offset, which goes on; older versions go to the handler."""
+    """Except for the base offset, which continues. Older versions go to the handler."""
     partition = broker.topic(partitions=2)
     by_short_way, by_handler = ask(broker, version, batch(broker), acks=acks)
     if version < 9:
@@ -129,8 +129,8 @@ def test_many_partitions_of_several_topics_are_answered_in_order(broker: DataBro
 
 @pytest.mark.parametrize("version", [9, 13])
 @pytest.mark.parametrize("refused", [0, 1, 2])
-def test_batch_that_the_log_refuses_is_told_of_and_others_stay(broker: DataBroker, version: int, refused: int) -> None:
-    """Those in front of it are not appended again, those behind it are appended."""
+def test_a_rejected_batch_is_reported_and_others_stay(broker: DataBroker, version: int, refused: int) -> None:
+    """The batches before it are not appended again. Those behind it are appended."""
     broker.topic(partitions=3)
     damaged = bytearray(batch(broker))
     damaged[-1] ^= 1
@@ -144,8 +144,8 @@ def test_batch_that_the_log_refuses_is_told_of_and_others_stay(broker: DataBroke
     assert ends == [int(index != refused) for index in range(3)]
 
 
-def test_disk_that_fails_in_the_middle_is_told_of(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The partitions in front of it are acknowledged: their records were written."""
+def test_a_disk_that_fails_in_the_middle_is_reported(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partitions before it are acknowledged, because their records were written."""
     broker.topic(partitions=3)
     second = broker.partitions.get("t", 1)
     assert second is not None
@@ -176,7 +176,7 @@ def partial_write(write: Any, log: object) -> Any:
 
 @pytest.mark.parametrize("in_one_topic", [True, False])
 def test_batches_for_the_same_partition_are_left_to_the_handler(broker: DataBroker, in_one_topic: bool) -> None:
-    """It takes the last of them; nothing is appended here."""
+    """The handler takes the last of them. The shortcut appends nothing."""
     partition = broker.topic()
     data = [(0, batch(broker)), (0, batch(broker))]
     sets = [data] if in_one_topic else [data[:1], data[1:]]
@@ -187,7 +187,7 @@ def test_batches_for_the_same_partition_are_left_to_the_handler(broker: DataBrok
 
 
 @pytest.mark.parametrize("bad", ["unknown", "internal", "transactional", "two batches", "magic"])
-def test_one_partition_for_the_handler_takes_the_others_along(broker: DataBroker, bad: str) -> None:
+def test_one_partition_for_the_handler_takes_all_there(broker: DataBroker, bad: str) -> None:
     """Before anything has changed: some of these fail the whole request."""
     partition = broker.topic(partitions=2)
     broker.topic("__consumer_offsets", topic_id=OTHER_ID)
@@ -213,8 +213,8 @@ def test_one_partition_for_the_handler_takes_the_others_along(broker: DataBroker
 
 
 @pytest.mark.parametrize("version", range(9, 14))
-def test_repeated_batch_of_an_idempotent_producer_has_its_offset(broker: DataBroker, version: int) -> None:
-    """Sequences are checked as ever."""
+def test_a_duplicate_of_an_idempotent_producer_has_its_offset(broker: DataBroker, version: int) -> None:
+    """Sequences are checked as usual."""
     partition = broker.topic()
     records = batch(broker, producer_id=5, producer_epoch=0, base_sequence=0)
     ask(broker, version, records)
@@ -224,8 +224,8 @@ def test_repeated_batch_of_an_idempotent_producer_has_its_offset(broker: DataBro
     assert by_handler == by_short_way
 
 
-def test_refused_records_are_left_to_the_handler(broker: DataBroker) -> None:
-    """Before anything was changed."""
+def test_rejected_records_are_left_to_the_handler(broker: DataBroker) -> None:
+    """Before anything has changed."""
     partition = broker.topic()
     good = batch(broker)
     damaged = bytearray(good)
@@ -261,7 +261,7 @@ def test_offline_log_is_left_to_the_handler(broker: DataBroker, acks: int) -> No
     assert by_handler.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_what_is_not_plain_is_left_to_the_handler(broker: DataBroker) -> None:
+def test_special_requests_are_left_to_the_handler(broker: DataBroker) -> None:
     """acks=0, __consumer_offsets, flush.messages, and LogAppendTime, which is patched into the request's bytes."""
     broker.topic("__consumer_offsets", topic_id=b"offsets-topic-id")
     broker.topic("flushed", topic_id=b"flushed-topic-id", config=LogConfig(flush_messages=1))

@@ -1,4 +1,4 @@
-"""The shortcut for Fetch answers what the handler would answer, or leaves it to the handler."""
+"""The shortcut for Fetch of one partition returns what the handler would return, or leaves it to the handler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERSIONS = range(11, 19)
 
 @pytest.fixture
 def broker(tmp_path):
-    """Partition 0 has five batches of three records; partition 1 nothing."""
+    """Partition 0 has five batches of three records. Partition 1 is empty."""
     return filled(tmp_path)
 
 
@@ -41,12 +41,12 @@ def filled(directory):
 
 @pytest.fixture(scope="module")
 def shared_broker(tmp_path_factory):
-    """The same, which nobody writes to."""
+    """The same, and no test writes to it."""
     return filled(tmp_path_factory.mktemp("shared"))
 
 
 def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id=0, session_epoch=-1, **more):
-    """Of a request for one partition; what is named after a field of the partition goes there."""
+    """A request for one partition. An argument named after a field of the partition goes into the partition."""
     of_partition = ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch")
     wanted = {"partition_max_bytes": 1 << 20, **{name: more.pop(name) for name in of_partition if name in more}}
     named = {"topic": topic} if version < 13 else {"topic_id": topic_id}
@@ -69,7 +69,7 @@ def asked(broker, version, values):
 
 
 def by_shortcut(broker, version, values):
-    """What the shortcut answers, None where it does not."""
+    """Return the response of the shortcut, or None if it gives none."""
     chunks = asked(broker, version, values)
     return None if chunks is None else decoded(version, chunks)
 
@@ -110,8 +110,8 @@ def test_records_are_answered_as_by_the_handler(broker, version, more):
     current_leader_epoch=st.integers(-2, 1),
     isolation_level=st.sampled_from([0, 0, 0, 1, 2]),
 )
-def test_whatever_is_asked_it_answers_as_the_handler_or_not_at_all(shared_broker, version, offset, **more):
-    """A client that does not wait is always answered at once, by one of them."""
+def test_any_request_is_answered_as_by_the_handler_or_left(shared_broker, version, offset, **more):
+    """A client that does not wait always gets a response at once, from one of them."""
     values = fields(version, offset, **more)
     answer = by_shortcut(shared_broker, version, values)
     if answer is not None:
@@ -119,8 +119,8 @@ def test_whatever_is_asked_it_answers_as_the_handler_or_not_at_all(shared_broker
         assert answer.responses[0].partitions[0].records
 
 
-def test_what_has_an_error_or_waits_is_left_to_the_handler(broker):
-    """And so is a reader of committed records, and a partition whose bytes are not in memory."""
+def test_errors_and_waits_are_left_to_the_handler(broker):
+    """So are read_committed consumers, and partitions whose bytes are not in the page cache."""
     left = [
         fields(12, 0, topic="unknown"),
         fields(12, 0, index=1),
@@ -144,15 +144,15 @@ def test_what_has_an_error_or_waits_is_left_to_the_handler(broker):
     assert by_shortcut(broker, 13, fields(13, 0, topic_id=b"another topic id")) is None
 
 
-def test_a_disk_that_fails_is_told_by_the_handler(broker, monkeypatch):
+def test_a_disk_that_fails_is_reported_by_the_handler(broker, monkeypatch):
     log = broker.partitions.get("t", 0).log
     monkeypatch.setattr(type(log), "read", lambda *args, **of: (_ for _ in ()).throw(LogOffline(log.path, "gone")))
 
     assert by_shortcut(broker, 12, fields(12, 0)) is None
 
 
-def test_what_is_cold_is_read_ahead_by_the_handler(broker, monkeypatch):
-    """Of which the log may still know the place: that is no promise of the page cache."""
+def test_cold_pages_are_read_ahead_by_the_handler(broker, monkeypatch):
+    """The log may remember a position in the file. That does not mean that its bytes are in the page cache."""
     assert by_shortcut(broker, 12, fields(12, 0)) is not None
 
     monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
@@ -160,8 +160,8 @@ def test_what_is_cold_is_read_ahead_by_the_handler(broker, monkeypatch):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_sessions_of_one_partition_go_on(broker, version):
-    """Shortcut and handler in turn: the same answers as from the handler alone, and the epochs go up."""
+def test_sessions_of_one_partition_continue(broker, version):
+    """Shortcut and handler alternate. The responses are those of the handler alone, and the epochs go up."""
     opened = broker.call(FETCH, version, **fields(version, 0, session_epoch=0))
     other = broker.call(FETCH, version, **fields(version, 0, session_epoch=0))
     for epoch, offset in ((1, 3), (2, 6), (3, 15), (4, 12), (5, 0)):
@@ -178,7 +178,7 @@ def test_sessions_of_one_partition_go_on(broker, version):
 
 
 def test_sessions_of_several_partitions_are_left_to_the_handler(broker):
-    """What else they read may have something to say as well."""
+    """The other partitions may have something to send too."""
     both = fields(12, 0, session_epoch=0)
     both["topics"][0].partitions.append(FetchPartition(partition=1, partition_max_bytes=1 << 20))
     opened = broker.call(FETCH, 12, **both)
@@ -187,8 +187,8 @@ def test_sessions_of_several_partitions_are_left_to_the_handler(broker):
     assert by_shortcut(broker, 12, fields(12, 3, index=1, session_id=opened.session_id, session_epoch=1)) is None
 
 
-def test_a_session_does_not_take_up_a_partition_on_the_way(broker):
-    """Another partition than the one it reads is added by the handler."""
+def test_the_shortcut_adds_no_partition_to_a_session(broker):
+    """The handler adds any partition other than the one that the session reads."""
     opened = broker.call(FETCH, 12, **fields(12, 0, index=1, session_epoch=0))
 
     assert by_shortcut(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
@@ -205,7 +205,7 @@ def fence(broker):
     append(broker)
 
 
-#: What happens while a fetch of partition 1 waits, and whether it is answered then.
+#: An event while a fetch of partition 1 waits, and whether the fetch is answered then.
 EVENTS = {
     "a record": (append, True),
     "the deadline": (lambda broker: broker.advance(500), True),
@@ -222,7 +222,7 @@ EVENTS = {
 
 
 def answer_after(broker, version, values, event, by_shortcut):
-    """What a fetch is answered that waits until the event."""
+    """Return the response to a fetch that waits until the event."""
     dispatcher = dispatcher_for(broker)
     frame = memoryview(request_frame(FETCH, version, 77, **values))[4:]
     connection = broker.context(FETCH, version).connection
@@ -238,10 +238,10 @@ def answer_after(broker, version, values, event, by_shortcut):
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("session", ["none", "new to it", "knows the offsets"])
-def test_what_waits_is_answered_as_by_the_handler(tmp_path, version, session, event):
-    """Whatever happens meanwhile; an answer in a session says only what is new.
+def test_a_waiting_fetch_is_answered_as_by_the_handler(tmp_path, version, session, event):
+    """Whatever happens meanwhile. A response in a session has only what is new.
 
-    But for a topic that is gone: a fetch by topic id is told what one is told that comes now.
+    A deleted topic is the exception: a fetch by topic id gets the response that a new request would get.
     """
     happens, is_answered = EVENTS[event]
     answers = []
@@ -275,13 +275,13 @@ def test_what_waits_is_answered_as_by_the_handler(tmp_path, version, session, ev
 @pytest.mark.parametrize(
     "more", [{"min_bytes": 2}, {"min_bytes": 0}, {"max_bytes": 0}, {"isolation_level": 1}], ids=str
 )
-def test_what_waits_for_something_else_than_a_record_is_left_to_the_handler(broker, more):
-    """As is who does not have to wait at all."""
+def test_other_waits_are_left_to_the_handler(broker, more):
+    """So are clients that do not wait at all."""
     assert asked(broker, 12, fields(12, 15, **{"max_wait_ms": 500, **more})) is None
 
 
-def test_what_was_waited_for_is_sent_from_memory(broker, monkeypatch):
-    """No file is read for the one batch that ends the wait, nor does it take a piece of its own."""
+def test_awaited_records_are_sent_from_memory(broker, monkeypatch):
+    """The response is one chunk: the batch that ends the wait is neither read from a file nor a chunk of its own."""
     chunks = []
     waiting = asked(broker, 12, fields(12, 0, index=1, max_wait_ms=500))
     waiting.add_done_callback(lambda done: chunks.extend(done.result()))
@@ -296,7 +296,7 @@ def test_what_was_waited_for_is_sent_from_memory(broker, monkeypatch):
     assert decoded(12, chunks).responses[0].partitions[0].high_watermark == 1
 
 
-def test_a_client_that_hangs_up_waits_no_more(broker):
+def test_a_disconnected_client_waits_no_more(broker):
     waiting = asked(broker, 12, fields(12, 15, max_wait_ms=500))
     assert isinstance(waiting, Deferred)
     assert len(broker.purgatory) == 1
@@ -306,8 +306,8 @@ def test_a_client_that_hangs_up_waits_no_more(broker):
     assert len(broker.purgatory) == 0
 
 
-def test_a_fetch_that_overtakes_another_of_its_session_is_the_one_that_counts(broker):
-    """The one that waits is told that its epoch is over."""
+def test_a_newer_fetch_of_a_session_ends_the_waiting_one(broker):
+    """The waiting one gets the error for an old epoch."""
     opened = broker.call(FETCH, 12, **fields(12, 15, session_epoch=0))
     values = fields(12, 15, session_id=opened.session_id, session_epoch=1)
 

@@ -1,4 +1,4 @@
-"""The shortcut for ListOffsets answers what the handler would answer, or leaves it to the handler."""
+"""The shortcut for ListOffsets returns what the handler would return, or leaves it to the handler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERSIONS = range(6, 12)
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataBroker]:
-    """Partition 0 begins at offset 3 and ends at 15, a transaction that is open has its last three; 1 has nothing."""
+    """Partition 0 begins at offset 3 and ends at 15; an open transaction has its last three records. 1 is empty."""
     broker = DataBroker(tmp_path_factory.mktemp("broker"))
     partition = broker.topic(partitions=2)
     for number in range(5):
@@ -46,7 +46,7 @@ def fields(version: int, timestamp: int, *, topic: str = "t", index: int = 0, ep
 
 
 def by_shortcut(broker: DataBroker, version: int, values: dict[str, Any]) -> Struct | None:
-    """What the shortcut answers, None where it does not."""
+    """Return the response of the shortcut, or None if it gives none."""
     frame = memoryview(b"header" + LIST_OFFSETS.request.encode(version, LIST_OFFSETS.request(**values)))
     shortcut = shortcut_of(broker, list_single, version)
     assert shortcut is not None
@@ -77,7 +77,7 @@ def test_ends_are_answered(broker: DataBroker, version: int, timestamp: int, iso
     epoch=st.integers(-2, 1),
     isolation_level=st.integers(-1, 2),
 )
-def test_whatever_is_asked_it_answers_as_the_handler_or_not_at_all(
+def test_any_request_is_answered_as_by_the_handler_or_left(
     broker: DataBroker, version: int, timestamp: int, **more: Any
 ) -> None:
     values = fields(version, timestamp, **more)
@@ -87,8 +87,8 @@ def test_whatever_is_asked_it_answers_as_the_handler_or_not_at_all(
         assert answer.topics[0].partitions[0].error_code == 0
 
 
-def test_what_fails_is_left_to_the_handler(tmp_path: Path) -> None:
-    """A partition that is gone with its directory."""
+def test_failures_are_left_to_the_handler(tmp_path: Path) -> None:
+    """A partition whose directory has failed."""
     broker = DataBroker(tmp_path)
     broker.topic()
     assert by_shortcut(broker, 11, fields(11, -2)) is not None
@@ -98,5 +98,5 @@ def test_what_fails_is_left_to_the_handler(tmp_path: Path) -> None:
     broker.close()
 
 
-def test_versions_before_tagged_fields_have_none(broker: DataBroker) -> None:
+def test_versions_before_tagged_fields_have_no_shortcut(broker: DataBroker) -> None:
     assert [version for version in range(12) if shortcut_of(broker, list_single, version) is not None] == list(VERSIONS)

@@ -1,4 +1,4 @@
-"""Look-ups by time beside each other: who has a turn, who waits for a worker, and who has gone."""
+"""Concurrent look-ups by timestamp: turns on the loop, waits for a worker, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOUND = Searched(TimestampOffset(1, 1), 1)
 
 
 class Stage:
-    """Look-ups with workers that do nothing until they are told to. `told` is what they do then."""
+    """Look-ups whose workers do nothing until the test releases them. `outcome` is their result then."""
 
     def __init__(self) -> None:
         self.loop = FakeLoop()
@@ -37,7 +37,7 @@ class Stage:
         return self.outcome
 
     def steps(self, name: str, *wanted: BatchSearch | None) -> Generator[BatchSearch | None, Any, str]:
-        """Asks for these; what it is sent, or thrown, is in the log, with what is left of its allowance."""
+        """Looks these up. The log has each result or error, and what is left of the allowance."""
         try:
             for each in wanted:
                 self.log.append((name, self.look_ups.allowance.left > 0))
@@ -61,11 +61,11 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_what_has_nothing_to_wait_for_is_there_at_once(stage: Stage) -> None:
+def test_a_look_up_without_a_wait_is_done_at_once(stage: Stage) -> None:
     assert stage.begin("a") == "a"
 
 
-def test_what_fails_at_once_raises(stage: Stage) -> None:
+def test_a_look_up_that_fails_at_once_raises(stage: Stage) -> None:
     def steps() -> Generator[BatchSearch | None, Any, str]:
         yield from ()
         raise LookupError
@@ -74,7 +74,7 @@ def test_what_fails_at_once_raises(stage: Stage) -> None:
         stage.look_ups.run(steps())
 
 
-def test_what_fails_later_fails_its_deferred(stage: Stage) -> None:
+def test_a_look_up_that_fails_later_fails_its_deferred(stage: Stage) -> None:
     def steps() -> Generator[BatchSearch | None, Any, str]:
         yield None
         raise LookupError
@@ -86,8 +86,8 @@ def test_what_fails_later_fails_its_deferred(stage: Stage) -> None:
         found.result()
 
 
-def test_one_has_its_turn_in_each_of_the_loop_and_then_the_next(stage: Stage) -> None:
-    """With an allowance of its own."""
+def test_look_ups_take_turns_on_the_loop(stage: Stage) -> None:
+    """Each has an allowance of its own."""
     a, b = stage.begin("a", None, None), stage.begin("b", None, None)
     c = stage.begin("c")
     assert c == "c"
@@ -112,8 +112,8 @@ def test_each_turn_has_an_allowance(stage: Stage) -> None:
     assert stage.log == [("a", True), ("a", None), ("a", True), ("a", FOUND), ("a", True), ("a", None)]
 
 
-def test_few_searches_are_with_workers_at_a_time(stage: Stage) -> None:
-    """So that batches that are to be appended do not wait behind all of them. Whoever came first is first."""
+def test_few_searches_are_in_workers_at_a_time(stage: Stage) -> None:
+    """Appends that need a worker must not wait behind all of them. The searches run in order of arrival."""
     found = [stage.begin(str(number), A_SEARCH, A_SEARCH) for number in range(5)]
     assert stage.workers.submitted == stage.workers.size == 2
     while stage.workers.is_wanted:
@@ -125,7 +125,7 @@ def test_few_searches_are_with_workers_at_a_time(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("error", [BatchGone("file"), OSError(5, "broken")])
-def test_errors_of_a_search_are_told_to_who_asked_for_it(stage: Stage, error: Exception) -> None:
+def test_errors_of_a_search_go_to_its_request(stage: Stage, error: Exception) -> None:
     stage.outcome = error
     found = stage.begin("a", A_SEARCH)
     stage.workers.release()
@@ -133,7 +133,7 @@ def test_errors_of_a_search_are_told_to_who_asked_for_it(stage: Stage, error: Ex
     assert stage.log[-1] == ("a", type(error))
 
 
-def test_a_worker_that_dies_is_told_of_as_nothing(stage: Stage) -> None:
+def test_a_worker_that_dies_finds_nothing(stage: Stage) -> None:
     found = stage.begin("a", A_SEARCH)
     stage.workers.die()
     assert found.result() == "a"
@@ -142,8 +142,8 @@ def test_a_worker_that_dies_is_told_of_as_nothing(stage: Stage) -> None:
     assert stage.workers.submitted == 2
 
 
-def test_who_has_gone_has_no_turn_and_no_search(stage: Stage) -> None:
-    """One with a worker is left there, and makes room when it is done."""
+def test_disconnected_clients_have_no_turns_and_searches(stage: Stage) -> None:
+    """A search in a worker is left to finish, and frees its place then."""
     names = ["turn", "first", "second", "third", "fourth"]
     found = [stage.begin(name, A_SEARCH if place else None) for place, name in enumerate(names)]
     for each in found[:2] + found[3:4]:
@@ -158,8 +158,8 @@ def test_who_has_gone_has_no_turn_and_no_search(stage: Stage) -> None:
     assert [each.done and not each.cancelled for each in found] == [False, False, True, False, True]
 
 
-def test_turns_count_for_the_client(stage: Stage) -> None:
-    """Its quota of the broker's time; what it waits does not."""
+def test_turns_are_charged_to_the_client(stage: Stage) -> None:
+    """To its quota of the broker's time. Its waiting time is not charged."""
 
     class Charge:
         def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""What clients see of partitions: workers as brokers."""
+"""How clients see partitions on a node with workers: each worker appears as a broker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def expected(topic: str, partitions: int) -> list[int]:
 
 
 def test_leaders_and_replicas_are_workers() -> None:
-    """In Metadata; what the metadata itself has is the node alone."""
+    """In Metadata responses. The metadata log itself has only the node."""
     made = harness().with_topics(NewTopic("t", 6, 1), NewTopic("u", 1, 1))
     answer = made.ask(metadata, METADATA, 12, topics=None)
     for topic in answer.topics:
@@ -46,7 +46,7 @@ def test_leaders_and_replicas_are_workers() -> None:
     assert {each.leader for each in made.controller.image.topics_by_name["t"].partitions.values()} == {1}
 
 
-def test_pages_of_partitions_tell_the_same() -> None:
+def test_pages_of_partitions_are_the_same() -> None:
     """Wherever a page begins."""
     made = harness().with_topics(NewTopic("t", 6, 1))
     found, cursor = [], None
@@ -65,7 +65,7 @@ def test_pages_of_partitions_tell_the_same() -> None:
 
 
 def test_a_partition_stays_with_its_worker() -> None:
-    """Its replicas can be told as they are seen; those of another worker are of no broker."""
+    """Its replicas can be listed as clients see them. Those of another worker belong to no broker here."""
     made = harness().with_topics(NewTopic("t", 3, 1))
     for index, own in enumerate(expected("t", 3)):
         for replica in (1, 2, 3):
@@ -93,7 +93,7 @@ def test_a_partition_stays_with_its_worker() -> None:
 def test_workers_are_brokers_on_the_ports_after_the_first(
     overrides: dict[str, str], addresses: list[tuple[str, int]]
 ) -> None:
-    """Whichever of them the client has reached."""
+    """Whichever worker the client has connected to."""
     made = harness(**overrides)
     connection = SimpleNamespace(listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=9093)
     found = list(endpoints_of(made.broker).nodes(connection))  # type: ignore[arg-type]
