@@ -26,7 +26,7 @@ class Parse:
         example="json",
     )
     preset: Literal["nginx_combined", "nginx_json"] | None = key(
-        "in place of pattern and schema: nginx's log format combined, or its lines as JSON", None
+        "in place of pattern and schema: nginx's log format combined, or nginx's lines as JSON", None
     )
     pattern: str | None = key(
         "of regex: Java's, with named groups, found anywhere in the value", None, example="(?<level>[A-Z]+) (?<text>.*)"
@@ -49,14 +49,14 @@ class Parse:
         example="http://127.0.0.1:8081",
     )
     subject: str | None = key(
-        "of registry: whose versions the ids are of. The columns are the newest's, unless a schema is given",
+        "of registry: the subject of the ids. Columns are those of the newest version, unless a schema is given",
         None,
         example="events-value",
     )
     options: dict[str, str] = key("of json and csv: Spark's own, such as sep, header or timestampFormat", {})
     max_bytes: int | None = key(
-        "the longest value that is parsed: a longer one cannot be. Unless given all are; with a `pattern` in which a "
-        "group is repeated those of 32768 bytes, as Java's stack ends at some length",
+        "the longest value in bytes; a longer one is not parsed. Default: no limit; 32768 with a `pattern` that "
+        "repeats a group, because Java's stack is limited",
         None,
         example=1_000_000,
     )
@@ -113,9 +113,9 @@ class Parse:
 class EventTime:
     """The event time of a record."""
 
-    column: str = key("the column that says when; `_timestamp` is the record's own", example="time")
+    column: str = key("the column of the time; `_timestamp` is the timestamp of the record", example="time")
     format: str | None = key(
-        "its text's format, as Spark's date patterns; ISO 8601 unless given", None, example="dd/MMM/yyyy:HH:mm:ss Z"
+        "the format of its text, as a Spark date pattern; default: ISO 8601", None, example="dd/MMM/yyyy:HH:mm:ss Z"
     )
     watermark: str = key("how late a record may be", "1 minute")
 
@@ -131,8 +131,8 @@ class DeadLetter:
         "a topic: key and value as they came, with headers error, topic, partition and offset", example="events-dlt"
     )
     max_bytes: int = key(
-        "of a letter, as many as the topic takes: what is larger is cut, and has a header `cut`; the usual "
-        "max.message.bytes unless given",
+        "the most bytes of a letter that the topic accepts: a larger one is cut and has a header `cut`; default: "
+        "the default max.message.bytes",
         1_048_588,
     )
 

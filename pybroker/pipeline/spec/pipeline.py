@@ -37,7 +37,7 @@ class Spark:
     """Where Spark runs."""
 
     master: str = key("Spark's master", "local[2]")
-    memory: str = key("of the driver", "1g")
+    memory: str = key("memory of the driver", "1g")
     conf: dict[str, str] = key("Spark's properties", {}, example={"spark.sql.shuffle.partitions": "4"})
 
     def __post_init__(self) -> None:
@@ -49,8 +49,8 @@ class Spark:
 class Restart:
     """How a failed stream is restarted."""
 
-    attempts: int = key("in a row; a batch that succeeds begins the count anew", 5)
-    back_off: str = key("before the first; twice as long before each that follows", "1s")
+    attempts: int = key("consecutive attempts; a successful batch resets the count", 5)
+    back_off: str = key("wait before the first attempt; it doubles with each further one", "1s")
     back_off_max: str = key("at most", "1m")
 
     def __post_init__(self) -> None:
@@ -64,20 +64,18 @@ class Restart:
 class Pipeline:
     """The whole file."""
 
-    version: Literal[1] = key("of this format", example=1)
+    version: Literal[1] = key("version of this format", example=1)
     name: str = key("the application's name in Spark", example="events")
     kafka: Kafka = key("the broker of all sources and sinks")
-    sources: dict[str, Source] = key("what is read; by name, which is its table's in SQL", example="events")
-    streams: dict[str, Stream] = key(
-        "what becomes of it; by name, each with a checkpoint of its own", example="archive"
-    )
+    sources: dict[str, Source] = key("inputs by name; the name is also the table in SQL", example="events")
+    streams: dict[str, Stream] = key("queries by name, each with its own checkpoint", example="archive")
     checkpoint_root: str = key(
-        "a folder, local or one that Spark reaches; each stream has its checkpoint in one of its name",
+        "a folder, local or reachable by Spark; each stream has its checkpoint in a subfolder of its name",
         example="./state",
     )
-    tables: dict[str, Table] = key("files that stand still, to join with; by name", {}, example="pages")
+    tables: dict[str, Table] = key("static files to join with, by name", {}, example="pages")
     spark: Spark = key("where Spark runs", Spark)
-    restart: Restart | None = key("start a stream again that failed; without it, one that fails stops all", None)
+    restart: Restart | None = key("restart a failed stream; without it, a failure stops all streams", None)
 
     def __post_init__(self) -> None:
         named: dict[str, Iterable[str]] = {"sources": self.sources, "tables": self.tables, "streams": self.streams}

@@ -33,7 +33,7 @@ class Sink:
     """Where rows go."""
 
     format: str = key(
-        "parquet, delta, kafka, jdbc, console; or another that `options` and `packages` bring", example="parquet"
+        "parquet, delta, kafka, jdbc, console; or another one, with `options` and `packages`", example="parquet"
     )
     path: str | None = key("of files: their folder", None, example="./lake/events")
     partition_by: list[str] = key("of files: columns whose values become folders", [], example=["date"])
@@ -42,10 +42,12 @@ class Sink:
         "of kafka: the column that is a record's key; values are rows as JSON", None, spelt="key", example="id"
     )
     url: str | None = key("of jdbc: the database", None, example="jdbc:postgresql://127.0.0.1/shop")
-    table: str | None = key("of jdbc: the table; mode complete writes it anew with each batch", None)
+    table: str | None = key("of jdbc: the table; mode complete rewrites it with each batch", None)
     options: dict[str, str] = key("Spark's own for the format, such as user and password of jdbc", {})
     packages: list[str] = key(
-        "Maven's coordinates of jars, brought with all that they need", [], example=["org.postgresql:postgresql:42.7.4"]
+        "Maven coordinates of jars, downloaded with their dependencies",
+        [],
+        example=["org.postgresql:postgresql:42.7.4"],
     )
 
     def __post_init__(self) -> None:

@@ -21,8 +21,8 @@ class Starting:
         example={"events": {0: 1200, 1: "earliest"}},
     )
     timestamp: str | None = key(
-        "ISO 8601, UTC unless it says otherwise, or milliseconds since 1970: the first record of that time or later; "
-        "partitions without one begin at their end",
+        "ISO 8601 (UTC by default), or milliseconds since 1970: the first record at or after that time; "
+        "partitions without such a record begin at their end",
         None,
         example="2026-01-31T08:00:00Z",
     )
@@ -54,20 +54,20 @@ class Source:
     """Topics to read, and the format of their records."""
 
     topics: list[str] = key("topics by name; or give pattern or assign", [], example=["events"])
-    pattern: str | None = key("one of Java's regular expressions, which new topics may match later", None)
-    assign: dict[str, list[int]] = key("topic: [partitions]: these alone", {}, example={"events": [0, 1]})
+    pattern: str | None = key("a Java regular expression; topics that match later are added", None)
+    assign: dict[str, list[int]] = key("topic: [partitions]: only these partitions", {}, example={"events": [0, 1]})
     starting: Literal["earliest", "latest"] | Starting = key(
         "where a stream without a checkpoint begins: earliest, latest, or a mapping", "earliest"
     )
     isolation: Literal["read_committed", "read_uncommitted"] = key(
-        "whether records of transactions count only once these are committed", "read_committed"
+        "whether only records of committed transactions are read", "read_committed"
     )
-    max_per_trigger: int | None = key("records in a batch; all that is there unless given", None, example=250_000)
-    on_data_loss: Literal["fail", "skip"] = key("when records are gone that the checkpoint had yet to read", "fail")
-    parse: Parse = key("how a value becomes columns", Parse)
-    event_time: EventTime | None = key("when it happened: windows and deduplication need it", None)
+    max_per_trigger: int | None = key("the most records in a batch; no limit by default", None, example=250_000)
+    on_data_loss: Literal["fail", "skip"] = key("when records were deleted before the query read them", "fail")
+    parse: Parse = key("how to parse a value into columns", Parse)
+    event_time: EventTime | None = key("the event time, which windows and deduplication need", None)
     dead_letter: DeadLetter | None = key(
-        "where records go that cannot be parsed; without one they are left out, and counted", None
+        "the topic for records that cannot be parsed; without one they are dropped and counted", None
     )
 
     def __post_init__(self) -> None:
@@ -114,9 +114,9 @@ class Source:
 class Table:
     """Static files as a table that streams can join: the files that exist when the pipeline starts."""
 
-    format: str = key("one of Spark's: parquet, csv, json, text; or delta", example="csv")
+    format: str = key("a format of Spark: parquet, csv, json, text; or delta", example="csv")
     path: str = key("a file or folder", example="./pages.csv")
     schema: str | None = key(
-        "in Spark's DDL; without one, Spark looks into the files", None, example="path STRING, title STRING"
+        "in Spark's DDL; without one, Spark infers it from the files", None, example="path STRING, title STRING"
     )
     options: dict[str, str] = key("Spark's own, such as header", {})

@@ -16,8 +16,10 @@ class Window:
 
     on: str = key("the column of the source's event time", example="time")
     every: str | None = key("the length of a window", None, example="1 minute")
-    slide: str | None = key("how often one begins, where they overlap; as long as `every` unless given", None)
-    gap: str | None = key("in place of every: sessions, which end when nothing came for so long; `by` says whose", None)
+    slide: str | None = key("how often a window begins, for overlapping ones; default: `every`", None)
+    gap: str | None = key(
+        "in place of every: session windows, which end after such a gap; `by` names the session", None
+    )
     by: list[str] = key("columns to group by as well", [], example=["status"])
     aggregate: dict[str, str] = key("name: SQL expression", {"count": "count(*)"})
 
@@ -47,13 +49,13 @@ class Stream:
         "Spark SQL; tables are the names of sources and of tables", None, example="SELECT id, name FROM events"
     )
     deduplicate: list[str] = key(
-        "columns: of rows that are the same in these, within the watermark, the first", [], example=["id"]
+        "columns: keep the first of rows with equal values in these, within the watermark", [], example=["id"]
     )
     window: Window | None = key("aggregates by time and columns, with window_start and window_end", None)
     mode: Literal["append", "update", "complete"] = key(
-        "of aggregates: a row once its window is over; at each change; or all rows with each batch", "append"
+        "of aggregates: rows when their window ends; rows at each change; or all rows with each batch", "append"
     )
-    trigger: str = key("`once`: all that is there, and then the end; or an interval such as 10s", "once")
+    trigger: str = key("`once`: process the existing records and end; or an interval such as 10s", "once")
 
     def __post_init__(self) -> None:
         if self.trigger != "once":
