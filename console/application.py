@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from console.errors import BadRequest, Declined, NotThere, Refused, TooMany, Unanswered
 from console.forms import changing
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 from console.pages import (
     access,
     access_changes,
@@ -119,7 +119,7 @@ _ROUTES: list[BaseRoute] = [
 ]
 
 
-def make_application(visits: Visits, hosts: frozenset[str], *, read_only: bool = False) -> Starlette:
+def make_application(sessions: LoginSessions, hosts: frozenset[str], *, read_only: bool = False) -> Starlette:
     """The application.
 
     Args:
@@ -128,10 +128,10 @@ def make_application(visits: Visits, hosts: frozenset[str], *, read_only: bool =
     """
     application = Starlette(
         routes=_ROUTES,
-        middleware=[Middleware(Protection, hosts=hosts, visits=visits, read_only=read_only)],
+        middleware=[Middleware(Protection, hosts=hosts, sessions=sessions, read_only=read_only)],
         exception_handlers={**dict.fromkeys(_STATUS, _say), 404: _no_page},
     )
-    application.state.visits = visits
+    application.state.login_sessions = sessions
     application.state.read_only = read_only
     return application
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from console.broker_log import BrokerLog
 from console.cluster.client import Client
 from console.errors import Refused
-from console.login_sessions import Login, Visits
+from console.login_sessions import Login, LoginSessions
 from console.logs.log_directories import LogDirectories
 from console.logs.readable import ReadableLogDirectories
 from console.pushing import Pushing
@@ -18,17 +18,19 @@ from console.sources import Sources
 _LONGEST = 1000
 
 
-def visits(settings: Settings, log: BrokerLog) -> Visits:
+def make_login_sessions(settings: Settings, log: BrokerLog) -> LoginSessions:
     """Of everybody, or of the broker's users where it asks who comes."""
     url = settings.metrics_url
     scraper, pushing = (None, None) if url is None else (Scraper(url), Pushing(url))
     if not settings.mechanisms:
-        return Visits(Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log))
+        return LoginSessions(
+            Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log)
+        )
 
     def sources_of(client: Client) -> Sources:
         return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, pushing, log)
 
-    return Visits(None, _login(settings, sources_of))
+    return LoginSessions(None, _login(settings, sources_of))
 
 
 def _login(settings: Settings, sources_of: Callable[[Client], Sources]) -> Login:

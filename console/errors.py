@@ -1,31 +1,31 @@
-"""What ends a request; `str()` is the line that people read."""
+"""Exceptions that end a request; `str()` is the line that the user reads."""
 
 from __future__ import annotations
 
 
 class ConsoleError(Exception):
-    """Base of everything below; never raised itself."""
+    """Base of the exceptions below; never raised itself."""
 
 
 class NotThere(ConsoleError):
-    """What the address names does not exist, or no more."""
+    """The object in the URL does not exist, or was deleted."""
 
 
 class BadRequest(ConsoleError):
-    """The address asks for something that makes no sense."""
+    """The request is malformed or has invalid values."""
 
 
 class Refused(ConsoleError):
-    """The broker, or the console, does not let this user do that."""
+    """The broker or the console does not authorize this user to do that."""
 
 
 class Declined(ConsoleError):
-    """The broker answers that this cannot be."""
+    """The broker answered with an error."""
 
 
 class TooMany(ConsoleError):
-    """So many do that at the moment that there is no room for one more."""
+    """The limit of concurrent requests of this kind is reached."""
 
 
 class Unanswered(ConsoleError):
-    """The broker does not answer, or cannot at the moment."""
+    """The broker does not answer, or is not ready."""

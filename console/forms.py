@@ -1,4 +1,4 @@
-"""What a form has sent. Each that changes something carries the token of its visit, which no other site can read."""
+"""Submitted forms. Each form that changes something carries the token of its session, which no other site can read."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from starlette.responses import Response
 from console.errors import BadRequest, Refused
 
 _KIND = "application/x-www-form-urlencoded"
-#: A record of the largest size that brokers take unless told otherwise, with each byte written as three.
+#: A record of the default maximum size, with each byte percent-encoded as three.
 _MOST_BYTES = 4 << 20
 _MOST_FIELDS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Fields by name."""
+    """The fields of a form by name."""
 
     fields: dict[str, str] = field(repr=False)  # a password may be among them
 
     @classmethod
     def of_query(cls, request: Request) -> Form:
-        """What an address has after its question mark, as if a form had sent it: for pages that ask before a change."""
+        """Return the query of a URL as a form, for pages that ask for confirmation."""
         return cls(dict(request.query_params))
 
     def text(self, name: str) -> str:
-        """As it was entered, its ends of lines as one character; "" for what there is not."""
+        """Return a field as entered, with "\\n" as line end; "" if it is missing."""
         return self.fields.get(name, "").replace("\r\n", "\n")
 
     def word(self, name: str) -> str:
-        """Without blanks around."""
+        """Return a field without surrounding blanks."""
         return self.text(name).strip()
 
     def number(self, name: str, default: int, *, least: int, most: int) -> int:
-        """A whole number. BadRequest."""
+        """Return a field as an integer; `default` if it is empty. Raises BadRequest."""
         text = self.word(name)
         if not text:
             return default
@@ -54,24 +54,24 @@ Change = Callable[[Request, Form], Response]
 
 
 def changing(change: Change) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that does in a thread what a form of ours asks for. Raises Refused for forms of others."""
+    """Return an endpoint that runs `change` in a thread. It raises Refused for forms without the session's token."""
 
     async def endpoint(request: Request) -> Response:
         form = await read_form(request)
-        check_token(form, request.state.visit.token)
+        check_token(form, request.state.login_session.token)
         return await run_in_threadpool(change, request, form)
 
     return endpoint
 
 
 def check_token(form: Form, token: str) -> None:
-    """Raise Refused unless it was made with a page of this visit."""
+    """Raise Refused unless the form carries this session's token."""
     if not compare_digest(form.text("token").encode(), token.encode()):
         raise Refused("The form is out of date: load its page again")
 
 
 async def read_form(request: Request) -> Form:
-    """What was sent. BadRequest."""
+    """Read the body of a request. Raises BadRequest."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != _KIND:
         raise BadRequest(f"a form is sent as {_KIND}")
     body = bytearray()

@@ -1,7 +1,7 @@
-"""Who looks at the console: everybody, or users of the broker after a login, each with a client of their own.
+"""Login sessions of the console: one for everybody, or one per user of the broker after a login.
 
-A user is whoever the broker takes for one: the console knows no passwords, and keeps one as long as its user's visit
-lasts, for connections that break.
+The broker authenticates users; the console stores no passwords of its own. It keeps the password of a user in memory
+as long as the session lasts, to reconnect to the broker.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass
 from console.errors import TooMany
 from console.sources import Sources
 
-#: Without a request, and at all.
+#: A session ends after this time without a request, and after this time in any case.
 _IDLE_S = 30 * 60.0
 _LONGEST_S = 12 * 3600.0
-_MOST_VISITS = 32
-#: Logins at a time: each makes connections, and the broker takes its time over a wrong password.
+_MOST_SESSIONS = 32
+#: Concurrent logins: each opens connections, and the broker delays its answer to a wrong password.
 _MOST_LOGINS = 4
 
 Login = Callable[[str, str], Sources]
-"""What a user may see, by name and password. Raises Refused, Unanswered."""
+"""Returns the sources of a user, given name and password. Raises Refused, Unanswered."""
 
 
 @dataclass(slots=True)
-class Visit:
-    """`token` stands in each form, and nowhere that another site could read: who sends it has seen the page.
+class LoginSession:
+    """One login session. `token` is part of each form and other sites cannot read it (protection against CSRF).
 
-    `user` is None where nobody has to log in.
+    `user` is None if the console has no login.
     """
 
     sources: Sources
@@ -42,20 +42,20 @@ class Visit:
     is_over: bool = False
 
     def is_due(self, now: float) -> bool:
-        """Whether its time is over, on the monotonic clock."""
+        """Return whether the session has expired at `now`, a time of the monotonic clock."""
         return now - self.seen_at > _IDLE_S or now - self.began_at > _LONGEST_S
 
 
-class Visits:
-    """All there are. `everybody` is what is shown without a login; `login` is there where one is needed."""
+class LoginSessions:
+    """All login sessions. `everybody` has the sources for a console without login; else `login` logs users in."""
 
     def __init__(self, everybody: Sources | None, login: Login | None = None) -> None:
         assert (everybody is None) == (login is not None)
         self._login = login
-        self._everybody = Visit(everybody, secrets.token_urlsafe(24)) if everybody is not None else None
-        #: Of the form that one logs in by: nobody is anybody yet.
+        self._everybody = LoginSession(everybody, secrets.token_urlsafe(24)) if everybody is not None else None
+        #: The token of the login form, for which there is no session yet.
         self.login_token = secrets.token_urlsafe(24)
-        self._visits: dict[str, Visit] = {}
+        self._sessions: dict[str, LoginSession] = {}
         self._changing = threading.Lock()
         self._logins = threading.BoundedSemaphore(_MOST_LOGINS)
 
@@ -63,33 +63,33 @@ class Visits:
     def needs_login(self) -> bool:
         return self._login is not None
 
-    def find(self, key: str) -> Visit | None:
-        """The visit that a browser's cookie names; None where its user has to log in."""
+    def find(self, key: str) -> LoginSession | None:
+        """Return the session that a browser's cookie names; None if the user has to log in."""
         if self._everybody is not None:
             return self._everybody
         now = time.monotonic()
         with self._changing:
-            visit = self._visits.get(key)
-            if visit is None:
+            session = self._sessions.get(key)
+            if session is None:
                 return None
-            if visit.is_due(now):
+            if session.is_due(now):
                 self._forget(key)
                 return None
-            visit.seen_at = now
-            return visit
+            session.seen_at = now
+            return session
 
     def forget_due(self) -> None:
-        """Forget visits whose time is over: their passwords are kept, and their clients connected, no longer."""
+        """Remove expired sessions with their passwords, and close their clients."""
         now = time.monotonic()
         with self._changing:
-            due = [key for key, visit in self._visits.items() if visit.is_due(now)]
+            due = [key for key, session in self._sessions.items() if session.is_due(now)]
             for key in due:
                 self._forget(key)
         if due:
-            gc.collect()  # a client of librdkafka and its session know each other
+            gc.collect()  # a client of librdkafka and its session refer to each other
 
     def begin(self, user: str, password: str) -> str:
-        """A visit's key, for a cookie. Raises Refused, Unanswered, and TooMany while others log in."""
+        """Log a user in and return the session's key, for a cookie. Raises Refused, Unanswered, TooMany."""
         assert self._login is not None
         if not self._logins.acquire(blocking=False):
             raise TooMany("others are logging in: try again")
@@ -99,17 +99,17 @@ class Visits:
             self._logins.release()
         key, now = secrets.token_urlsafe(32), time.monotonic()
         with self._changing:
-            while len(self._visits) >= _MOST_VISITS:  # who has not been seen for longest logs in again
-                self._forget(min(self._visits, key=lambda each: self._visits[each].seen_at))
-            self._visits[key] = Visit(sources, secrets.token_urlsafe(24), user, now, now)
+            while len(self._sessions) >= _MOST_SESSIONS:  # the session that was idle for longest ends
+                self._forget(min(self._sessions, key=lambda each: self._sessions[each].seen_at))
+            self._sessions[key] = LoginSession(sources, secrets.token_urlsafe(24), user, now, now)
         return key
 
     def end(self, key: str) -> None:
-        """Forget a visit, and with it the user's password."""
+        """Remove a session and the user's password."""
         with self._changing:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        visit = self._visits.pop(key, None)
-        if visit is not None:
-            visit.is_over = True  # what follows a partition for it ends
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            session.is_over = True  # ends its streams of new records

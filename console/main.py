@@ -1,7 +1,7 @@
-"""The console's process: which the broker starts (broker/console/process.py).
+"""The process of the console, which the broker starts (broker/console/process.py).
 
-Settings come in as a line on standard input, and then what the broker logs: when it ends the broker is gone, and so is
-the console. It is nicer than the broker, and has no files of its own.
+The broker writes the settings to the console's standard input as one line, and then its log lines. When the input ends,
+the broker has stopped, and the console exits. The process has a lower priority than the broker and no files.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import NoReturn
 import uvicorn
 
 from console.application import make_application
-from console.broker_access import visits
+from console.broker_access import make_login_sessions
 from console.broker_log import BrokerLog
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 from console.settings import Settings, from_line
 
 _NICENESS = 10
-#: Between two looks at which visits are over.
+#: Seconds between two searches for expired sessions.
 TIDY_S = 60.0
-#: Requests at a time, and those that wait; a browser has six connections.
+#: Concurrent requests, and requests that wait; a browser opens six connections.
 _MOST_CONNECTIONS = 64
 
 
 def host_names(sockets: list[socket.socket]) -> frozenset[str]:
-    """What the console may be called in a browser: it listens on loopback only."""
+    """Return the host names that browsers may use for the console, which listens on loopback only."""
     return frozenset({"localhost", *(str(sock.getsockname()[0]) for sock in sockets)})
 
 
 async def serve(settings: Settings) -> None:
-    """Answer on the sockets until standard input ends."""
+    """Serve requests until standard input ends."""
     sockets = [socket.socket(fileno=number) for number in settings.sockets]
     log = BrokerLog()
-    all_visits = visits(settings, log)
-    application = make_application(all_visits, host_names(sockets), read_only=settings.read_only)
+    sessions = make_login_sessions(settings, log)
+    application = make_application(sessions, host_names(sockets), read_only=settings.read_only)
     server = uvicorn.Server(
         uvicorn.Config(
             application,
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # nobody stands between
+            proxy_headers=False,  # there is no proxy
             ws="none",
             lifespan="off",
             limit_concurrency=_MOST_CONNECTIONS,
@@ -59,20 +59,20 @@ async def serve(settings: Settings) -> None:
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=wait_for_the_end, name="broker-watch", daemon=True).start()
-    tidying = asyncio.create_task(tidy(all_visits))
+    tidying = asyncio.create_task(tidy(sessions))
     await server.serve(sockets)
     tidying.cancel()
 
 
-async def tidy(all_visits: Visits) -> NoReturn:
-    """See to it that visits end, also where nobody asks for anything any more."""
+async def tidy(sessions: LoginSessions) -> NoReturn:
+    """Remove expired sessions periodically, even if no requests arrive."""
     while True:
         await asyncio.sleep(TIDY_S)
-        all_visits.forget_due()
+        sessions.forget_due()
 
 
 def main() -> int:
-    """Run the console; returns the exit code."""
+    """Run the console and return the exit code."""
     os.nice(_NICENESS)
     try:
         settings = from_line(sys.stdin.buffer.readline().decode())
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # threads may still wait for the broker to answer; nobody waits for them any more
+    # do not wait for threads that still wait for answers of the broker
     code = main()
     sys.stderr.flush()
     os._exit(code)

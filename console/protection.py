@@ -1,11 +1,10 @@
-"""What stands before every page: it can be read from this machine's browsers only, by who may, changes nothing that its
-user has not asked for on a page of the console, and runs no script but the console's own.
+"""Protection of every page: against other sites, DNS rebinding, cross-site request forgery and foreign scripts.
 
-Whoever is on another site can have a browser ask for pages here. So names that are not the console's own are refused in
-the Host header (a site may let its name point to 127.0.0.1), and headers forbid frames and reading across origins. To
-make a page that nobody can read is work all the same: a browser says whether another site wants it. What changes
-something must come from the console's own pages, by the browser's word (Origin, Sec-Fetch-Site), and carry the token of
-a form (forms.py); the cookie of a login goes with no request that another site has caused.
+Another site can make a browser request pages of the console. So the console rejects a Host header with a foreign name
+(a site may resolve its name to 127.0.0.1), and its headers forbid frames and reads across origins. It also rejects
+requests that another site caused (Sec-Fetch-Site), because rendering a page costs time. A request that changes
+something must come from the console's own pages according to the browser (Origin, Sec-Fetch-Site), and must carry the
+token of a form (forms.py). Browsers send the login cookie with no request that another site caused.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 
-#: Records hold what strangers have sent: no script, style or picture but our files, nor forms to elsewhere.
+#: Records are untrusted: pages load scripts, styles and images only from our files, and forms post only to the console.
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -44,16 +43,16 @@ _LOGIN, _LOGOUT = "/login", "/logout"
 
 
 class Protection:
-    """ASGI middleware. What is behind it finds the visit in `request.state.visit`; None on the page of the login."""
+    """ASGI middleware that sets `request.state.login_session`, which is None on the login page."""
 
-    def __init__(self, application: ASGIApp, hosts: frozenset[str], visits: Visits, read_only: bool) -> None:
+    def __init__(self, application: ASGIApp, hosts: frozenset[str], sessions: LoginSessions, read_only: bool) -> None:
         self._application = application
         self._hosts = hosts
-        self._visits = visits
+        self._sessions = sessions
         self._read_only = read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on and put the headers on the answer."""
+        """Reject the request, or forward it and add the headers to the response."""
         if scope["type"] != "http":  # the start and the end of the server; there are no web sockets
             await self._application(scope, receive, send)
             return
@@ -68,7 +67,7 @@ class Protection:
         await self._answer(scope)(scope, receive, send_protected)
 
     def _answer(self, scope: Scope) -> ASGIApp:
-        """What answers: a refusal, or what is behind."""
+        """Return the application that answers: a rejection, or the protected one."""
         asked = Headers(scope=scope)
         method, path = scope["method"], scope["path"]
         if host_name(asked.get("host", "")) not in self._hosts:
@@ -79,13 +78,15 @@ class Protection:
             return PlainTextResponse("The console only shows\n", 405, {"allow": ", ".join(self._methods(path))})
         if method not in _LOOKING and not _is_of_our_page(asked):
             return PlainTextResponse("Another site has sent this form\n", 403)
-        visit = self._visits.find(cookie_parser(asked.get("cookie", "")).get(cookie_name(asked.get("host", "")), ""))
-        if visit is None and path != _LOGIN and not path.startswith("/static/"):
+        session = self._sessions.find(
+            cookie_parser(asked.get("cookie", "")).get(cookie_name(asked.get("host", "")), "")
+        )
+        if session is None and path != _LOGIN and not path.startswith("/static/"):
             if method in _LOOKING and not path.endswith((".json", "/tail")):
                 query = f"?{scope['query_string'].decode('ascii', 'replace')}" if scope["query_string"] else ""
                 return RedirectResponse(f"{_LOGIN}?next={quote(quote(path, safe='/') + query, safe='/')}", 303)
             return PlainTextResponse("Log in first\n", 401)
-        scope.setdefault("state", {})["visit"] = visit
+        scope.setdefault("state", {})["login_session"] = session
         return self._application
 
     def _methods(self, path: str) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ class Protection:
 
 
 def _is_of_our_page(asked: Headers) -> bool:
-    """Whether the browser says so; what says nothing of it has the token of a form, or is refused for that."""
+    """Return whether the browser reports our origin; a request without these headers still needs the form's token."""
     if asked.get("sec-fetch-site", "same-origin") != "same-origin":
         return False
     origin = asked.get("origin")
@@ -103,13 +104,13 @@ def _is_of_our_page(asked: Headers) -> bool:
 
 
 def cookie_name(host: str) -> str:
-    """Of a Host header: browsers keep one box for all ports of a machine, where another broker may have a console."""
+    """Return the cookie's name for a Host header. Cookies are shared by all ports of a host, so it has the port."""
     port = host.rpartition(":")[2]
     return f"pybroker-console-{port if port.isascii() and port.isdigit() else 80}"
 
 
 def host_name(host: str) -> str:
-    """A Host header's name or address without the port, in lower case, and without brackets."""
+    """Return the name or address in a Host header in lower case, without port and brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()

@@ -1,4 +1,4 @@
-"""What the broker tells its console when it starts it: a line of JSON on standard input."""
+"""Settings that the broker passes to the console at its start: one line of JSON on standard input."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`sockets` are descriptors that are bound, and handed down; `metrics_url` is None where there are no metrics.
+    """`sockets` are inherited descriptors of bound sockets. `metrics_url` is None without a metrics endpoint.
 
-    `mechanisms` are those of SASL by which users log in: none, and nobody has to. `ca_file`, where the broker's
-    listener speaks TLS, says who has signed its certificate.
+    `mechanisms` are the SASL mechanisms for logins; without any, there is no login. `ca_file` has the CA certificates
+    of the broker's listener if the listener uses TLS.
     """
 
     bootstrap: str
@@ -23,12 +23,12 @@ class Settings:
     read_only: bool = False
 
     def to_line(self) -> str:
-        """As it stands on the pipe, with its end of line."""
+        """Return the settings as a line for the pipe, with its line end."""
         return json.dumps(asdict(self)) + "\n"
 
 
 def from_line(line: str) -> Settings:
-    """Read it. ValueError, TypeError, KeyError: whoever wrote it is no broker of ours."""
+    """Parse the settings. Raises ValueError, TypeError or KeyError if this broker did not write the line."""
     told = json.loads(line)
     return Settings(
         str(told["bootstrap"]),

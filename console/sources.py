@@ -1,4 +1,4 @@
-"""Where pages have what they show from: one visitor's, for whom the broker is asked under their name there."""
+"""The data sources of pages, one set per login session: they query the broker under the user's name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.rates import Scraper
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`log` is what the broker has logged lately."""
+    """`log` has the last log lines of the broker."""
 
     client: Client
     logs: LogDirectories

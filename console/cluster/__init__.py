@@ -1,1 +1,1 @@
-"""What the broker tells any client: topics, settings, groups, records; asked for by librdkafka."""
+"""Data that any client can request from the broker with librdkafka: topics, settings, groups, records."""

@@ -1,6 +1,6 @@
-"""What a user of the console changes, by the broker's word: topics, their settings, records, groups' offsets.
+"""Changes that a user of the console makes through the broker: topics, their settings, records, groups' offsets.
 
-All raise Declined or Refused where the broker says no, besides what Client raises.
+All functions raise Declined or Refused if the broker rejects the change, and the exceptions of Client.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pybroker.cli.client.session import Place, failed
 
 
 def create_topic(client: Client, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    """Make a topic; -1 partitions are the broker's own number."""
+    """Create a topic; -1 partitions means the broker's default."""
     with client.session() as session:
         topic = NewTopic(name, partitions, -1, config=dict(settings))
         (future,) = session.admin.create_topics([topic], request_timeout=TIMEOUT_S).values()
@@ -24,21 +24,21 @@ def create_topic(client: Client, name: str, partitions: int, settings: Mapping[s
 
 
 def delete_topic(client: Client, name: str) -> None:
-    """With all its records."""
+    """Delete a topic with all its records."""
     with client.session() as session:
         (future,) = session.admin.delete_topics([name], request_timeout=TIMEOUT_S).values()
         session.wait(future, name)
 
 
 def add_partitions(client: Client, name: str, count: int) -> None:
-    """Until it has so many."""
+    """Add partitions until the topic has `count`."""
     with client.session() as session:
         (future,) = session.admin.create_partitions([NewPartitions(name, count)], request_timeout=TIMEOUT_S).values()
         session.wait(future, name)
 
 
 def alter_setting(client: Client, topic: str, key: str, value: str | None) -> None:
-    """Of a topic; with None it goes by the broker's again."""
+    """Set a topic's setting; None resets it to the broker's value."""
     with client.session() as session:
         operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -55,7 +55,7 @@ def produce(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> tuple[int, int]:
-    """A record into a topic; partition -1 is any. Returns its partition and offset."""
+    """Produce a record; partition -1 lets the partitioner choose. Return its partition and offset."""
     told: list[tuple[KafkaError | None, Message]] = []
     with client.session() as session:
         producer = Producer({**session.properties, "message.timeout.ms": round(TIMEOUT_S * 1000), "acks": "all"})
@@ -80,7 +80,7 @@ def produce(
 
 
 def move_group(client: Client, group: str, offsets: Mapping[Place, int]) -> None:
-    """Commit offsets in its name; it must have no members."""
+    """Commit offsets for a group, which must have no members."""
     with client.session() as session:
         wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group, wanted)]
@@ -91,7 +91,7 @@ def move_group(client: Client, group: str, offsets: Mapping[Place, int]) -> None
 
 
 def delete_group(client: Client, group: str) -> None:
-    """With its offsets."""
+    """Delete a group with its offsets."""
     with client.session() as session:
         (future,) = session.admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S).values()
         session.wait(future, group)

@@ -1,7 +1,7 @@
-"""A client of the broker, kept from page to page.
+"""A client of the broker that is reused for all pages of a session.
 
-Each of its functions blocks until the broker has answered: pages call them in threads. Raises Unanswered where nobody
-answers, NotThere for topics and groups that do not exist.
+Each method blocks until the broker has answered, so pages call them in threads. They raise Unanswered if the broker
+does not answer, and NotThere for topics and groups that do not exist.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 
-#: Of one request to the broker.
+#: Timeout of one request to the broker.
 TIMEOUT_S = 10.0
-#: So long pages are told what went wrong the last time, before it is tried again.
+#: After a failure, pages get the last error for this time, before the client tries again.
 _REST_S = 2.0
-#: So long the broker's word on what a user may read holds: a page of storage asks for many topics.
+#: The broker's answer on what a user may read is cached for this time: a storage page asks for many topics.
 _READABLE_S = 5.0
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 _UNKNOWN_USER = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
@@ -56,7 +56,7 @@ _FORBIDDEN = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
-#: The broker's codes for what it may do later.
+#: Error codes of the broker that are retriable.
 _LATER = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -68,10 +68,10 @@ _LATER = (
 
 
 class Client:
-    """Of the broker at `bootstrap`, "host:port". It connects when it is first asked, and again after a failure.
+    """A client of the broker at `bootstrap`, "host:port". It connects at the first request, and again after a failure.
 
     Args:
-        properties: librdkafka's, by which its user logs in.
+    properties: librdkafka's properties for the login of the user.
     """
 
     def __init__(self, bootstrap: str, properties: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -86,7 +86,7 @@ class Client:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """The connection, for some requests. Whatever fails in them becomes an error of the console."""
+        """Yield the connection for some requests; map their exceptions to those of the console."""
         try:
             yield self._connected()
         except (CommandError, UsageError, KafkaException) as error:
@@ -101,11 +101,11 @@ class Client:
             return Refused(str(told))
         if code is not None and code > 0 and code not in _LATER:
             return Declined(str(told))
-        self._session = None  # the next page begins anew
+        self._session = None  # the next page reconnects
         return Unanswered(str(told))
 
     def is_known(self) -> bool:
-        """Whether the broker takes its user for who they say they are. Unanswered."""
+        """Return whether the broker accepts the user's credentials. Raises Unanswered."""
         try:
             self._session = self._connect()
         except CommandError as error:
@@ -132,14 +132,14 @@ class Client:
         return Session(Connection(self._bootstrap, TIMEOUT_S, self._properties))
 
     def round_trip_s(self) -> float:
-        """How long it takes the broker to answer a small request, as the console sees it."""
+        """Return the time in seconds that the broker needs to answer a small request."""
         with self.session() as session:
             start = time.perf_counter()
             session.wait(session.admin.describe_cluster(request_timeout=TIMEOUT_S))
             return time.perf_counter() - start
 
     def readable_topics(self) -> frozenset[str]:
-        """The topics that its user may read, as the broker has said not long ago."""
+        """Return the topics that the user may read, from a short-lived cache."""
         if time.monotonic() >= self._readable_until:
             with self.session() as session:
                 names = list(session.admin.list_topics(timeout=TIMEOUT_S).topics)
@@ -148,14 +148,14 @@ class Client:
         return self._readable
 
     def check_cluster(self, operation: AclOperation) -> None:
-        """Raise Refused unless its user may do that on the cluster."""
+        """Raise Refused unless the user has the operation on the cluster."""
         with self.session() as session:
             if not session.may(operation):
                 word = operation.name.lower().replace("_", " ")
                 raise Refused(f"That needs the operation {word} on the cluster")
 
     def facts(self) -> ClusterFacts:
-        """The cluster and its brokers."""
+        """Return the cluster and its brokers."""
         with self.session() as session:
             found = session.wait(session.admin.describe_cluster(request_timeout=TIMEOUT_S))
             nodes = tuple(Node(each.id, each.host, each.port) for each in found.nodes)
@@ -163,13 +163,13 @@ class Client:
             return ClusterFacts(found.cluster_id or "", controller, nodes)
 
     def topics(self) -> list[TopicLine]:
-        """All topics, by name."""
+        """Return all topics, sorted by name."""
         with self.session() as session:
             found = session.admin.list_topics(timeout=TIMEOUT_S).topics
             return [TopicLine(name, len(found[name].partitions), name in INTERNAL_TOPICS) for name in sorted(found)]
 
     def topic(self, name: str) -> Topic:
-        """A topic with its offsets and settings. Raises NotThere."""
+        """Return a topic with its offsets and settings. Raises NotThere."""
         if problem := name_problem(name):
             raise NotThere(problem)
         with self.session() as session:
@@ -187,14 +187,14 @@ class Client:
             )
 
     def groups(self) -> list[GroupLine]:
-        """All groups that consume, by name."""
+        """Return all consumer groups, sorted by name."""
         with self.session() as session:
             found = session.wait(session.admin.list_consumer_groups(request_timeout=TIMEOUT_S)).valid
             lines = [GroupLine(each.group_id, each.state.name.lower(), each.type.name.lower()) for each in found]
             return sorted(lines, key=lambda line: line.name)
 
     def group(self, name: str) -> Group:
-        """A group with its members, and how far it is. Raises NotThere."""
+        """Return a group with its members, offsets and lag. Raises NotThere."""
         if "\0" in name:
             raise NotThere("librdkafka has no names with a zero byte in them")
         with self.session() as session:
@@ -244,7 +244,7 @@ def _partitions(
 
 
 def _settings_if_allowed(session: Session, topic: str) -> tuple[Setting, ...]:
-    """None for who may read the topic and not those."""
+    """Return the settings of a topic; none if the user may not describe them."""
     try:
         return tuple(_settings(session, topic))
     except CommandError as error:

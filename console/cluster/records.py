@@ -1,4 +1,4 @@
-"""Records of a partition as a client reads them: from an offset or a time on, as many as fit on a page."""
+"""Read records of a partition as a client: a page of them, from an offset or a time on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from console.cluster.values import Message
 from pybroker.cli.client.headers import headers_of
 from pybroker.cli.client.session import Session, failed
 
-#: For a page; then it shows what has come.
+#: The time limit for a page; then it shows the records that have arrived.
 _TIMEOUT_S = 5.0
 _TURN_S = 0.1
 #: Of a page's records: the one that makes it as many is its last. And what librdkafka may fetch ahead.
@@ -28,7 +28,7 @@ _AT_THE_END = -191  # KafkaError._PARTITION_EOF
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`following` is the offset to go on from; None at the end. `scanned` have been looked at."""
+    """A page of records. `following` is the offset of the next page, None at the end. `scanned`: records read."""
 
     messages: list[Message]
     following: int | None
@@ -36,7 +36,7 @@ class Found:
 
 
 def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> int:
-    """The offset of the first record that is no older; that after the last where none is."""
+    """Return the offset of the first record at or after `timestamp_ms`; the end offset if there is none."""
     with client.session() as session:
         return session.since([(topic, partition)], timestamp_ms)[topic, partition]
 
@@ -70,7 +70,7 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
 
 
 class Tail:
-    """A partition's records as they come, from `offset` on. One thread at a time."""
+    """A stream of a partition's records from `offset` on. Not thread-safe."""
 
     def __init__(self, client: Client, topic: str, partition: int, offset: int) -> None:
         self.offset = offset
@@ -82,7 +82,7 @@ class Tail:
             self._consumer.assign([TopicPartition(topic, partition, offset)])
 
     def some(self, most: int, wait_s: float) -> list[Message]:
-        """At most so many; none where none has come for so long. Unanswered."""
+        """Return at most `most` records; none if none arrive within `wait_s` seconds. Raises Unanswered."""
         with self._client.session():
             self._session.check()
             first = self._consumer.poll(wait_s)
@@ -106,7 +106,7 @@ def _consumer(session: Session, topic: str, partition: int, offset: int) -> Iter
 
 
 def _properties(*, wait_ms: int) -> dict[str, object]:
-    """Of a consumer that belongs to no group, and commits nothing."""
+    """Return the properties of a consumer without group membership and commits."""
     return {
         "group.id": "pybroker-console",  # librdkafka wants a name; nobody joins or commits
         "enable.auto.commit": False,

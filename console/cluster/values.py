@@ -1,4 +1,4 @@
-"""What pages show of a cluster, as plain values; tests make them by hand."""
+"""The data of a cluster that pages show, as plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the cluster is."""
+    """The cluster and its brokers."""
 
     id: str
     controller: int | None
@@ -87,8 +87,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a group is in a partition. `offset` is None before its first commit there, `end` where there is no such
-    partition any more, and `lag` in both cases.
+    """The offset and lag of a group in a partition. `offset` is None before the first commit, `end` if the partition
+    does not exist any more, and `lag` in both cases.
     """
 
     topic: str
@@ -115,13 +115,13 @@ class Group:
 
     @property
     def lag(self) -> int:
-        """Of all partitions in which it has committed."""
+        """Return the sum over all partitions with a committed offset."""
         return sum(each.lag or 0 for each in self.lags)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as a client gets it; `more_headers` are left out."""
+    """A record as a client receives it; `more_headers` counts the headers left out."""
 
     partition: int
     offset: int
@@ -133,11 +133,11 @@ class Message:
 
     @property
     def size_bytes(self) -> int:
-        """Of what it carries."""
+        """Return the size of key, value and headers."""
         told = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + told
 
     def has(self, word: bytes) -> bool:
-        """Whether the key, the value or a header has a word in it, which is in lower case."""
+        """Return whether the key, the value or a header contains `word`, which is in lower case."""
         parts = (self.key, self.value, *(part for name, value in self.headers for part in (name.encode(), value)))
         return any(word in part.lower() for part in parts if part is not None)

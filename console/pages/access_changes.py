@@ -56,9 +56,9 @@ def set_password(request: Request, form: Form) -> Response:
 def ask_remove_user(request: Request) -> Response:
     """GET /access/users/remove?user=&mechanism="""
     form = Form.of_query(request)
-    title = "Take this user's password away?"
+    title = "Remove this password?"
     facts = {"user": _text(form, "user", Form.text), "mechanism": _one_of(form, "mechanism", BY_SASL_NAME)}
-    return confirmation(request, title, facts, "remove-user", "Take it away", "access", facts)
+    return confirmation(request, title, facts, "remove-user", "Remove", "access", facts)
 
 
 def remove_user(request: Request, form: Form) -> Response:
@@ -86,8 +86,8 @@ def ask_remove_quota(request: Request) -> Response:
     form = Form.of_query(request)
     entity, key = _entity(form, Form.text), _one_of(form, "key", quotas.KEYS)
     facts = {kind: "default" if name is None else name for kind, name in entity.items()}
-    title = "Take this quota away?"
-    return confirmation(request, title, {**facts, "key": key}, "remove-quota", "Take it away", "access", form.fields)
+    title = "Remove this quota?"
+    return confirmation(request, title, {**facts, "key": key}, "remove-quota", "Remove", "access", form.fields)
 
 
 def remove_quota(request: Request, form: Form) -> Response:

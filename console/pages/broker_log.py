@@ -15,7 +15,7 @@ _LONGEST_WORD = 200
 def show(request: Request) -> Response:
     """GET /log?word="""
     source = sources(request)
-    if request.state.visit.user is not None:  # lines tell of all that goes on, as levels of loggers do
+    if request.state.login_session.user is not None:  # lines tell of all that goes on, as levels of loggers do
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
     return page(request, "log.html", lines=source.log.lines(word, _MOST), word=word, most=_MOST)

@@ -58,9 +58,7 @@ def ask_unsubscribe(request: Request) -> Response:
     """GET /clients/remove?name="""
     facts = {"subscription": _name(Form.of_query(request).text("name"))}
     fields = {"name": facts["subscription"]}
-    return confirmation(
-        request, "Take this subscription away?", facts, "unsubscribe", "Take it away", "clients", fields
-    )
+    return confirmation(request, "Remove this subscription?", facts, "unsubscribe", "Remove", "clients", fields)
 
 
 def unsubscribe(request: Request, form: Form) -> Response:
@@ -74,7 +72,7 @@ def _pushing(request: Request) -> Pushing:
     source = sources(request)
     if source.pushing is None:
         raise NotThere("clients push nothing here: metrics.listeners is not set")
-    if request.state.visit.user is not None:
+    if request.state.login_session.user is not None:
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     return source.pushing
 

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from console.errors import NotThere, Refused, TooMany
 from console.forms import Form, check_token, read_form
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 from console.pages.page import page
 from console.protection import cookie_name
 
@@ -20,12 +20,12 @@ def show(request: Request) -> Response:
 
 async def enter(request: Request) -> Response:
     """POST /login: user, password, next"""
-    visits = _visits(request)
+    sessions = _sessions(request)
     form = await read_form(request)
-    check_token(form, visits.login_token)
+    check_token(form, sessions.login_token)
     target = local_path(form.text("next"))
     try:
-        key = await run_in_threadpool(visits.begin, form.text("user"), form.text("password"))
+        key = await run_in_threadpool(sessions.begin, form.text("user"), form.text("password"))
     except (Refused, TooMany) as problem:
         return _page(request, str(problem), target, user=form.text("user"))
     answer = RedirectResponse(target, 303)
@@ -37,7 +37,7 @@ async def enter(request: Request) -> Response:
 def leave(request: Request, _: Form) -> Response:
     """POST /logout"""
     name = cookie_name(request.headers["host"])
-    _visits(request).end(request.cookies.get(name, ""))
+    _sessions(request).end(request.cookies.get(name, ""))
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(name, path="/", httponly=True, samesite="strict")
     return answer
@@ -50,13 +50,13 @@ def local_path(path: str) -> str:
 
 
 def _page(request: Request, problem: str, target: str, user: str = "") -> Response:
-    visits = _visits(request)
+    sessions = _sessions(request)
     # a form that is shown again is no error of the page: browsers would say so in their console
-    return page(request, "login.html", problem=problem, next=target, user=user, token=visits.login_token)
+    return page(request, "login.html", problem=problem, next=target, user=user, token=sessions.login_token)
 
 
-def _visits(request: Request) -> Visits:
-    visits: Visits = request.app.state.visits
-    if not visits.needs_login:
+def _sessions(request: Request) -> LoginSessions:
+    sessions: LoginSessions = request.app.state.login_sessions
+    if not sessions.needs_login:
         raise NotThere("nobody has to log in here")
-    return visits
+    return sessions

@@ -15,26 +15,26 @@ from console.anatomy.text import size_text, time_text
 from console.errors import BadRequest
 
 if TYPE_CHECKING:
-    from console.login_sessions import Visit
+    from console.login_sessions import LoginSession
     from console.sources import Sources
 
-#: What a page says that a form has led to, by the word in its address.
+#: The result of a form that the next page shows, by the word in its URL.
 _DONE = {
-    "made": "The topic is made.",
-    "deleted": "The topic is deleted.",
-    "set": "The setting is changed.",
-    "partitions": "The partitions are there.",
-    "sent": "The record is in the topic.",
-    "moved": "The group goes on from there.",
-    "acl-added": "The access control entry is there.",
-    "acl-deleted": "The access control entry is deleted.",
+    "made": "The topic was created.",
+    "deleted": "The topic was deleted.",
+    "set": "The setting was changed.",
+    "partitions": "The partitions were added.",
+    "sent": "The record was sent.",
+    "moved": "The offsets were reset.",
+    "acl-added": "The access control entry was added.",
+    "acl-deleted": "The access control entry was deleted.",
     "password-set": "The user can log in with that password.",
-    "user-removed": "The user's password is taken away.",
-    "quota-set": "The quota is set.",
-    "quota-removed": "The quota is taken away.",
-    "subscribed": "The subscription is there.",
-    "unsubscribed": "The subscription is taken away.",
-    "group-deleted": "The group is deleted.",
+    "user-removed": "The password was removed.",
+    "quota-set": "The quota was set.",
+    "quota-removed": "The quota was removed.",
+    "subscribed": "The subscription was saved.",
+    "unsubscribed": "The subscription was removed.",
+    "group-deleted": "The group was deleted.",
 }
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
@@ -49,14 +49,12 @@ _TEMPLATES.filters["number"] = lambda value: f"{value:,}"
 
 
 def page(request: Request, template: str, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    """The answer; `values` are the template's, beside what every page knows."""
+    """Return a page; `values` are the variables of its template, besides those of every page."""
     return HTMLResponse(fragment(request, template, status_code=status_code, **values), status_code)
 
 
 def fragment(request: Request, template: str, *, status_code: int = 200, **values: object) -> str:
-    """A template filled in. Each has `link`, the part of the console that it belongs to, whose visit it is, and whether
-    they may change things.
-    """
+    """Render a template. All have `link`, the console's section, the login session and `may_change`."""
 
     def link_here(name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
         return link(request, name, query, **parameters)
@@ -65,7 +63,7 @@ def fragment(request: Request, template: str, *, status_code: int = 200, **value
         link=link_here,
         section=request.url.path.split("/")[1],
         status_code=status_code,
-        visit=request.state.visit,
+        login_session=request.state.login_session,
         may_change=not request.app.state.read_only,
         done=_DONE.get(request.query_params.get("done", "")),
         **values,
@@ -118,8 +116,8 @@ def confirmation(
 
 def sources(request: Request) -> Sources:
     """Where the page has what it shows from."""
-    visit: Visit = request.state.visit
-    return visit.sources
+    session: LoginSession = request.state.login_session
+    return session.sources
 
 
 def number(request: Request, name: str, default: int, *, most: int = (1 << 63) - 1) -> int:

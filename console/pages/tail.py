@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from console.cluster.records import Tail
 from console.errors import ConsoleError, TooMany
-from console.login_sessions import Visit
+from console.login_sessions import LoginSession
 from console.pages.messages import chosen_partition, look_of
 from console.pages.page import fragment, number, sources
 
@@ -77,12 +77,12 @@ def _open(request: Request) -> Tail:
 
 
 async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
-    visit: Visit = request.state.visit
+    session: LoginSession = request.state.login_session
     look = look_of(request, _MOST_KEPT)
     ends_at = time.monotonic() + _LONGEST_S
     try:
         yield f"retry: 2000\nid: {tail.offset - 1}\n\n"
-        while not visit.is_over and time.monotonic() < ends_at:
+        while not session.is_over and time.monotonic() < ends_at:
             found = await run_in_threadpool(tail.some, _MOST_RECORDS, _TURN_S)
             if not found:
                 yield ": nothing new\n\n"  # so that a browser that is gone is seen

@@ -182,5 +182,5 @@ def test_console_shows_and_changes_it(broker: Broker, client: WireClient) -> Non
     asked = console.page("/clients/remove?name=%3Cb%3E%26%27")
     assert "Take this subscription away?" in asked
     assert forms.send("/clients/remove", name=NAME).headers["location"] == "/clients?done=unsubscribed"
-    assert "There are none: clients are asked for nothing." in console.page("/clients")
+    assert "No subscriptions: clients send no metrics." in console.page("/clients")
     assert forms.send("/clients/remove", name=NAME).status == 503

@@ -82,7 +82,7 @@ def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
     other = {**entry, "principal": "User:other"}
     for each in (entry, other):
         status, text = admin.send("/access/acls", **each)
-        assert (status, "The access control entry is there." in text) == (200, True)
+        assert (status, "The access control entry was added." in text) == (200, True)
     found = [link for link in links(text, "/access/acls/delete") if "User%3Ashop" in link]
     assert [dict(urllib.parse.parse_qsl(link.partition("?")[2])) for link in found] == [entry]
     assert HOSTILE not in text
@@ -90,7 +90,7 @@ def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
     assert (status, "Delete this access control entry?" in asked) == (200, True)
     assert found[0] in links(admin.ask("/access")[1], "/access/acls/delete")  # to look at it deletes nothing
     status, text = admin.send("/access/acls/delete", **entry)
-    assert (status, "The access control entry is deleted." in text) == (200, True)
+    assert (status, "The access control entry was deleted." in text) == (200, True)
     assert links(text, "/access/acls/delete") == [found[0].replace("shop", "other")]
     assert admin.send("/access/acls/delete", **entry)[0] == 404
     assert admin.send("/access/acls/delete", **other)[0] == 200
@@ -133,7 +133,7 @@ def test_life_of_a_password(admin: Visitor, address: str, broker: Broker) -> Non
         status, text = admin.send("/access/users", **{**fields, **wrong})
         assert (status, told in text, PASSWORD in text) == (400, True, False)
     (link,) = links(admin.ask("/access")[1], "/access/users/remove")
-    assert "Take this user&#39;s password away?" in admin.ask(link)[1]
+    assert "Remove this password?" in admin.ask(link)[1]
     gone = {"user": "shop", "mechanism": "SCRAM-SHA-256"}
     status, text = admin.send("/access/users/remove", **gone)
     assert (status, links(text, "/access/users/remove")) == (200, [])
@@ -157,10 +157,10 @@ def test_life_of_a_quota(admin: Visitor, entity: dict[str, str], key: str) -> No
     """Of users, clients, both, addresses, and of those who have none of their own."""
     for value, shown in (("1048576", "1,048,576"), ("2048", "2,048")):
         status, text = admin.send("/access/quotas", **entity, key=key, value=value)
-        assert (status, "The quota is set." in text, shown in text) == (200, True, True)
+        assert (status, "The quota was set." in text, shown in text) == (200, True, True)
     (link,) = links(text, "/access/quotas/remove")
     assert dict(urllib.parse.parse_qsl(link.partition("?")[2])) == {**entity, "key": key}
-    assert "Take this quota away?" in admin.ask(link)[1]
+    assert "Remove this quota?" in admin.ask(link)[1]
     status, text = admin.send("/access/quotas/remove", **entity, key=key)
     assert (status, links(text, "/access/quotas/remove")) == (200, [])
 

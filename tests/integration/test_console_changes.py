@@ -52,7 +52,7 @@ def test_a_life_of_a_topic(console: Console) -> None:
     )
     assert (answer.status, answer.headers["location"]) == (303, "/topics/formed?done=made")
     page = console.page("/topics/formed?done=made&edit=retention.ms")
-    assert "The topic is made." in page
+    assert "The topic was created." in page
     assert 'value="1000"' in page
     answer = forms.send("/topics", name="formed")
     assert (answer.status, "already exists" in answer.text) == (409, True)

@@ -129,12 +129,12 @@ def check(page: Page) -> None:
 def test_a_day_at_the_console(page: Page) -> None:
     """A topic is made, gets a record that a page follows live, a setting, and goes; a group is moved."""
     log_in(page, "/topics")
-    page.get_by_text("Make a topic").click()
+    page.get_by_text("Create a topic").click()
     page.get_by_label("Name").fill("made-here")
     page.get_by_label("Partitions").fill("1")
     check(page)
-    page.get_by_role("button", name="Make it").click()
-    expect(page.locator("p.done")).to_have_text("The topic is made.")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("p.done")).to_have_text("The topic was created.")
 
     page.get_by_role("link", name="Change retention.ms").click()
     page.get_by_label("Value of retention.ms").fill("-7")
@@ -157,7 +157,7 @@ def test_a_day_at_the_console(page: Page) -> None:
     page.get_by_label("Value", exact=True).fill(f'{{"note": "{HOSTILE}"}}')
     page.get_by_label("Headers, as lines NAME: VALUE").fill("kind: test")
     page.get_by_role("button", name="Send").click()
-    expect(page.locator("p.done")).to_have_text("The record is in the topic.")
+    expect(page.locator("p.done")).to_have_text("The record was sent.")
     expect(page.locator("#messages tr")).to_have_count(1)
     expect(follower.locator("#messages")).to_contain_text(HOSTILE)
     expect(follower.locator("#messages img")).to_have_count(0)
@@ -166,9 +166,9 @@ def test_a_day_at_the_console(page: Page) -> None:
 
     page.get_by_role("link", name="made-here").click()
     page.get_by_text("Delete the topic").click()
-    page.get_by_label("Its name, once more").fill("made-here")
+    page.get_by_label("Type the name to confirm").fill("made-here")
     page.get_by_role("button", name="Delete it with all its records").click()
-    expect(page.locator("p.done")).to_have_text("The topic is deleted.")
+    expect(page.locator("p.done")).to_have_text("The topic was deleted.")
     expect(page.locator("#topics")).not_to_contain_text("made-here")
 
     page.get_by_role("link", name="Groups").click()
@@ -177,8 +177,8 @@ def test_a_day_at_the_console(page: Page) -> None:
     page.locator("select[name=to]").select_option("offset")
     page.get_by_label("Which offset or time").fill("30")
     check(page)
-    page.get_by_role("button", name="Move it there").click()
-    expect(page.locator("p.done")).to_have_text("The group goes on from there.")
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("p.done")).to_have_text("The offsets were reset.")
     expect(page.locator("dl.facts")).to_contain_text("Lag10")
 
 
@@ -198,12 +198,12 @@ def test_access_is_changed_by_keyboard(page: Page) -> None:
     page.get_by_label("Operation").select_option("read")
     page.get_by_label("Its name, * for all").fill("orders")
     page.keyboard.press("Enter")
-    expect(page.locator("p.done")).to_have_text("The access control entry is there.")
+    expect(page.locator("p.done")).to_have_text("The access control entry was added.")
 
     opened("Set a user's password")
     page.get_by_label("Name of the user").fill("keyed")
     page.get_by_label("Mechanism").select_option("SCRAM-SHA-256")
-    for label in ("Its password", "The password, once more"):
+    for label in ("Password of the user", "Repeat the password"):
         assert page.get_by_label(label).get_attribute("type") == "password"
         page.get_by_label(label).fill("between us")
     page.keyboard.press("Enter")
@@ -214,38 +214,38 @@ def test_access_is_changed_by_keyboard(page: Page) -> None:
     of_user = page.get_by_role("group", name="Of user")
     of_user.get_by_label("Which").select_option("named")
     of_user.get_by_label("Name", exact=True).fill("keyed")
-    page.get_by_label("Its value").fill("4096")
+    page.get_by_label("Value", exact=True).fill("4096")
     page.keyboard.press("Enter")
-    expect(page.locator("p.done")).to_have_text("The quota is set.")
+    expect(page.locator("p.done")).to_have_text("The quota was set.")
     check(page)
 
     asked = page.get_by_role("link", name="Delete the entry: User:keyed")
     asked.focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name="Leave it")).to_be_focused()
+    expect(page.get_by_role("link", name="Cancel")).to_be_focused()
     check(page)
     page.keyboard.press("Enter")
     expect(asked).to_be_visible()
     asked.click()
     page.get_by_role("button", name="Delete it").click()
-    expect(page.locator("p.done")).to_have_text("The access control entry is deleted.")
+    expect(page.locator("p.done")).to_have_text("The access control entry was deleted.")
     expect(asked).to_have_count(0)
 
 
 def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
     """A subscription is made by keyboard, a client that it matches pushes; before it is gone one is asked."""
     log_in(page, "/clients")
-    expect(page.locator("main")).to_contain_text("There are none: clients are asked for nothing.")
+    expect(page.locator("main")).to_contain_text("No subscriptions: clients send no metrics.")
     summary = page.locator("summary", has_text="Subscribe to metrics")
     summary.focus()
     page.keyboard.press("Enter")
     check(page)
     page.get_by_label("Name of the subscription").fill("tills")
     page.get_by_label("Metrics: prefixes").fill("*")
-    page.get_by_label("Time between two reports").fill("100")
-    page.get_by_label("Of clients whose").fill("client_id=till-.*")
+    page.get_by_label("Interval, ms").fill("100")
+    page.get_by_label("Clients that match").fill("client_id=till-.*")
     page.keyboard.press("Enter")
-    expect(page.locator("p.done")).to_have_text("The subscription is there.")
+    expect(page.locator("p.done")).to_have_text("The subscription was saved.")
 
     host, _, port = broker.listeners["PLAINTEXT"].partition(":")
     with WireClient(host, int(port), client_id="till-1") as connected:
@@ -262,10 +262,10 @@ def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
         expect(page.locator("#pushed")).to_contain_text("1,234.5")
         check(page)
     page.go_back()
-    page.get_by_role("link", name="Take away the subscription tills").click()
+    page.get_by_role("link", name="Remove the subscription tills").click()
     check(page)
-    page.get_by_role("button", name="Take it away").click()
-    expect(page.locator("p.done")).to_have_text("The subscription is taken away.")
+    page.get_by_role("button", name="Remove").click()
+    expect(page.locator("p.done")).to_have_text("The subscription was removed.")
 
 
 def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:

@@ -23,7 +23,7 @@ from console.cluster.values import (
     TopicLine,
 )
 from console.errors import NotThere, Refused, Unanswered
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 from console.logs.log_directories import LogDirectories
 from console.sources import Sources
 from tests.support.dump_log import LOGS
@@ -75,5 +75,5 @@ class MadeUpClient:
 def browse(client: Any, paths: list[Path], *, read_only: bool = False) -> TestClient:
     """Somebody who looks at the console of a broker with these log directories."""
     sources = Sources(cast(Client, client), LogDirectories([str(path) for path in paths]))
-    application = make_application(Visits(sources), frozenset({"localhost", "127.0.0.1"}), read_only=read_only)
+    application = make_application(LoginSessions(sources), frozenset({"localhost", "127.0.0.1"}), read_only=read_only)
     return TestClient(application, base_url="http://localhost:8080", raise_server_exceptions=True)

@@ -22,6 +22,6 @@ def test_page_of_a_log_is_text() -> None:
     """Whatever a client has had logged."""
     client = MadeUpClient()
     browser: TestClient = browse(client, [DATA])
-    browser.app.state.visits.find("").sources.log.follow([b"1 WARN broker: <script>\n"])  # type: ignore[attr-defined]
+    browser.app.state.login_sessions.find("").sources.log.follow([b"1 WARN broker: <script>\n"])  # type: ignore[attr-defined]
     text = browser.get("/log?word=SCRIPT").text
     assert '<li class="odd">1 WARN broker: &lt;script&gt;</li>' in text

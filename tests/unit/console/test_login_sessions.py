@@ -15,7 +15,7 @@ from console import main
 from console.application import make_application
 from console.cluster.client import Client
 from console.errors import Refused, Unanswered
-from console.login_sessions import Visits
+from console.login_sessions import LoginSessions
 from console.logs.readable import ReadableLogDirectories
 from console.pages.login import local_path
 from console.protection import cookie_name
@@ -43,13 +43,13 @@ def enter(user: str, password: str) -> Sources:
 
 
 @pytest.fixture
-def visits() -> Visits:
-    return Visits(None, enter)
+def sessions() -> LoginSessions:
+    return LoginSessions(None, enter)
 
 
 @pytest.fixture
-def browser(visits: Visits) -> TestClient:
-    application = make_application(visits, frozenset({"localhost"}))
+def browser(sessions: LoginSessions) -> TestClient:
+    application = make_application(sessions, frozenset({"localhost"}))
     return TestClient(application, base_url="http://localhost:8080", follow_redirects=False)
 
 
@@ -129,54 +129,54 @@ def test_files_of_topics_that_one_may_not_read(browser: TestClient) -> None:
     assert browser.get("/log").status_code == 403
 
 
-def test_visits_end(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_end(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half an hour after the last request, twelve hours after the login, and the oldest where there are too many."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    key = visits.begin("clerk", "secret")
+    key = sessions.begin("clerk", "secret")
     for _ in range(24):
         now += 1790
-        assert visits.find(key) is not None
+        assert sessions.find(key) is not None
     now += 1790
-    assert visits.find(key) is None
-    key = visits.begin("clerk", "secret")
-    visit = visits.find(key)
-    assert visit is not None
+    assert sessions.find(key) is None
+    key = sessions.begin("clerk", "secret")
+    session = sessions.find(key)
+    assert session is not None
     now += 1801
-    assert visits.find(key) is None
-    assert visit.is_over
+    assert sessions.find(key) is None
+    assert session.is_over
     keys = []
     for _ in range(33):
         now += 1
-        keys.append(visits.begin("clerk", "secret"))
-    assert [visits.find(each) is None for each in keys] == [True] + [False] * 32
-    assert visits.find("") is None
+        keys.append(sessions.begin("clerk", "secret"))
+    assert [sessions.find(each) is None for each in keys] == [True] + [False] * 32
+    assert sessions.find("") is None
 
 
-def test_visits_are_forgotten_where_nobody_asks(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_are_forgotten_where_nobody_asks(sessions: LoginSessions, monkeypatch: pytest.MonkeyPatch) -> None:
     """When their time is over, and with them who has the password; who still looks stays in."""
     now = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(main, "TIDY_S", 0)
-    idle, seen = (visits.begin("clerk", "secret") for _ in range(2))
-    visit = visits.find(idle)
-    assert visit is not None
-    client = weakref.ref(visit.sources.client)
+    idle, seen = (sessions.begin("clerk", "secret") for _ in range(2))
+    session = sessions.find(idle)
+    assert session is not None
+    client = weakref.ref(session.sources.client)
     now += 1_799
-    assert visits.find(seen) is not None
+    assert sessions.find(seen) is not None
     now += 2
 
     async def tidy_for_a_while() -> None:
-        tidying = asyncio.create_task(main.tidy(visits))
+        tidying = asyncio.create_task(main.tidy(sessions))
         for _ in range(5):
             await asyncio.sleep(0)
         tidying.cancel()
 
     asyncio.run(tidy_for_a_while())
-    assert visit.is_over
-    del visit
+    assert session.is_over
+    del session
     assert client() is None
-    assert visits.find(seen) is not None
+    assert sessions.find(seen) is not None
 
 
 @pytest.mark.parametrize(
