@@ -180,7 +180,7 @@ def test_console_shows_and_changes_it(broker: Broker, client: WireClient) -> Non
     ):
         assert forms.send("/clients", **fields).status == status
     asked = console.page("/clients/remove?name=%3Cb%3E%26%27")
-    assert "Take this subscription away?" in asked
+    assert "Remove this subscription?" in asked
     assert forms.send("/clients/remove", name=NAME).headers["location"] == "/clients?done=unsubscribed"
     assert "No subscriptions: clients send no metrics." in console.page("/clients")
     assert forms.send("/clients/remove", name=NAME).status == 503

@@ -1,7 +1,7 @@
-"""`pybroker explain produce|fetch|rebalance|transaction`: a request through a broker, step by step, with its bytes.
+"""`pybroker explain produce|fetch|rebalance|transaction`: show how a broker processes a request, with all bytes.
 
-All that is shown is of requests to a broker in a temporary directory, and of its files. Exit codes: 0; 1 where that
-broker does not start, or answers with an error; 2 for a bad command line.
+The command starts a broker in a temporary directory, sends it real requests and shows its files. Exit codes: 0 for
+success, 1 if the broker does not start or answers with an error, 2 for a bad command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.command_line import OfflineParser
 from tools.errors import OfflineError
 from tools.wire.traces.steps import Step, as_json, as_text
 
-#: What can be explained, and what it is; modules of tools/wire/traces have the same names.
+#: The subjects with a summary; modules of tools/wire/traces have the same names.
 SUBJECTS = {
     "produce": "a Produce request: frame, fields, checks, append, indexes, high watermark, answer",
     "fetch": "a Fetch request: fields, index, the slice of the file, answer",
@@ -34,18 +34,21 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command."""
+    """Return the parser of the command line."""
     subjects = "\n".join(f"  {name:<13}{what}" for name, what in SUBJECTS.items())
     parser = _Parser(
         prog="pybroker explain",
-        description="Send real requests to a broker that is started for it, and show what becomes of them, with bytes.",
-        epilog=f"what there is:\n{subjects}",
+        description="Start a temporary broker, send it real requests, and show each step with its bytes.",
+        epilog=f"subjects:\n{subjects}",
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("subject", choices=SUBJECTS, help="what is to be shown")
-    parser.add_argument("--json", action="store_true", help="a step a line, with all bytes")
+    parser.add_argument("subject", choices=SUBJECTS, help="the subject to explain")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a step, with all bytes")
     parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="auto: on a terminal, but for NO_COLOR"
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="auto: on a terminal, unless NO_COLOR is set",
     )
     return parser
 
@@ -53,7 +56,7 @@ def command_line() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = command_line().parse_args(argv)
-    signal.signal(signal.SIGTERM, _end)  # so that the broker's directory goes as well
+    signal.signal(signal.SIGTERM, _end)  # so that the broker's directory is removed
     coloured = options.color == "always" or (
         options.color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     )
@@ -64,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(as_json(step), flush=True)
             else:
                 print("\n".join(as_text(number, step, colour=coloured)), flush=True)
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader has gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what the interpreter does at its end
     except (OfflineError, BrokerError) as error:
         print(f"pybroker explain: {error}", file=sys.stderr)

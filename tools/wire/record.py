@@ -1,7 +1,7 @@
-"""`pybroker record --listen HOST:PORT -o FILE`: a proxy that keeps what clients and brokers say to each other.
+"""`pybroker record --listen HOST:PORT -o FILE`: a proxy that records the requests and answers of clients and brokers.
 
-Exit codes: 0 when it is told to stop, or nobody reads its lines any more; 1 where it cannot listen, or the file cannot
-be written; 2 for a bad command line.
+Exit codes: 0 after a stop by a signal, or if the reader of its output has gone; 1 if it cannot listen or cannot write
+the file; 2 for a bad command line.
 """
 
 from __future__ import annotations
@@ -34,19 +34,27 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command."""
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="pybroker record",
-        description="Keep what clients and brokers say to each other: a proxy, which clients take for the cluster.",
+        description="Record requests and answers with a proxy, which clients use in place of the cluster.",
         epilog=_EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--listen", required=True, type=address, metavar="HOST:PORT", help="for clients; port 0: any")
+    parser.add_argument(
+        "--listen",
+        required=True,
+        type=address,
+        metavar="HOST:PORT",
+        help="the proxy's address for clients; port 0: any free port",
+    )
     parser.add_argument(
         "--bootstrap-server", type=servers, default="localhost:9092", metavar="HOST:PORT,...", help="the cluster"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="what pybroker replay plays")
-    parser.add_argument("--json", action="store_true", help="requests and answers opened, an object a line")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the recording, for pybroker replay")
+    parser.add_argument(
+        "--json", action="store_true", help="print decoded requests and answers, one JSON object a line"
+    )
     return parser
 
 
@@ -68,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _private(path: Path) -> BinaryIO:
-    """A new file that nobody else may read: passwords and records go by."""
+    """Create a file that only its owner may read, because it may hold passwords and records."""
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # not of /dev/null
         os.fchmod(file.fileno(), 0o600)

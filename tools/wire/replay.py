@@ -1,7 +1,7 @@
-"""`pybroker replay FILE --bootstrap-server X`: a recorded session against another broker, and what differs.
+"""`pybroker replay FILE --bootstrap-server X`: play a recorded session against another broker and compare the answers.
 
-Exit codes: 0 where all answers are the same; 1 where any differs; 2 for a bad command line, a file that is no
-recording, or no broker.
+Exit codes: 0 if all answers are equal, 1 if any differs, 2 for a bad command line, a file that is not a recording, or
+if no broker is reachable.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command."""
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="pybroker replay",
-        description="Play a session of pybroker record against a broker, and show what it answers otherwise.",
+        description="Play a session of pybroker record against a broker, and show how its answers differ.",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="what pybroker record has kept")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a recording of pybroker record")
     parser.add_argument(
         "--bootstrap-server", type=servers, default="localhost:9092", metavar="HOST:PORT,...", help="the other broker"
     )
-    parser.add_argument("--at-once", action="store_true", help="without the pauses that the session had")
-    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
+    parser.add_argument("--at-once", action="store_true", help="do not repeat the pauses of the session")
     parser.add_argument(
-        "--ignore", action="append", default=[], metavar="FIELD", help="a field that may differ; may be given again"
+        "--timeout", type=seconds, default=30.0, metavar="SECONDS", help="time limit for each answer (30)"
     )
-    parser.add_argument("--json", action="store_true", help="an object a line")
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="FIELD", help="a field that may differ; may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 
@@ -71,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 bar.show(file.tell(), size, f"{answers} answers, {differ} differ")
         _summary(player.requests, answers, differ, as_json=options.json)
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader has gone
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - for what the interpreter does at its end
     except RecordingUnreadable as error:
         return _refuse(f"{options.file}: {error}")

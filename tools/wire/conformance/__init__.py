@@ -1,1 +1,1 @@
-"""Each API of a broker, in each of its versions: does it answer as Apache Kafka does?"""
+"""Test whether a broker answers as Apache Kafka does, for each version of each API."""

@@ -1,4 +1,4 @@
-"""The cards: what came of each API in each version."""
+"""Cards: the result of each version of each API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBES: dict[int, Probe] = {
 
 
 class Result(StrEnum):
-    """What came of a version."""
+    """The result of a version."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -30,7 +30,7 @@ class Result(StrEnum):
 
 
 class Card(NamedTuple):
-    """One version of an API that the broker says it has."""
+    """One version of an API that the broker announces."""
 
     key: int
     api: str
@@ -40,7 +40,7 @@ class Card(NamedTuple):
 
 
 def cards(stage: Stage, only: set[str], show: Callable[[int, int], None]) -> Iterator[Card]:
-    """All that the broker says it has, by key; `only`: of APIs with these names. `show`: how many of how many."""
+    """Yield a card per announced version, by key. `only`: names of APIs to test. `show(done, total)`: progress."""
     due = [(key, version) for key, versions in sorted(stage.versions.items()) for version in versions]
     for number, (key, version) in enumerate(due):
         show(number, len(due))
@@ -54,7 +54,7 @@ def cards(stage: Stage, only: set[str], show: Callable[[int, int], None]) -> Ite
 
 
 def card(stage: Stage, api: Api, version: int) -> Card:
-    """Ask in one version. Errors: none that a broker could be the reason of."""
+    """Test one version. Whatever the broker answers, no exception is raised."""
     probe = PROBES.get(api.key)
     if probe is None:
         return Card(api.key, api.name, version, Result.NOT_ASKED, _reason(api.key))
@@ -77,7 +77,7 @@ def _wrong(stage: Stage, probe: Probe, api: Api, version: int) -> str | None:
         return probe.check(stage, version, answer) if probe.check is not None else None
     except (WrongAnswer, LinkBroken) as error:
         return str(error)
-    except (LookupError, ValueError, TypeError, AttributeError) as error:  # an answer that lacks what was asked for
+    except (LookupError, ValueError, TypeError, AttributeError) as error:  # the answer lacks a requested element
         return f"the answer lacks something: {error!r}"
 
 

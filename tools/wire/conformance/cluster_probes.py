@@ -1,4 +1,4 @@
-"""The cluster: its settings, its brokers, who may do what. Nothing of it is changed."""
+"""Probes of the cluster: settings, brokers, ACLs. They change nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _versions(stage: Stage, version: int) -> dict[str, Any]:
 def _tells_ranges(stage: Stage, version: int, answer: Struct) -> str | None:
     told = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
     differing = sorted(key for key in told.keys() & stage.versions.keys() if told[key] != stage.versions[key])
-    # v0 to v2 may be told otherwise than later ones (KIP-896)
+    # v0 to v2 may announce other ranges than later versions (KIP-896)
     return f"other ranges than in v0: {differing}" if differing and version >= 3 and len(differing) > 2 else None
 
 

@@ -1,7 +1,7 @@
-"""`pybroker conformance --bootstrap-server X`: does a broker answer as Apache Kafka does, in each version of each API?
+"""`pybroker conformance --bootstrap-server X`: test whether a broker answers as Apache Kafka does.
 
-Exit codes: 0 where all that was asked was answered as it should; 1 where anything was not; 2 for a bad command line, or
-no broker.
+It tests each version of each API. Exit codes: 0 if all answers are correct, 1 if any is wrong, 2 for a bad command line
+or if no broker is reachable.
 """
 
 from __future__ import annotations
@@ -29,17 +29,23 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command."""
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="pybroker conformance",
-        description="Ask a broker each API in each version, and show which answers are not as Apache Kafka's.",
+        description="Test each version of each API of a broker, and show which answers differ from Apache Kafka's.",
     )
     parser.add_argument(
         "--bootstrap-server", type=servers, default="localhost:9092", metavar="HOST:PORT,...", help="(localhost:9092)"
     )
-    parser.add_argument("--api", action="append", default=[], metavar="NAME", help="this one; may be given again")
-    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
-    parser.add_argument("--json", action="store_true", help="an object a line, one for each version of each API")
+    parser.add_argument(
+        "--api", action="append", default=[], metavar="NAME", help="test only this API; may be repeated"
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, default=30.0, metavar="SECONDS", help="time limit for each answer (30)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object a line, for each version of each API"
+    )
     return parser
 
 
@@ -64,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OfflineError as error:
         print(f"pybroker conformance: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader has gone
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - for what the interpreter does at its end
         return 0
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Records, topics, and who is where."""
+"""Probes of records, topics and metadata."""
 
 from __future__ import annotations
 

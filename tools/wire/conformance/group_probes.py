@@ -1,4 +1,4 @@
-"""Groups and transactions."""
+"""Probes of groups and transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.wire.conformance.stage import Stage
 _STRANGER = "AAAAAAAAQACAAAAAAAAAAQ"
 _UNKNOWN = one_of(ErrorCode.UNKNOWN_MEMBER_ID)
 _NO_GROUP = one_of(ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NONE)
-#: Kinds of groups that a cluster may have switched off by a feature level.
+#: Kinds of groups that a feature level of the cluster may disable.
 _OPTIONAL = one_of(ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 _COMMITTED = 0
 _OLD_ADD = 3
@@ -110,7 +110,7 @@ def _add(stage: Stage, version: int) -> dict[str, Any]:
 
 
 def _begun(stage: Stage) -> dict[str, Any]:
-    """A producer whose transaction has the topic in it."""
+    """Begin a transaction that includes the topic; return its producer."""
     producer = _producer(stage)
     version = min(stage.newest(ADD_PARTITIONS_TO_TXN), _OLD_ADD)
     stage.ask(ADD_PARTITIONS_TO_TXN, version, _add_fields(stage, producer), Whom.TRANSACTION)

@@ -1,4 +1,4 @@
-"""What a broker is asked of an API, and what it may answer."""
+"""A probe: the request of an API to send, and the answers that are correct."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOOD = frozenset((ErrorCode.NONE,))
 
 
 class Whom(Enum):
-    """Which broker of a cluster is asked."""
+    """The broker of a cluster that gets the request."""
 
     ANY = "any"
     LEADER = "leader"
@@ -29,7 +29,7 @@ class Whom(Enum):
 
 
 class Probe(NamedTuple):
-    """A request of an API: its fields by version, the error codes that there may be, and what else has to be true."""
+    """A request of an API: its fields by version, the allowed error codes, and a check of the answer."""
 
     key: ApiKey
     fields: Fields
@@ -37,11 +37,11 @@ class Probe(NamedTuple):
     whom: Whom = Whom.ANY
     check: Check | None = None
     newest: int | None = None
-    """Later versions are for brokers."""
+    """The newest version for clients; later versions are for brokers."""
 
 
 def given(api: Api, version: int, fields: Mapping[str, Any]) -> Struct:
-    """A request from nested dictionaries, by the names of its fields; those that the version lacks are left out."""
+    """Build a request from nested dictionaries of fields; omit fields that the version does not have."""
     made = _value(api.request, version, fields)
     assert isinstance(made, Struct)
     return made
@@ -58,5 +58,5 @@ def _value(kind: object, version: int, value: Any) -> Any:
 
 
 def one_of(*codes: ErrorCode) -> frozenset[int]:
-    """Error codes, any of which will do."""
+    """Return a set of error codes, each of which is correct."""
     return frozenset(codes)

@@ -1,4 +1,4 @@
-"""A topic, a group and a transactional id of one's own at a broker, and connections to whoever is in charge of them."""
+"""A temporary topic, group and transactional id, and connections to their leader and coordinators."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _KINDS = {Whom.GROUP: 0, Whom.TRANSACTION: 1}
 
 
 class WrongAnswer(OfflineError):
-    """Something other than the answer that was due."""
+    """The broker sent another answer than expected."""
 
 
 class Stage:
-    """What probes ask about. Errors: LinkBroken, WrongAnswer where not even that can be made."""
+    """The objects that probes use. Raises LinkBroken or WrongAnswer if they cannot be created."""
 
     def __init__(self, servers: list[Address], timeout_s: float) -> None:
         self._servers = servers
@@ -68,7 +68,7 @@ class Stage:
         raise problem
 
     def open(self) -> None:
-        """Make the topic, and find out who is in charge of what. Errors: LinkBroken, WrongAnswer."""
+        """Create the topic, and find its leader and the coordinators. Raises LinkBroken, WrongAnswer."""
         try:
             self._open()
         except (LookupError, ValueError) as error:
@@ -89,25 +89,25 @@ class Stage:
             self._whom[whom] = Address(node.host, node.port)
 
     def close(self) -> None:
-        """Take away what was made, and hang up."""
+        """Delete the objects and close the connections."""
         try:
             self.patiently(
                 DELETE_TOPICS, {"topics": [{"name": self.name}], "topic_names": [self.name], "timeout_ms": 30_000}
             )
             self.patiently(DELETE_GROUPS, {"groups_names": [self.name]}, ErrorCode.GROUP_ID_NOT_FOUND, whom=Whom.GROUP)
         except OfflineError:
-            pass  # what is wrong has been told by then
+            pass  # errors were reported before
         finally:
             for link in self._links.values():
                 link.close()
 
     def newest(self, api: Api) -> int:
-        """The newest version that both sides have."""
+        """Return the newest version that both sides support."""
         served = self.versions.get(api.key, range(0))
         return min(max(served, default=0), api.current.max)
 
     def patiently(self, api: Api, fields: dict[str, Any], *also: ErrorCode, whom: Whom = Whom.ANY) -> Struct:
-        """The answer, when the broker is ready. Errors: LinkBroken, WrongAnswer."""
+        """Send a request until the broker is ready, and return the answer. Raises LinkBroken, WrongAnswer."""
         until_s = time.monotonic() + self._timeout_s
         version = self.newest(api)
         while True:
@@ -120,7 +120,7 @@ class Stage:
             time.sleep(_AGAIN_AFTER_S)
 
     def probe(self, probe: Probe, api: Api, version: int) -> Struct:
-        """The answer to a probe; asked again while somebody is not ready. Errors: LinkBroken, WrongAnswer."""
+        """Send a probe, again while the broker is not ready; return the answer. Raises LinkBroken, WrongAnswer."""
         until_s = time.monotonic() + self._timeout_s
         while True:
             answer = self.ask(api, version, probe.fields(self, version), probe.whom)
@@ -130,7 +130,7 @@ class Stage:
             time.sleep(_AGAIN_AFTER_S)
 
     def ask(self, api: Api, version: int, fields: Any, whom: Whom = Whom.ANY) -> Struct:
-        """One request and its answer, whose bytes are all looked at. Errors: LinkBroken, WrongAnswer."""
+        """Send one request and decode all bytes of its answer. Raises LinkBroken, WrongAnswer."""
         if version not in api.versions:
             raise WrongAnswer(f"the broker has no version of {api.name} that is known here")
         address = self._whom.get(whom, self._whom[Whom.ANY])
@@ -163,17 +163,17 @@ class Stage:
     # -- what probes need -------------------------------------------------------------------------------------------
 
     def topic(self, version: int, by_id_from: int, by_name: str = "name") -> dict[str, Any]:
-        """The topic as a request names it: by its id from a version on."""
+        """Return the topic's field of a request: its id from version `by_id_from` on, else its name."""
         return {"topic_id": self.topic_id} if version >= by_id_from else {by_name: self.name}
 
     def batch(self) -> bytes:
-        """A batch of one record, whose value is the offset that it will have."""
+        """Return a batch of one record, whose value is its future offset."""
         builder = BatchBuilder()
         builder.append(int(time.time() * 1000), b"key", str(self.next_offset).encode())
         return builder.build()
 
     def write(self) -> None:
-        """Have one more record in the topic."""
+        """Append one record to the topic."""
         data = {"index": 0, "records": self.batch()}
         fields = {"acks": -1, "timeout_ms": 30_000}
         version = self.newest(PRODUCE)
@@ -182,7 +182,7 @@ class Stage:
         self.next_offset += 1
 
     def producer(self) -> tuple[int, int]:
-        """Id and epoch of a transactional producer without a transaction."""
+        """Return the id and epoch of a transactional producer without an open transaction."""
         fields = {
             "transactional_id": self.name,
             "transaction_timeout_ms": 60_000,
@@ -195,6 +195,6 @@ class Stage:
 
 
 def names_of(codes: set[int]) -> str:
-    """Error codes as people write them."""
+    """Return the names of error codes."""
     known = {int(code) for code in ErrorCode}
     return ", ".join(ErrorCode(code).name if code in known else str(code) for code in sorted(codes))

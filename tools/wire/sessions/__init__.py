@@ -1,1 +1,1 @@
-"""Sessions of clients: kept from the wire, shown, played again."""
+"""Record, show and replay sessions of clients."""

@@ -1,4 +1,4 @@
-"""Addresses: HOST:PORT as people write it, sockets to listen on, and the addresses in answers."""
+"""Addresses: HOST:PORT as text, listening sockets, and the addresses of brokers in answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from protocol.api_keys import ApiKey
 from protocol.schema import Struct
 
-#: Answers by which a client learns where brokers are.
+#: Answers that contain addresses of brokers.
 TELL_ADDRESSES = frozenset(
     (
         *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER),
@@ -20,12 +20,12 @@ TELL_ADDRESSES = frozenset(
 )
 WILDCARDS = ("", "0.0.0.0", "::")
 _LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-#: A port that is free on one loopback address may be taken on the other: then the next one is tried.
+#: A port that is free on one loopback address may be in use on the other: then another port is tried.
 _TRIES = 20
 
 
 class Address(NamedTuple):
-    """Where something listens."""
+    """A host and a port."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Address(NamedTuple):
 
 
 def address(text: str) -> Address:
-    """HOST:PORT, [IPv6]:PORT; the port may be 0. ArgumentTypeError."""
+    """Parse HOST:PORT or [IPv6]:PORT; the port may be 0. Raises ArgumentTypeError."""
     host, colon, port = text.strip().rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535 or not _is_name(host):
@@ -44,7 +44,7 @@ def address(text: str) -> Address:
 
 
 def _is_name(host: str) -> bool:
-    """Whether a machine can be called that: sockets raise no OSError where not."""
+    """Return whether `host` is a valid host name; for others, sockets raise exceptions other than OSError."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -53,7 +53,7 @@ def _is_name(host: str) -> bool:
 
 
 def servers(text: str) -> list[Address]:
-    """HOST:PORT,... of brokers. ArgumentTypeError."""
+    """Parse HOST:PORT,... of brokers. Raises ArgumentTypeError."""
     found = [address(each) for each in text.split(",") if each.strip()]
     if not found or not all(each.host and each.port for each in found):
         raise ArgumentTypeError(f"{text!r} is not HOST:PORT,...")
@@ -61,9 +61,9 @@ def servers(text: str) -> list[Address]:
 
 
 def listening_sockets(wanted: Address) -> list[socket.socket]:
-    """Sockets that listen there, all on one port: `localhost` is IPv4 and IPv6, as far as the machine has them.
+    """Return listening sockets, all on one port; `localhost` means IPv4 and IPv6, if the machine has both.
 
-    OSError where none can be had, or the port is taken on one of them.
+    Raises OSError if no socket can listen, or the port is in use on one of the addresses.
     """
     if wanted.host != "localhost":
         family, *_, (host, *_) = socket.getaddrinfo(
@@ -113,7 +113,7 @@ def _listening(family: int, wanted: Address) -> socket.socket:
 
 
 class Told:
-    """A place in an answer where the address of a broker stands."""
+    """A broker's address within an answer."""
 
     def __init__(self, struct: Struct) -> None:
         self._struct = struct
@@ -129,12 +129,12 @@ class Told:
         return Address(self._struct.host, self._struct.port)
 
     def replace(self, other: Address) -> None:
-        """Tell this address instead."""
+        """Replace the address in the answer."""
         self._struct.host, self._struct.port = other
 
 
 def told_addresses(answer: Struct) -> Iterator[Told]:
-    """All brokers' addresses in an answer; those of none (an empty host, port -1) are left out."""
+    """Yield all brokers' addresses in an answer, without empty ones (empty host, port -1)."""
     names = {field.name for field in answer.struct_type.fields}
     if {"host", "port"} <= names and names & {"node_id", "broker_id"} and answer.host and answer.port > 0:
         yield Told(answer)

@@ -1,4 +1,4 @@
-"""What goes over one connection: requests, and which answer is to which of them."""
+"""The requests of one connection, matched with their answers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from protocol.primitives import int16, int32
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Field, Message, ReadBuffer, Struct
 
-#: Requests that may wait for their answers: Kafka's clients have five.
+#: The most requests in flight; Kafka's clients have five.
 MAX_IN_FLIGHT = 10_000
 
-#: What all headers of requests have in common, also those of APIs that nobody knows.
+#: The fields that all request headers have, even those of unknown APIs.
 _HEAD = Message("Head", Field("key", int16), Field("version", int16), Field("correlation_id", int32), versions="0")
 _CORRELATION_ID = Message("CorrelationId", Field("correlation_id", int32), versions="0")
 
 
 class Unfollowable(Exception):
-    """From here on it cannot be said what the bytes of a connection are."""
+    """The bytes of a connection cannot be parsed from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request. `api` is None, and there is no client id, where it, or its version, is none that is known.
+    """A request. `api` is None, and the client id is missing, if the API or its version is unknown.
 
-    `body`: where it begins in the frame.
+    `body`: the position of the body in the frame.
     """
 
     key: int
@@ -40,17 +40,17 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """The API's name, or its number."""
+        """Return the API's name, or its key if the API is unknown."""
         return self.api.name if self.api is not None else f"API key {self.key}"
 
     def request(self, frame: ReadBuffer) -> Struct | None:
-        """The body; None where nobody knows the API. ProtocolError."""
+        """Decode the body of the request; None for an unknown API. Raises ProtocolError."""
         return None if self.api is None else self.api.request.decode(self.version, frame, self.body)[0]
 
     def answer(self, frame: ReadBuffer) -> tuple[Struct, int] | None:
-        """The body of the answer, and the version that it is in; None where nobody knows the API. ProtocolError.
+        """Decode the answer; return its body and version, None for an unknown API. Raises ProtocolError.
 
-        To an ApiVersions request of a version that it does not serve, a broker answers in v0 (KIP-511).
+        A broker answers an ApiVersions request of an unsupported version in v0 (KIP-511).
         """
         if self.api is None:
             return None
@@ -65,7 +65,7 @@ _UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 def read_request(frame: ReadBuffer) -> Asked:
-    """The header of a request. ProtocolError: it is none."""
+    """Decode the header of a request. Raises ProtocolError."""
     head, _ = _HEAD.decode(0, frame)
     api = API_BY_KEY.find(head.key)
     if api is None or head.version not in api.versions:
@@ -75,23 +75,23 @@ def read_request(frame: ReadBuffer) -> Asked:
 
 
 class Conversation:
-    """The requests of a connection that wait for their answers."""
+    """The requests of a connection that are in flight."""
 
     def __init__(self) -> None:
         self._waiting: deque[Asked] = deque()
 
     @property
     def waiting(self) -> int:
-        """How many answers are due."""
+        """Return the number of requests in flight."""
         return len(self._waiting)
 
     @property
     def next_due(self) -> Asked:
-        """The oldest request that waits; there must be one."""
+        """Return the oldest request in flight; there must be one."""
         return self._waiting[0]
 
     def asked(self, frame: ReadBuffer) -> Asked:
-        """A request goes by. Unfollowable."""
+        """Process a request frame. Raises Unfollowable."""
         try:
             asked = read_request(frame)
             request = asked.request(frame) if asked.key == ApiKey.PRODUCE else None
@@ -99,14 +99,14 @@ class Conversation:
             raise Unfollowable(f"what should be a request is none: {error}") from None
         if asked.key == ApiKey.SASL_HANDSHAKE and asked.version == 0:
             raise Unfollowable("after SaslHandshake v0 come bytes that are no requests: clients since 1.0 have v1")
-        if request is None or request.acks != 0:  # to acks=0 there is no answer
+        if request is None or request.acks != 0:  # a request with acks=0 has no answer
             self._waiting.append(asked)
             if len(self._waiting) > MAX_IN_FLIGHT:
                 raise Unfollowable(f"more than {MAX_IN_FLIGHT} requests wait for their answers")
         return asked
 
     def answered(self, frame: ReadBuffer) -> Asked:
-        """An answer goes by: what it is to. Unfollowable."""
+        """Process an answer frame; return its request. Raises Unfollowable."""
         try:
             head, _ = _CORRELATION_ID.decode(0, frame)
         except ProtocolError as error:

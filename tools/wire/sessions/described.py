@@ -1,4 +1,4 @@
-"""Happenings as lines of `pybroker record --json`: requests and answers opened, by name and version."""
+"""The lines of `pybroker record --json`: decoded requests and answers, with API name and version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.wire.sessions.recording import Happening, Kind, common_fields
 
 
 def described(happening: Happening, asked: Asked | None) -> bytes:
-    """The line; `asked`: the request, or that which it is the answer to."""
+    """Return the line; `asked` is the request, also for an answer."""
     told = common_fields(happening)
     if asked is not None and happening.kind not in (Kind.OPEN, Kind.CLOSE):
         told |= {"api": asked.name, "version": asked.version, "correlation_id": asked.correlation_id}

@@ -1,7 +1,7 @@
-"""What differs between the recorded answer to a request and that of now: by the path of the field.
+"""Compare the recorded answer to a request with the new answer, and list differences by the path of the field.
 
-Elements of lists are paired by what names them, else by their places. What is bound to differ is left out, and ids are
-taken for equal where they stand for each other (docs/reference/wire.md has both lists).
+Elements of lists are paired by their identifying fields, else by position. Fields that always differ are ignored, and
+ids are equal if the new one corresponds to the recorded one (docs/reference/wire.md has both lists).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tools.data.java_text import JsonValue
 from tools.wire.sessions.ids import KINDS, Ids, is_none
 
-#: By nature another one each time, or on each broker.
+#: Fields that differ each time, or on each broker.
 IGNORED: Mapping[str, tuple[str, ...]] = {
     "times": (
         *("throttle_time_ms", "log_append_time_ms", "transaction_start_time_ms", "session_lifetime_ms"),
@@ -38,20 +38,20 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
 }
 _IGNORED = frozenset(name for names in IGNORED.values() for name in names)
 
-#: What names an element of a list, if it is there and is no null.
+#: Fields that identify an element of a list, if they are present and not null.
 _NAMES = (
     *("name", "topic", "topic_name", "topic_id", "partition_index", "partition", "index", "member_id", "group_id"),
     *("resource_type", "resource_name", "transactional_id", "api_key", "key", "user", "feature", "mechanism"),
     *("entity_type", "entity_name", "producer_id", "principal", "operation", "config_name"),
 )
-#: What a batch and a record of it have, and nothing else has: their offsets are their names.
+#: Fields that only batches and records have; their offsets identify them.
 _BATCH, _RECORD = {"base_offset", "magic"}, {"offset", "timestamp", "value"}
-#: Of records that a broker has made, or given their time.
+#: Fields of records that a broker has written, or whose timestamp it has set.
 _OF_APPENDING = frozenset(("timestamp", "value"))
 
 
 class Difference(NamedTuple):
-    """A field whose value is another one; None where one of the answers has nothing there."""
+    """A field with different values; None if one of the answers does not have the field."""
 
     path: str
     recorded: JsonValue
@@ -59,10 +59,10 @@ class Difference(NamedTuple):
 
 
 class Comparison:
-    """Compares answers, and learns from them which ids stand for each other.
+    """Compares answers, and learns from them which ids correspond to each other.
 
     Args:
-        ignored: names of fields, beside those that are always left out.
+        ignored: names of fields to ignore, besides those that are always ignored.
     """
 
     def __init__(self, ids: Ids, ignored: Collection[str] = ()) -> None:
@@ -72,7 +72,7 @@ class Comparison:
     def differences(
         self, recorded: Mapping[str, JsonValue], now: Mapping[str, JsonValue], group: str = ""
     ) -> list[Difference]:
-        """All of them, in the order of the fields; `group`: the one that the request was about."""
+        """Return all differences, in the order of the fields; `group`: the group of the request."""
         return list(self._fields(recorded, now, "", group))
 
     def _fields(
@@ -128,14 +128,14 @@ class Comparison:
             yield from self._values(name, one, other, f"{path}[{label}]", scopes, left_out)
 
     def _pairs(self, recorded: list[JsonValue], now: list[JsonValue]) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-        """(label, recorded, now) of what belongs together; None where the other has no such element."""
+        """Yield (label, recorded, now) of paired elements; None if one of the lists has no such element."""
         wanted = [self._identity(each, of_then=True) for each in recorded]
         there = [self._identity(each, of_then=False) for each in now]
         if len(set(wanted)) < len(wanted) or len(set(there)) < len(there) or () in wanted:
             wanted, there = [(each,) for each in range(len(wanted))], [(each,) for each in range(len(there))]
         places = {identity: place for place, identity in enumerate(there)}
         pairs = [(each, places.pop(identity, None)) for each, identity in enumerate(wanted)]
-        rest = iter(sorted(places.values()))  # such as members whose ids nobody has told yet
+        rest = iter(sorted(places.values()))  # such as members whose ids are not known yet
         rest_is_by_place = sum(place is None for _, place in pairs) == len(places)
         for each, place in pairs:
             if place is None and rest_is_by_place:

@@ -1,7 +1,7 @@
-"""Ids and numbers that a broker makes up: which of the recorded ones is now which.
+"""Map the ids and numbers that a broker generates: from the recorded ones to those of the new session.
 
-They are learned from answers, by the names of fields, and put into the requests that follow, also into the headers of
-batches.
+The mapping is learned from answers, by the names of fields. It is applied to the requests that follow, and to the
+headers of their batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from protocol.records.batch import MAGIC_OFFSET, compute_crc, entry_at, parse_he
 from protocol.records.errors import RecordsError
 from protocol.schema import Array, Field, Struct
 
-#: Names of fields, and what kind of id is in them.
+#: Names of fields, with the kind of id that they hold.
 KINDS = {
     **dict.fromkeys(("producer_id", "v3_and_below_producer_id", "ongoing_txn_producer_id"), "producer id"),
     **dict.fromkeys(("producer_epoch", "v3_and_below_producer_epoch", "ongoing_txn_producer_epoch"), "producer epoch"),
@@ -25,7 +25,7 @@ KINDS = {
     "client_instance_id": "client instance",
     "subscription_id": "subscription",
 }
-#: Kinds of which 0 is one like others; elsewhere it stands for none.
+#: Kinds of which 0 is a valid id; for the others it means none.
 _FROM_ZERO = ("producer id", "producer epoch")
 _NONE = (None, "", id_text(bytes(16)))
 _PRODUCERS = struct.Struct(">qh")
@@ -36,14 +36,14 @@ Known = str | int
 
 
 def is_none(name: str, value: object) -> bool:
-    """Whether the field of that name has no id; of numbers, those below nothing are none."""
+    """Return whether the value of the field means "no id"; negative numbers do."""
     if isinstance(value, int):
         return value < 0 or (value == 0 and KINDS[name] not in _FROM_ZERO)
     return value in _NONE
 
 
 class Ids:
-    """What is known so far. Values are as `plain` has them; `scope`: the group of a generation, the producer of an
+    """The mapping learned so far. Values are those of `plain`. `scope`: the group of a generation, the producer of an
     epoch.
     """
 
@@ -51,16 +51,16 @@ class Ids:
         self._known: dict[tuple[str, str, Known], Known] = {}
 
     def learn(self, name: str, scope: str, recorded: Known, now: Known) -> None:
-        """The field of that name had `recorded`, and has `now`."""
+        """Learn that the field's recorded value `recorded` corresponds to `now`."""
         if not is_none(name, recorded) and not is_none(name, now):
             self._known[KINDS[name], scope, recorded] = now
 
     def now(self, name: str, scope: str, recorded: Any) -> Any:
-        """What stands for a recorded id; itself where nothing is known of it."""
+        """Return the new id for a recorded one; the recorded one if none is known."""
         return self._known.get((KINDS[name], scope, recorded), recorded)
 
     def put_into(self, request: Struct, group: str = "") -> bool:
-        """Put what is known into a recorded request. Returns whether anything is different now."""
+        """Replace the ids in a recorded request; return whether anything changed."""
         group = getattr(request, "group_id", group) or ""
         changed = False
         scopes = [(field, _scope(request, field.name, group)) for field in request.struct_type.fields]
@@ -83,7 +83,9 @@ class Ids:
         if field.name == "producer_id_filters":
             new = [self.now("producer_id", "", each) for each in old]
             return old if new == old else new
-        if field.name.endswith("current_leader_epoch"):  # the broker's of then: none is checked, as of old clients
+        if field.name.endswith(
+            "current_leader_epoch"
+        ):  # an epoch of the recorded broker: -1 disables the check, as for old clients
             return old if old == -1 else -1
         if field.name not in KINDS or isinstance(field.type, Array) or old is None:
             return old
@@ -95,7 +97,7 @@ class Ids:
         return old if found == old else found
 
     def _records(self, view: memoryview) -> memoryview | bytes:
-        """Batches with the producers of now in them, and checksums that are right if they were."""
+        """Return the batches with new producer ids; valid checksums are recomputed."""
         made: bytearray | None = None
         position = 0
         try:
@@ -113,7 +115,7 @@ class Ids:
                             crc = compute_crc(made, position, size)
                             _CRC.pack_into(made, position + MAGIC_OFFSET + 1, crc)
                 position += size
-        except RecordsError:  # it is for the broker to say
+        except RecordsError:  # the broker will reject it
             pass
         return view if made is None else bytes(made)
 

@@ -1,4 +1,4 @@
-"""Where a session goes: a file, and lines on standard output."""
+"""Write a session to a file, and as lines to standard output."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FLUSH_S = 0.5
 
 
 class Keeper:
-    """Keeps happenings in the order in which they are given; whoever gives them waits until there is room.
+    """Writes events in the order of the calls; callers wait while the buffer is full.
 
     Args:
-        file: the recording, or None; it remains its owner's.
-        output: lines for people and programs, or None.
-        failed: called once, with why it cannot go on: an OSError; BrokenPipeError where nobody reads the lines.
+    file: the recording, or None; the caller closes it.
+    output: lines for people and programs, or None.
+    failed: called once with the OSError that ends the recording; BrokenPipeError if the reader has gone.
     """
 
     def __init__(self, file: BinaryIO | None, output: Output | None, failed: Callable[[OSError], None]) -> None:
@@ -36,11 +36,11 @@ class Keeper:
 
     @property
     def now_s(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._began_s
 
     def begin(self, bootstrap: str) -> None:
-        """Write what stands in front."""
+        """Write the first line of the file."""
         self._began_s = time.monotonic()
         head = first_line(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), bootstrap)
         for kept in (self._file, self._output):
@@ -48,11 +48,11 @@ class Keeper:
                 kept.write(head)
 
     def end(self) -> None:
-        """From now on nobody waits for the lines to be read."""
+        """Stop waiting for the reader of the lines."""
         self._is_ending = True
 
     async def keep(self, happening: Happening, asked: Asked | None = None) -> None:
-        """Keep what has happened. Its place is settled at once; errors are told to `failed` alone."""
+        """Write an event. Its order is fixed at the call; errors go only to `failed`."""
         try:
             if self._file is not None:
                 self._file.write(line(happening))
@@ -75,7 +75,7 @@ class Keeper:
 
 
 class Output:
-    """Standard output: a pipe or a terminal that may be slow, without holding up the loop; or a file."""
+    """Standard output: a file, or a slow pipe or terminal, to which writes do not block the event loop."""
 
     def __init__(self, writer: asyncio.StreamWriter | None, descriptor: int) -> None:
         self._writer = writer
@@ -83,7 +83,7 @@ class Output:
 
     @classmethod
     async def open(cls, gone: Callable[[], None]) -> Output:
-        """`gone` is called when nobody reads it any more."""
+        """Open standard output; `gone` is called when its reader has gone."""
         descriptor = sys.stdout.fileno()
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
@@ -103,12 +103,12 @@ class Output:
             rest = rest[os.write(self._descriptor, rest) :]
 
     async def drain(self) -> None:
-        """Wait until it may go on. Errors: OSError."""
+        """Wait until the buffer has room. Raises OSError."""
         if self._writer is not None:
             await self._writer.drain()
 
     async def close(self) -> None:
-        """Have it written to its end, if somebody reads it soon."""
+        """Flush the buffer, if the reader reads it soon."""
         if self._writer is not None:
             self._writer.close()
             try:
@@ -119,7 +119,7 @@ class Output:
 
 
 class _Pipe(asyncio.streams.FlowControlMixin):
-    """What a StreamWriter needs of its protocol; tells when the reader goes."""
+    """The protocol of the StreamWriter; calls `gone` when the reader has gone."""
 
     def __init__(self, gone: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)

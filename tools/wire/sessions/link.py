@@ -1,4 +1,4 @@
-"""A connection to a broker as a client has it: frames out, frames in, one thing after the other."""
+"""A blocking client connection to a broker that sends and receives frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECE = 1 << 20
 
 
 class LinkBroken(OfflineError):
-    """No connection, none any more, or no answer in time; `is_closed`: the other side has ended it."""
+    """The connection failed or was lost, or an answer timed out. `is_closed`: the broker closed it."""
 
     def __init__(self, what: str, is_closed: bool = False) -> None:
         super().__init__(what)
@@ -22,7 +22,7 @@ class LinkBroken(OfflineError):
 
 
 class Link:
-    """A socket to a broker. Errors: LinkBroken; after one nothing more comes from it."""
+    """A socket to a broker. Methods raise LinkBroken, after which the link is unusable."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         self.address = address
@@ -33,14 +33,14 @@ class Link:
             raise LinkBroken(f"{address}: {error.strerror or error}") from None
 
     def send(self, frame: bytes) -> None:
-        """Send a frame, which has no size in front."""
+        """Send a frame, given without its size."""
         try:
             self._socket.sendall(len(frame).to_bytes(SIZE_BYTES, "big") + frame)
         except OSError as error:
             raise LinkBroken(f"{self.address}: the request cannot be sent: {error.strerror or error}") from None
 
     def receive(self) -> bytes:
-        """The next frame, without its size."""
+        """Receive the next frame, and return it without its size."""
         try:
             head = self._exactly(SIZE_BYTES)
             size = frame_size(head, 0, SIZE_BYTES, MAX_FRAME_BYTES)

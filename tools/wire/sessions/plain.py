@@ -1,4 +1,4 @@
-"""Requests and answers as JSON values: the schemas' names, ids as Kafka writes them, records opened."""
+"""Requests and answers as JSON values: names of the schemas, ids as Kafka writes them, decoded records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from protocol.records.record import Record
 from protocol.schema import Array, Field, ReadBuffer, Struct
 from tools.data.java_text import JsonValue
 
-#: What nobody should read on a screen.
+#: Secret fields that must not be shown.
 SECRETS = frozenset(("auth_bytes", "hmac", "salt", "salted_password"))
 HIDDEN = "[hidden]"
 
 
 def plain(value: Struct, version: int) -> dict[str, JsonValue]:
-    """The fields that this version has; tagged ones where they are not their default."""
+    """Return the fields of this version; tagged fields only if not default."""
     found: dict[str, JsonValue] = {}
     for field in value.struct_type.fields:
         given = getattr(value, field.name)
@@ -48,7 +48,7 @@ def _plain(field: Field, value: object, version: int) -> JsonValue:
 
 
 def text_or_base64(data: bytes | None) -> JsonValue:
-    """Text as it is, other bytes as {"base64": ...}."""
+    """Return UTF-8 text as a string, other bytes as {"base64": ...}."""
     if data is None:
         return None
     try:
@@ -59,7 +59,7 @@ def text_or_base64(data: bytes | None) -> JsonValue:
 
 
 def batches(records: ReadBuffer) -> Iterator[dict[str, JsonValue]]:
-    """The batches, or messages of v0 and v1, each with its records. One that is damaged ends them, and says so."""
+    """Yield the batches, or messages of v0 and v1, with their records. A damaged one is the last, with the error."""
     view, position = memoryview(records), 0
     try:
         while (entry := entry_at(view, position)) is not None:

@@ -1,7 +1,7 @@
-"""Plays a recorded session against a broker, and compares what it answers.
+"""Play a recorded session against a broker, and compare the answers.
 
-Requests are sent, and answers waited for, in the order in which they went by. So what came after an answer then comes
-after it now, and a request that had to wait (JoinGroup, a long Fetch) may do so.
+The player sends requests and waits for answers in the recorded order. So a request that followed an answer follows it
+again, and a request that had to wait (JoinGroup, a long Fetch) may wait again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.wire.sessions.link import Link, LinkBroken
 from tools.wire.sessions.plain import plain
 from tools.wire.sessions.recording import Happening, Kind, RecordingUnreadable
 
-#: What a client waits for, and asks again: how often is a matter of time.
+#: Errors after which a client retries; the number of retries depends on timing.
 PASSING: frozenset[int] = frozenset(
     (
         *(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR),
@@ -34,13 +34,13 @@ PASSING: frozenset[int] = frozenset(
 )
 _AGAIN_AFTER_S = 0.1
 _AGAIN_WITHIN_S = 5
-#: Of an answer that did not come, or cannot be read.
+#: The path of a missing or unreadable answer.
 WHOLE_ANSWER = "(answer)"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An answer, and what differs; `request`: its number among those of the connection, from 1 on."""
+    """An answer with its differences; `request`: the number of the request on its connection, from 1."""
 
     connection: int
     request: int
@@ -58,7 +58,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Line:
-    """One recorded connection, and that which stands for it."""
+    """A recorded connection, and the new connection in its place."""
 
     link: Link | None
     broken: str = ""
@@ -68,12 +68,12 @@ class _Line:
 
 
 class Player:
-    """Plays what was recorded.
+    """Plays a recording.
 
     Args:
-        bootstrap: brokers to play against, which are tried one after the other.
-        timeout_s: an answer takes no longer.
-        keeps_pace: nothing is sent earlier than it was then, counted from the beginning.
+    bootstrap: brokers to play against, tried in order.
+    timeout_s: the time limit for an answer, in seconds.
+    keeps_pace: send nothing earlier than in the recording, counted from its start.
         ignored: names of fields that are not compared.
     """
 
@@ -97,7 +97,7 @@ class Player:
         self.requests = 0
 
     def play(self, happenings: Iterable[Happening]) -> Iterator[Compared]:
-        """Play all; each answer as it has come. Errors: LinkBroken where nobody listens, RecordingUnreadable."""
+        """Play all; yield each answer as it arrives. Raises LinkBroken if no broker listens, RecordingUnreadable."""
         began_s = time.monotonic()
         try:
             for each in happenings:
@@ -151,7 +151,7 @@ class Player:
                 self._break(line, error)
 
     def _of_now(self, asked: Asked, frame: bytes) -> tuple[bytes, str]:
-        """The request with the ids of now, and the group that it is about. What nobody can read goes as it is."""
+        """Return the request with new ids, and its group. An unreadable request is sent unchanged."""
         try:
             request = asked.request(memoryview(frame))
         except ProtocolError:
@@ -161,7 +161,7 @@ class Player:
         group = getattr(request, "group_id", None) or ""
         if self._ids.put_into(request):
             head = encode_request_header(asked.api, asked.version, asked.correlation_id, asked.client_id)
-            with suppress(EncodeError):  # then it goes as it was
+            with suppress(EncodeError):  # then it is sent unchanged
                 frame = head + asked.api.request.encode(asked.version, request)
         return frame, group
 
@@ -179,7 +179,7 @@ class Player:
         return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
 
     def _not_closed(self, line: _Line, happening: Happening) -> Compared:
-        """The broker of then has closed the connection instead of answering: what that of now does."""
+        """Compare the case that the recorded broker closed the connection instead of answering."""
         asked, sent = line.conversation.next_due, line.sent[0]
         now = "closed"
         if line.link is not None:
@@ -223,7 +223,7 @@ class Player:
         return [] if error_codes(then) & _passing(asked) and not error_codes(now) else found
 
     def _learn_nodes(self, asked: Asked, recorded: Struct, now: Struct) -> None:
-        """Which broker stands for which: by their order, and for coordinators by what is asked."""
+        """Map recorded brokers to new ones: by their order, and coordinators by the key of the request."""
         then_told, now_told = list(told_addresses(recorded)), list(told_addresses(now))
         if asked.key != ApiKey.FIND_COORDINATOR:
             then_told.sort(key=lambda told: told.node)
@@ -238,12 +238,12 @@ class Player:
 
 
 def _passing(asked: Asked) -> frozenset[int]:
-    """For a topic that a Metadata request makes, clients wait as well."""
+    """Return the errors to retry; clients also wait for a topic that a Metadata request creates."""
     return PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if asked.key == ApiKey.METADATA else PASSING
 
 
 def error_codes(value: JsonValue) -> set[int]:
-    """All error codes in an answer but NONE."""
+    """Return all error codes in an answer except NONE."""
     found: set[int] = set()
     if isinstance(value, dict):
         for name, each in value.items():

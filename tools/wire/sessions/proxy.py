@@ -1,7 +1,8 @@
-"""A proxy between clients and brokers that keeps what goes by.
+"""A proxy between clients and brokers that records all frames.
 
-A client that asks for brokers is told addresses of the proxy, a port of its own for each broker, so that it stays. One
-frame a direction of a connection is in memory at a time, and of large ones no more than LARGE_BYTES in all a direction.
+The proxy replaces addresses of brokers in answers by its own, with one port per broker, so clients stay connected to
+the proxy. It holds one frame in memory per connection and direction. Large frames of one direction take at most
+LARGE_BYTES in total.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from tools.wire.sessions.recording import Happening, Kind
 
 MAX_CONNECTIONS = 1_000
 MAX_LISTENERS = 1_000
-#: The largest frame: a broker takes requests of 100 MiB, and answers may be larger.
+#: The largest frame: a broker accepts requests of 100 MiB, and answers may be larger.
 MAX_FRAME_BYTES = 1 << 28
-#: From here on a frame is large.
+#: Frames of this size or more are large.
 SMALL_BYTES = 1 << 18
 LARGE_BYTES = 1 << 28
 _CONNECT_S = 10
 
 
 class Room:
-    """Bytes that large frames of one direction may have in memory."""
+    """The memory in bytes for large frames of one direction."""
 
     def __init__(self, size_bytes: int = LARGE_BYTES) -> None:
         self._free = size_bytes
@@ -44,7 +45,7 @@ class Room:
 
     @asynccontextmanager
     async def taken(self, size_bytes: int) -> AsyncIterator[None]:
-        """Wait for as much room, and have it."""
+        """Reserve `size_bytes`, waiting until they are free."""
         if size_bytes <= SMALL_BYTES:
             yield
             return
@@ -60,12 +61,12 @@ class Room:
 
 
 class Proxy:
-    """Listens for clients, and stands in for each broker of a cluster.
+    """Listens for clients in place of each broker of a cluster.
 
     Args:
-        bootstrap: brokers that are tried one after the other.
-        listen: where the first port is; those of brokers are free ones on the same host.
-        tell: lines for people.
+    bootstrap: brokers, tried in order.
+    listen: the address of the first listener; those of brokers get free ports on the same host.
+    tell: called with lines for people.
     """
 
     def __init__(
@@ -83,11 +84,11 @@ class Proxy:
         self._opening = asyncio.Lock()
 
     async def start(self) -> list[Address]:
-        """Listen; where. OSError."""
+        """Listen, and return the addresses. Raises OSError."""
         return await self._listen_for(self._listen, self._bootstrap, None)
 
     async def stop(self) -> None:
-        """End all connections, and listen no more."""
+        """Close all connections and listeners."""
         for server in self._servers:
             server.close()
         for session in self._sessions:
@@ -102,7 +103,7 @@ class Proxy:
             try:
                 await self._serve(reader, writer, targets, node)
             except asyncio.CancelledError:
-                pass  # it is being stopped; streams would log it
+                pass  # the proxy is stopping; asyncio streams would log the cancellation
             finally:
                 self._sessions.discard(task)
                 writer.close()
@@ -151,9 +152,9 @@ class Proxy:
         return None
 
     async def advertised(self, broker: Address, node: int, local_host: str) -> Address | None:
-        """The proxy's address for a broker, listened on from now on; None where there are too many.
+        """Listen for a broker and return the proxy's address for it; None if there are too many listeners.
 
-        `local_host`: the address that the client has come in on.
+        `local_host`: the address that the client connected to.
         """
         async with self._opening:
             if broker not in self._ports:
@@ -168,7 +169,7 @@ class Proxy:
 
 
 class _Session:
-    """One connection of a client, and the one to a broker that is its other half."""
+    """A client's connection, with its connection to a broker."""
 
     def __init__(
         self,
@@ -186,7 +187,7 @@ class _Session:
         self._conversation = Conversation()
 
     async def run(self) -> str:
-        """Move frames until one side has closed; who. Errors: Unfollowable, ProtocolError."""
+        """Forward frames until one side closes; return which side. Raises Unfollowable, ProtocolError."""
         requests = asyncio.create_task(self._requests())
         answers = asyncio.create_task(self._answers())
         tasks = {requests, answers}
@@ -229,7 +230,7 @@ class _Session:
         await keeper.keep(happening, asked)
 
     async def _told_anew(self, asked: Asked, body: bytes) -> bytes:
-        """The answer with addresses of the proxy; as it is where it has none, or cannot be read."""
+        """Return the answer with addresses of the proxy; unchanged if it has none or is unreadable."""
         if asked.key not in TELL_ADDRESSES:
             return body
         try:
@@ -252,13 +253,13 @@ class _Session:
         head = encode_response_header(asked.api, asked.version, asked.correlation_id)
         try:
             return head + asked.api.response.encode(version, value)
-        except EncodeError as error:  # such as a name that has become longer than it may be
+        except EncodeError as error:  # such as a host name that is too long
             self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on as it is: {error}")
             return body
 
 
 async def _size(reader: asyncio.StreamReader) -> int | None:
-    """The size of the next frame; None at the end. Errors: ProtocolError, IncompleteReadError, OSError."""
+    """Read the size of the next frame; None at the end. Raises ProtocolError, IncompleteReadError, OSError."""
     try:
         head = await reader.readexactly(SIZE_BYTES)
     except asyncio.IncompleteReadError as error:

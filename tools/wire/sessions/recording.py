@@ -1,6 +1,6 @@
-"""A session in a file: one JSON object a line (docs/reference/wire.md); frames in base64, without the size in front.
+"""The file of a session: one JSON object a line (docs/reference/wire.md); frames in base64, without their size.
 
-Lines stand in the order in which things went by. A last line that was not written to its end is left out.
+Lines are in the order in which the proxy saw the frames. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tools.data.java_text import JsonValue
 from tools.errors import OfflineError
 
 VERSION = 1
-#: A line holds a frame of 256 MiB at most; longer ones are none of ours.
+#: A line holds a frame of at most 256 MiB; longer lines are rejected.
 MAX_LINE_BYTES = 1 << 29
 
 
 class RecordingUnreadable(OfflineError):
-    """It is no recording, or a line of it says nothing."""
+    """The file is not a recording, or a line of it is invalid."""
 
 
 class Kind(Enum):
-    """What went by."""
+    """The kind of an event."""
 
     OPEN = "open"
     REQUEST = "request"
@@ -36,7 +36,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What went by on one connection.
+    """An event on one connection.
 
     `at_s`: seconds since the recording began. `node`: the broker that the connection was to, None for one of the
     bootstrap servers; of OPEN. `by`: who has closed it, "client", "broker" or "proxy" (which
@@ -55,12 +55,12 @@ class Happening:
 
 
 def first_line(started: str, bootstrap: str) -> bytes:
-    """What the file begins with."""
+    """Return the first line of the file."""
     return _line({"type": "recording", "version": VERSION, "started": started, "bootstrap": bootstrap})
 
 
 def common_fields(happening: Happening) -> dict[str, JsonValue]:
-    """What is told of a happening in every form, all there is of an OPEN or a CLOSE."""
+    """Return the fields that an event has in every form; an OPEN or CLOSE has no others."""
     told: dict[str, JsonValue] = {
         "type": happening.kind.value,
         "connection": happening.connection,
@@ -74,7 +74,7 @@ def common_fields(happening: Happening) -> dict[str, JsonValue]:
 
 
 def line(happening: Happening) -> bytes:
-    """What a happening is in the file."""
+    """Return the line of an event in the file."""
     told = common_fields(happening)
     if happening.kind not in (Kind.OPEN, Kind.CLOSE):
         told |= {"api": happening.api, "version": happening.version}
@@ -83,7 +83,7 @@ def line(happening: Happening) -> bytes:
 
 
 def read(file: BinaryIO) -> Iterator[Happening]:
-    """All happenings of a file, one at a time in memory. RecordingUnreadable."""
+    """Yield all events of a file, one at a time in memory. Raises RecordingUnreadable."""
     head = _object(file.readline(MAX_LINE_BYTES), 1)
     if head.get("type") != "recording":
         raise RecordingUnreadable("it does not begin as a recording does")
