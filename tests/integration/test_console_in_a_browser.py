@@ -196,7 +196,7 @@ def test_access_is_changed_by_keyboard(page: Page) -> None:
     opened("Add an entry")
     page.get_by_label("Principal").fill("User:keyed")
     page.get_by_label("Operation").select_option("read")
-    page.get_by_label("Its name, * for all").fill("orders")
+    page.get_by_label("Resource name, * for all").fill("orders")
     page.keyboard.press("Enter")
     expect(page.locator("p.done")).to_have_text("The access control entry was added.")
 
@@ -241,7 +241,7 @@ def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
     page.keyboard.press("Enter")
     check(page)
     page.get_by_label("Name of the subscription").fill("tills")
-    page.get_by_label("Metrics: prefixes").fill("*")
+    page.get_by_label("Metric prefixes").fill("*")
     page.get_by_label("Interval, ms").fill("100")
     page.get_by_label("Clients that match").fill("client_id=till-.*")
     page.keyboard.press("Enter")
