@@ -1,4 +1,4 @@
-"""A broker's console, where `console.listeners` asks for one; most have none, and need nothing of it."""
+"""Start the console if `console.listeners` is set. Most brokers have none, and load none of this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def bind_console(config: BrokerConfig) -> Console | None:
-    """Take the ports. Raises CannotBind."""
+    """Bind the console's ports. Raises CannotBind."""
     addresses = [parse_http_listener(each) for each in config.get_list("console.listeners")]
     if not addresses:
         return None

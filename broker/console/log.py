@@ -1,6 +1,6 @@
-"""What the broker logs, for its console, too: lines on the pipe that is the console's standard input.
+"""Send the broker's log to its console: lines on the pipe that is the console's standard input.
 
-Nobody waits for the console: a line for which there is no room is left out.
+Logging never waits for the console: a line is dropped if the pipe is full.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from contextlib import nullcontext, suppress
 
 from runtime.logs import line_formatter
 
-#: So much goes into a pipe as a whole or not at all (PIPE_BUF of Linux).
+#: A write of this size is atomic on a pipe (PIPE_BUF of Linux).
 _MOST_BYTES = 4096
-#: In the place of a descriptor.
+#: In place of a descriptor: closed.
 _NONE = -1
 
 
 class ConsoleLog(logging.Handler):
-    """To a pipe, whose owner closes it after `let_go`."""
+    """Writes log lines to a pipe. Its owner closes the pipe after `let_go`."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -27,18 +27,18 @@ class ConsoleLog(logging.Handler):
         self.setFormatter(line_formatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it, with what follows the first line of a traceback in lines of its own."""
+        """Write a record, with the rest of a traceback on lines of its own."""
         if self._descriptor == _NONE:
             return
         try:
             line = self.format(record).encode(errors="replace")
-        except Exception:  # arguments that do not fit the text: who logs is not to fail
+        except Exception:  # arguments that do not fit the text must not fail the code that logs
             self.handleError(record)
             return
         with suppress(OSError):  # the pipe is full, or the console has ended
             os.write(self._descriptor, line[: _MOST_BYTES - 1] + b"\n")
 
     def let_go(self) -> None:
-        """Write no more, also of what another thread logs just now: the number may be another file's soon."""
+        """Stop writing, in all threads: after this the descriptor's number may belong to another file."""
         with self.lock or nullcontext():
             self._descriptor = _NONE

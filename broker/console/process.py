@@ -1,8 +1,9 @@
-"""The web console's process, where `console.listeners` asks for one.
+"""The process of the web console, if `console.listeners` is set.
 
-Its ports are taken here, so that one that is not to be had stops the start, and listen from when the broker serves; the
-sockets go to the process, which accepts. It is a client of the broker as any other, nicer than it, and ends with it:
-when the pipe that is its standard input does. A console that ends by itself is logged, and the broker goes on.
+The broker binds the console's ports at its start, so that an unavailable port stops the start. They listen once the
+broker serves clients, and the process inherits the sockets. The process is an ordinary client of the broker, with a
+lower priority. It ends with the broker, when its standard input, a pipe, ends. If it ends by itself, the broker logs
+that and goes on.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What `pybroker[console]` brings.
+#: The packages that `pybroker[console]` installs.
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "confluent_kafka", "prometheus_client")
-#: For the process to end by itself.
+#: How long the process may take to end by itself.
 _PATIENCE_S = 3.0
-#: Connections that wait until the process accepts them.
+#: Connections that may wait until the process accepts them.
 _BACKLOG = 64
 
 
 class Console:
-    """Its sockets, and its process once it is started. Raises CannotBind."""
+    """The console's sockets, and its process once it is started. Raises CannotBind."""
 
     def __init__(self, addresses: list[tuple[str | None, int]]) -> None:
         missing = [name for name in _PACKAGES if find_spec(name) is None]
@@ -58,15 +59,15 @@ class Console:
             self.close()
             raise
         found = [sock.getsockname()[:2] for sock in self._sockets]
-        #: Where it is.
+        #: The console's addresses.
         self.urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
 
     def start(self, config: BrokerConfig, listeners: Iterable[OpenListener], metrics_url: str | None) -> None:
-        """Start the process; the broker serves clients already."""
+        """Start the process. The broker already serves clients."""
         listener = console_listener(config)
         assert listener is not None  # else the configuration has a problem
         port = next(each.port for each in listeners if each.name == listener.name)
-        for each in self._sockets:  # so nobody is refused while the process starts
+        for each in self._sockets:  # so that no client is refused while the process starts
             each.listen(_BACKLOG)
         handles = [each.fileno() for each in self._sockets]
         settings = {
@@ -81,12 +82,12 @@ class Console:
         self._process = subprocess.Popen(
             engine_process.command("console.main"),
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,  # the broker's own is for what its starter reads
+            stdout=subprocess.DEVNULL,  # the program that started the broker reads the broker's output
             pass_fds=handles,
-            start_new_session=True,  # Ctrl-C is the broker's business
+            start_new_session=True,  # the broker handles Ctrl-C
         )
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended already, and said why
+        with suppress(BrokenPipeError):  # the process has ended already, and logged why
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
         self._log = ConsoleLog(self._process.stdin.fileno())
@@ -114,7 +115,7 @@ class Console:
             self._log.let_go()
 
     def close(self) -> None:
-        """Wait for its end, and make it one if that takes too long."""
+        """Wait for the process to end; kill it if that takes too long."""
         self.end()
         self._close_sockets()
         if self._process is not None:

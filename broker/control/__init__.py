@@ -1,3 +1,4 @@
-"""What a test has in hand of a broker of its own (`--ephemeral --control`): its clock, faults in its answers, and its
-background work, now. Nothing of it is imported, and nothing of it stands in a request's way, unless it is asked for.
+"""Commands by which a test controls its own broker (`--ephemeral --control`): clock, faults, background work.
+
+Without `--control` none of this is imported, and requests do not pass through it.
 """

@@ -1,10 +1,10 @@
-"""The pipe by which whoever started a broker commands it: lines of JSON on its standard input, and on its output.
+"""The pipe on which the program that started a broker sends it commands: lines of JSON on standard input and output.
 
     {"id": 1, "command": "roll", "arguments": {"topic": "orders"}}
     {"id": 1, "result": {"orders-0": 35}}        or    {"id": 1, "error": "there is no orders"}
 
-`id` is whatever the asker likes, `arguments` may be left out. An answer comes when the command is carried out, so that
-a later one may be answered first. No other process can get at it: there is no port and no file.
+The sender chooses `id`, and may omit `arguments`. The answer is sent when the command has finished, so answers may be
+out of order. No other process has access: there is no port and no file.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LONGEST_LINE = 1 << 20
 
 
 class Channel:
-    """Commands in, answers out. `clock` and `make_dispatcher` are for the broker that it is opened for.
+    """Reads commands, and writes answers. `clock` and `make_dispatcher` are for the broker that uses the channel.
 
     Args:
-        write: takes a line of an answer, without its end.
+            write: writes a line of an answer, which is passed without its line end.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -42,14 +42,14 @@ class Channel:
         self._commands: Commands | None = None
 
     def open(self, broker: CommandedBroker, dispatcher: Dispatcher) -> None:
-        """Carry out commands, those that have come already first: the broker has started."""
+        """Carry out commands from now on, first those that were received before: the broker has started."""
         assert isinstance(dispatcher, FaultyDispatcher)
         dispatcher.call_later = broker.timers.call_later
         self._commands = Commands(broker, self.clock, dispatcher)
         self._carry_out_lines()
 
     def feed(self, received: bytes) -> None:
-        """Take what standard input has, in whatever pieces."""
+        """Process bytes from standard input, however they are split."""
         self._received += received
         self._carry_out_lines()
 

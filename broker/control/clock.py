@@ -1,4 +1,4 @@
-"""A clock that a test moves on."""
+"""A clock that a test can advance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from runtime.clock import Clock
 
 
 class AdjustableClock(Clock):
-    """The system's clocks and what was added to them. Both go forward only, as time does."""
+    """The system's clocks plus an offset. Both only move forward."""
 
     __slots__ = ("_monotonic_ahead_ms", "_wall_ahead_ms")
 
@@ -21,9 +21,9 @@ class AdjustableClock(Clock):
         return super().monotonic_ms() + self._monotonic_ahead_ms
 
     def move_on(self, milliseconds: int, *, deadlines: bool = True) -> None:
-        """Let so much time have passed. Without `deadlines` it is later in the day, and nobody has waited for it.
+        """Advance the clock. Without `deadlines` only the time of day moves, and timeouts do not come closer.
 
-        Whoever holds timers is to be told (`Timers.clock_moved`). ValueError for a time that is past.
+        The caller then notifies owners of timers (`Timers.clock_moved`). Raises ValueError for a negative time.
         """
         if milliseconds < 0:
             raise ValueError("time moves on, not back")

@@ -1,6 +1,6 @@
-"""What a test may ask of its broker: each public method of `Commands` is a command, its arguments are the command's.
+"""The commands of a test: each public method of `Commands` is one, with the method's arguments.
 
-An answer that is not there at once is a Deferred. Refused raises, with a line for people.
+A command that takes time returns a Deferred. It raises Refused with a line of text.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """Why a command is not carried out, in one line."""
+    """Why a command was not carried out, in one line."""
 
 
 class CommandedBroker(Protocol):
-    """What commands act on."""
+    """The broker that commands act on."""
 
     timers: Timers
     logs: LogManager
@@ -55,7 +55,7 @@ class Commands:
         self._dispatcher = dispatcher
 
     def carry_out(self, command: object, arguments: object) -> object:
-        """Call a command by its name. Raises Refused where there is none, or its arguments do not fit."""
+        """Call a command by its name. Raises Refused for an unknown command, or wrong arguments."""
         known = _COMMANDS.get(command) if isinstance(command, str) else None
         if known is None:
             raise Refused(f"there is no command {command!r}: there are {', '.join(_COMMANDS)}")
@@ -73,26 +73,26 @@ class Commands:
     # -- faults --------------------------------------------------------------------------------------------------------
 
     def delay(self, api: str, delay_ms: int, count: int = 1) -> None:
-        """Serve the next `count` requests of an API so many milliseconds later."""
+        """Delay the next `count` requests of an API by this many milliseconds."""
         self._add(api, Fault(_at_least("count", count, 1), delay_ms=_at_least("delay_ms", delay_ms, 0)))
 
     def fail_next(self, api: str, error: str, count: int = 1) -> None:
-        """Answer the next `count` requests of an API with an error of the protocol, by its name, and do nothing."""
+        """Answer the next `count` requests of an API with a protocol error, given by name, without serving them."""
         code = ErrorCode.__members__.get(error)
         if code is None or code is ErrorCode.NONE:
             raise Refused(f"{error!r} is no error of the protocol, such as NOT_LEADER_OR_FOLLOWER")
         self._add(api, Fault(_at_least("count", count, 1), error=code))
 
     def disconnect_next(self, api: str, count: int = 1, carried_out: bool = False) -> None:
-        """Close the connection at the next `count` requests of an API; `carried_out`: with only the answer lost."""
+        """Close the connection at the next `count` requests of an API; with `carried_out` after serving them."""
         self._add(api, Fault(_at_least("count", count, 1), is_served=carried_out))
 
     def clear_faults(self) -> None:
-        """Forget the faults that are still to come."""
+        """Remove all pending faults."""
         self._dispatcher.clear()
 
     def fence(self, transactional_id: str) -> Deferred[None]:
-        """Fence the producer that has a transactional id now, and abort its transaction."""
+        """Fence the current producer of a transactional id, and abort its transaction."""
 
         broker = self._broker
 
@@ -107,7 +107,7 @@ class Commands:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def move_time_on(self, milliseconds: int, deadlines: bool = True) -> int:
-        """Let so much time have passed; what is due by then comes next. Gives the new time, in ms since 1970.
+        """Advance the clock; timers that are due fire next. Return the new time, in ms since 1970.
 
         Without `deadlines` only the time of day moves: sessions, timeouts and timers do not.
         """
@@ -118,18 +118,18 @@ class Commands:
     # -- background work, now ------------------------------------------------------------------------------------------
 
     def run_retention(self) -> Deferred[None]:
-        """Take expired segments out of all logs."""
+        """Remove expired segments from all logs."""
         for key in list(self._broker.logs.unopened):
             with suppress(LogOffline):
                 self._broker.logs.open(*key)
         return self._broker.background.retain()
 
     def roll(self, topic: str, partition: int | None = None) -> dict[str, int]:
-        """Close the active segment. Gives, by partition, the base offset of the new one."""
+        """Roll the active segment. Return, by partition, the base offset of the new one."""
         return {str(each): self._roll(each) for each in self._partitions(topic, partition)}
 
     def clean(self, topic: str) -> Deferred[None]:
-        """Roll, and compact all that min.compaction.lag.ms allows, however little of it is dirty."""
+        """Roll the log, and compact all that min.compaction.lag.ms allows, however little of it is dirty."""
         partitions = list(self._partitions(topic, None))
         if not partitions[0].log.config.compacted:
             raise Refused(f"{topic} is not compacted: its cleanup.policy is delete")
@@ -146,7 +146,7 @@ class Commands:
 
         return settled(cleaned).then(check)
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     def _add(self, api: str, fault: Fault) -> None:
         keys = {API_BY_KEY[key].name: key for key in self._dispatcher.served}
@@ -177,7 +177,7 @@ def _at_least(name: str, value: int, least: int) -> int:
     return value
 
 
-#: By how the signatures here say it.
+#: JSON types by annotation of the commands' arguments.
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -187,7 +187,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _check_type(what: str, value: object, annotation: str) -> None:
-    """JSON knows as many kinds of values as that. A bool is an int to Python, not here."""
+    """Check a value against an annotation. For Python a bool is an int; here it is not."""
     if type(value) not in _TYPES[annotation]:
         raise Refused(f"{what} takes {annotation}, not {value!r}")
 

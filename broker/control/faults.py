@@ -1,8 +1,7 @@
-"""Requests that go wrong because a test wants them to: a dispatcher that looks for faults before it serves.
+"""A dispatcher that makes requests fail as a test has ordered.
 
-A fault is of one API and for so many requests; those of an API come in the order in which they were ordered, and what
-follows is served as ever. A connection of which a request is delayed waits with it, as it does behind any request that
-is not answered yet.
+A fault applies to one API and to a number of requests. Faults of an API apply in the order in which they were ordered;
+later requests are served normally. A delayed request blocks its connection, as any unanswered request does.
 """
 
 from __future__ import annotations
@@ -32,10 +31,11 @@ _API_KEY = slice(0, 2)
 
 
 class Fault(msgspec.Struct):
-    """What happens to the next `count` requests of an API.
+    """A fault of the next `count` requests of an API. One of:
 
-    One of: `delay_ms`, then it is served; `error`, unserved; neither of them: the connection closes, with `is_served`
-    after the request was carried out, so that only its answer is lost.
+    - `delay_ms`: the request is served after a delay
+    - `error`: the request is answered with an error, and not served
+    - neither: the connection is closed; with `is_served` after serving the request, so that only its answer is lost
     """
 
     count: int
@@ -45,7 +45,7 @@ class Fault(msgspec.Struct):
 
 
 class FaultyDispatcher(Dispatcher):
-    """A dispatcher for a broker whose answers a test spoils."""
+    """A dispatcher that applies ordered faults."""
 
     __slots__ = ("_faults", "call_later")
 
@@ -54,20 +54,20 @@ class FaultyDispatcher(Dispatcher):
 
     def __init__(self, served: Mapping[int, ServedApi]) -> None:
         super().__init__(served)
-        self._faults: dict[bytes, deque[Fault]] = {}  # by the API key as requests have it
+        self._faults: dict[bytes, deque[Fault]] = {}  # by API key, as encoded in requests
 
     def add(self, api_key: int, fault: Fault) -> None:
-        """Order a fault for the next requests of an API, behind those that were ordered before."""
+        """Add a fault for the next requests of an API, after those that were added before."""
         self._faults.setdefault(api_key.to_bytes(2), deque()).append(fault)
 
     def clear(self) -> None:
-        """Serve all as ever from now on; what is delayed already comes in its time."""
+        """Remove all faults. Requests that are already delayed are still served at their time."""
         self._faults.clear()
 
     def dispatch(
         self, connection: ClientConnection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        if not again and self._faults:  # one that comes by again has had its fault
+        if not again and self._faults:  # a request that is dispatched again has had its fault
             key = bytes(frame[_API_KEY])
             if key in self._faults and len(frame) >= 8:
                 return self._spoil(self._next_of(key), connection, frame)
@@ -91,7 +91,7 @@ class FaultyDispatcher(Dispatcher):
         if served is not None:
             served.load()
         served_by = self._prepared.get(key_and_version) or self._prepare(key_and_version)
-        if served_by is None:  # which has an answer of its own
+        if served_by is None:  # the dispatcher answers unknown APIs itself
             return super().dispatch(connection, frame)
         if fault.delay_ms is not None:
             return self._delay(fault.delay_ms, served_by, frame)
@@ -103,7 +103,7 @@ class FaultyDispatcher(Dispatcher):
         raise CloseConnection(f"a test wants the connection closed at {served_by.api.name}")
 
     def _delay(self, delay_ms: int, served_by: ApiVersionHandler, frame: memoryview) -> Waiting:
-        """As a shortcut that leaves its request to the handler, but later."""
+        """Park the request, as a shortcut does that leaves it to the handler, and serve it after the delay."""
         over: Deferred[None] = Deferred()
         self.call_later(delay_ms, lambda: over.resolve(None))
         served_by.requests += 1
@@ -114,7 +114,7 @@ class FaultyDispatcher(Dispatcher):
         header = decode_request_header(frame)
         request = served_by.decode(frame, header.position)[0]
         answer = None
-        if served_by.api is not PRODUCE or request.acks:  # acks=0 has no answer: closing is what tells of an error
+        if served_by.api is not PRODUCE or request.acks:  # with acks=0 only closing signals an error
             answer = error_reply(served_by.api, served_by.version, request, error)
         if answer is None:
             raise CloseConnection(f"a test wants {served_by.api.name} to fail with {error.name}")
@@ -122,7 +122,7 @@ class FaultyDispatcher(Dispatcher):
 
 
 def _drop(answer: bytes | list[Chunk] | Waiting | None) -> None:
-    """As where the client has hung up."""
+    """Drop an answer, as for a disconnected client."""
     if isinstance(answer, Waiting):
         answer.deferred.cancel()
     elif isinstance(answer, list):

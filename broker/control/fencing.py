@@ -1,4 +1,4 @@
-"""A transactional producer fenced, as by another one that begins with its transactional id."""
+"""Fence a transactional producer, as another producer with its transactional id would."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _AGAIN_MS = 20
 def fence(
     transactions: TransactionCoordinator, producer_ids: ProducerIds, timers: Timers, transactional_id: str
 ) -> Deferred[ErrorCode]:
-    """Give the next epoch of an id away: who has the present one is fenced. Its transaction, if any, is aborted first.
+    """Bump the epoch of a transactional id, which fences its producer. An ongoing transaction is aborted first.
 
-    Resolves to NONE, or to why it was not done: INVALID_PRODUCER_ID_MAPPING for an id that no producer has used,
+    Resolves to NONE or an error: INVALID_PRODUCER_ID_MAPPING for an id that no producer has used,
     NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
     """
     ready = (
         Deferred.resolved(None) if producer_ids.available else producer_ids.replenish()
-    )  # an epoch may be an id's last
+    )  # the id may be at its last epoch
     return after(ready, lambda: _take_over(transactions, producer_ids, timers, transactional_id))
 
 
@@ -47,7 +47,7 @@ def _take_over(
     code = transactions.run(shard, effects) or given.code
     if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
         return code
-    # It is being aborted, as a newcomer is told, which comes again: only then has the old one lost.
+    # The transaction is being aborted: retry, as a new producer would. Only then is the old one fenced.
     pause: Deferred[None] = Deferred()
     timers.call_later(_AGAIN_MS, lambda: pause.resolve(None))
     return after(pause, lambda: fence(transactions, producer_ids, timers, transactional_id))

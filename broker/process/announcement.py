@@ -1,4 +1,4 @@
-"""What programs that start a broker have to know of it, as one line of JSON."""
+"""Describe a started broker in one line of JSON, for programs that start one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class OpenListener(Protocol):
 
     @property
     def name(self) -> str:
-        """As configured."""
+        """The listener's name, as configured."""
 
     @property
     def port(self) -> int:
-        """The port that it has."""
+        """The port that it is bound to."""
 
 
 def announcement(

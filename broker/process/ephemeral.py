@@ -1,4 +1,4 @@
-"""A broker that leaves nothing behind: any free port of loopback, a directory of its own that goes when it ends.
+"""A broker that leaves nothing behind: a free port of loopback, and a directory that is removed when it ends.
 
 For tests, in whatever language: `pybroker serve --ephemeral --print-json --until-stdin-ends`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-#: What tests wait for otherwise, and never look at.
+#: Settings without which tests would wait for things that they do not test.
 QUICK: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
@@ -23,9 +23,9 @@ QUICK: Mapping[str, str] = {
 
 @contextmanager
 def ephemeral(overrides: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Give the overrides of such a broker. Those of the command line win; a log.dirs among them is nobody's to remove.
+    """Yield the overrides of such a broker. Those of the command line win; a log.dirs among them is not removed.
 
-    What is removed is the directory made here, also where a signal comes before the broker is there to hear it.
+    The directory created here is removed even if a signal arrives before the broker can handle it.
     """
     settings = {**QUICK, **overrides}
     if not {"log.dirs", "log.dir"}.isdisjoint(overrides):

@@ -1,4 +1,4 @@
-"""Which event loop the broker runs on."""
+"""Choose the event loop that the broker runs on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed, else asyncio's own, which costs more for each wake-up."""
+    """Return uvloop's loop if it is installed, else asyncio's own, which costs more for each wake-up."""
     try:
         import uvloop
     except ImportError:

@@ -1,4 +1,4 @@
-"""Settings of a process that runs an event loop: when garbage is collected, and what becomes of its errors."""
+"""Settings of a process that runs an event loop: garbage collection, and unhandled errors."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("broker.lifecycle")
 
-# Young objects of requests die by reference count; what the collector would look for are cycles, which are rare here.
-# A collection of the young costs the loop 10 us or so for each thousand objects, one of everything tens of
-# milliseconds.
+# Reference counting frees the objects of requests. The collector is only needed for cycles, which are rare here. A
+# collection of young objects costs the loop some 10 us for each thousand, and a full one tens of milliseconds.
 _GC_THRESHOLDS = (20_000, 20, 100)
 
 
 class OpensLogs(Protocol):
-    """Opens logs after the start."""
+    """A component that opens logs after the start."""
 
     on_opened: Callable[[], object]
 
 
 class LoadsModules(Protocol):
-    """Loads modules after the start."""
+    """A component that loads modules after the start."""
 
     on_done: Callable[[], object]
 
 
 def collect_garbage_seldom(opening: OpensLogs, imports: LoadsModules) -> None:
-    """Freeze what the start has made, and collect seldom from now on; what later opened logs make is frozen, too."""
+    """Freeze the objects of the start, and collect rarely from now on. Objects of logs opened later are frozen, too."""
     gc.freeze()
     opening.on_opened = imports.on_done = gc.freeze
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -39,6 +38,6 @@ def collect_garbage_seldom(opening: OpensLogs, imports: LoadsModules) -> None:
 
 
 def on_loop_exception(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Log what a callback of the loop did not handle."""
+    """Log an error that a callback of the loop did not handle."""
     error = context.get("exception")
     log.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)

@@ -1,6 +1,6 @@
-"""What a client on this machine calls it: localhost, where that is the address that the client used.
+"""The name of this machine for local clients: localhost, if that is the address that the client used.
 
-Tests and compose files say localhost, and so do the certificates that are made for them.
+Tests and compose files use localhost, and so do the certificates that are made for them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ LOCALHOST = "localhost"
 
 
 def name_of(address: str, opened: str | None) -> str:
-    """The name for an address that a client came in on, else the address itself.
+    """Return the name for an address that a client connected to, or the address itself.
 
     Args:
-        address: the client has reached us at.
+            address: the address that the client connected to.
         opened: the host of the listener: None for all interfaces, 0.0.0.0 or :: for those of IPv4 or IPv6 alone.
     """
     if address not in ("127.0.0.1", "::1"):
@@ -30,7 +30,7 @@ def name_of(address: str, opened: str | None) -> str:
 
 @cache
 def localhost_addresses() -> frozenset[str]:
-    """The addresses of localhost that this machine has. Asks the system once: at the start, before anybody waits."""
+    """Return this machine's addresses of localhost. Asks the system once, at the start, before a client waits."""
     try:
         infos = socket.getaddrinfo(LOCALHOST, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -39,7 +39,7 @@ def localhost_addresses() -> frozenset[str]:
 
 
 def _is_ours(family: int, address: str) -> bool:
-    """Whether it can be bound: hosts files name ::1 where IPv6 is off, too."""
+    """Return whether the address can be bound: hosts files name ::1 even where IPv6 is off."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.bind((address, 0))

@@ -1,4 +1,4 @@
-"""How much memory there is for this process."""
+"""Find how much memory this process may use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def memory_bytes(groups_of_process: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """The machine's memory, or what its control groups (a container, a service) may have, where that is less."""
+    """Return the machine's memory, or the limit of its control groups (a container, a service) if that is lower."""
     machines = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machines, *_limits(groups_of_process, groups)])
 
 
 def _limits(groups_of_process: Path, groups: Path) -> Iterator[int]:
-    """Those of control groups, of version 2 (one hierarchy, no controllers named) or 1."""
+    """Yield the limits of control groups, of version 2 (one hierarchy, no controllers named) or 1."""
     try:
         lines = groups_of_process.read_text().splitlines()
     except OSError:
@@ -27,11 +27,11 @@ def _limits(groups_of_process: Path, groups: Path) -> Iterator[int]:
             root, name = groups / "memory", "memory.limit_in_bytes"
         else:
             continue
-        # In a container the path may be the one outside, and what is mounted its own: the root is looked at, too.
+        # In a container the path may be the host's, and the mounted group its own: so the root is read, too.
         group = root / path.lstrip("/")
         for each in (group, *group.parents):
             if each.is_relative_to(root):
                 try:
                     yield int((each / name).read_text())
-                except (OSError, ValueError):  # there is no such file, or it says "max"
+                except (OSError, ValueError):  # there is no such file, or it contains "max"
                     continue

@@ -1,4 +1,4 @@
-"""Which process of a broker has a partition: computed from its name, and recorded nowhere."""
+"""Which process of a broker hosts a partition. It is computed from the name, and not recorded."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from zlib import crc32
 
 from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 
-#: The number of the main process, which has the metadata and the coordinators, and so their topics.
+#: The number of the main process, which has the metadata, and the coordinators with their topics.
 MAIN = 0
 
 _OF_THE_MAIN_PROCESS = INTERNAL_TOPICS | {CLUSTER_METADATA}
 
 
 def worker_of(topic: str, partition: int, count: int) -> int:
-    """Return the number of the worker, of `count` from 0, that has a partition. Partitions of a topic go round."""
+    """Return the number, from 0, of the worker among `count` that hosts a partition. A topic's partitions rotate."""
     if count == 1 or topic in _OF_THE_MAIN_PROCESS:
         return MAIN
     return (crc32(topic.encode()) + partition) % count

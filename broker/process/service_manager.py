@@ -1,6 +1,6 @@
-"""What the broker tells systemd, or whoever else set NOTIFY_SOCKET: that it serves, that it stops, that its loop turns.
+"""Notify systemd, or another program that set NOTIFY_SOCKET: the broker serves, it stops, its loop runs.
 
-The protocol is that of sd_notify(3): lines of VARIABLE=value in a datagram. Where nobody listens, nothing is done.
+The protocol is that of sd_notify(3): lines of VARIABLE=value in a datagram. Without NOTIFY_SOCKET nothing is sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Loop(Protocol):
 
 
 class ServiceManager:
-    """Belongs to the loop's thread. `environ` is the process's; `watchdog_s`: how often to hear of us, None: never."""
+    """Sends notifications from the loop's thread. `watchdog_s`: the interval that the manager asks for, or None."""
 
     def __init__(self, environ: Mapping[str, str], loop: _Loop) -> None:
         self._address = environ.get("NOTIFY_SOCKET", "")
@@ -32,16 +32,16 @@ class ServiceManager:
         self.watchdog_s = _watchdog_s(environ) if self._address else None
 
     def ready(self, status: str) -> None:
-        """Clients are served; from now on the manager hears that the loop turns, twice as often as it asks for."""
+        """Report that clients are served. From now on send watchdog signals, twice as often as the manager asks for."""
         self._tell("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
         self._beat()
 
     def stopping(self) -> None:
-        """The broker goes down."""
+        """Report that the broker stops."""
         self._tell("STOPPING=1", "STATUS=Shutting down")
 
     def close(self) -> None:
-        """The loop is about to end."""
+        """Stop the watchdog signals: the loop is about to end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -64,7 +64,7 @@ class ServiceManager:
 
 
 def _watchdog_s(environ: Mapping[str, str]) -> float | None:
-    """What WATCHDOG_USEC says, unless it is meant for another process."""
+    """Return the interval of WATCHDOG_USEC, unless it is meant for another process."""
     pid, usec = environ.get("WATCHDOG_PID", ""), environ.get("WATCHDOG_USEC", "")
     if not usec.isdecimal() or int(usec) == 0 or (pid and pid != str(os.getpid())):
         return None

@@ -1,10 +1,10 @@
-"""Why a process of the broker does not start."""
+"""The errors of a process of the broker that does not start."""
 
 from __future__ import annotations
 
 
 class CannotStart(Exception):
-    """The broker cannot start, for the reason that the message gives in one line. Nothing of it is left open."""
+    """The broker cannot start; the message gives the reason in one line. Nothing is left open."""
 
 
 class StartInterrupted(CannotStart):

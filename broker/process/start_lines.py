@@ -1,4 +1,4 @@
-"""What a start tells in Apache Kafka's own words: programs that start a broker wait for such a line in its log.
+"""Log lines of a start in Apache Kafka's own words, which programs that start a broker wait for.
 
 | line | who waits for it |
 |---|---|
@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterator
 
 from runtime.log_text import log_text
 
-#: Kafka tells all users at each start; who has more than these hardly waits for one of them.
+#: Kafka logs all users at each start. Beyond this number hardly any program waits for one of them.
 _MOST_USERS = 10
 
 
 def start_lines(node_id: int, scram_users: Collection[str]) -> Iterator[str]:
-    """The lines, in Kafka's order, to be logged once clients are let in."""
+    """Yield the lines, in Kafka's order. They are logged once the broker accepts clients."""
     for user in sorted(scram_users)[:_MOST_USERS]:
         yield f"Replayed UserScramCredentialRecord creating new entry for {log_text(user)}"
     yield (

@@ -1,4 +1,4 @@
-"""Where a broker stands in its life."""
+"""The states of a broker's lifecycle."""
 
 from __future__ import annotations
 
