@@ -1,4 +1,4 @@
-"""Answers that go out in the order of their requests, behind the first that has to wait."""
+"""A queue of answers that are sent in the order of their requests, from the first request that waits."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _LIMIT = 64
 
 
 class AnswerQueue(deque[Waiting | list[Chunk]]):
-    """Of one connection: begins with a request that waits; empty where nothing does, which is most of the time."""
+    """The queue of one connection. It begins with a request that waits, and is empty if none does: most of the time."""
 
     __slots__ = ()
 
     @property
     def waiting_count(self) -> int:
-        """Requests that were started and are not answered yet."""
+        """The number of requests that were started and are not answered yet."""
         return sum(1 for each in self if isinstance(each, Waiting))
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request waits for something to happen, and all behind it for its answer."""
+        """Whether a request waits for an event, and all behind it for its answer."""
         return any(isinstance(each, Waiting) and each.deferred.mutes for each in self)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more requests are to be started, even if none of these mutes."""
+        """Whether no more requests may be started, even if none of these mutes."""
         return len(self) >= _LIMIT
 
     def take_ready(
         self, out: list[Chunk], finish: Callable[[Waiting], Answer], on_done: Callable[[object], None]
     ) -> None:
-        """Put into `out` what is done, up to the first that is not. Raises what `finish` raises.
+        """Move finished answers into `out`, up to the first that is not finished. Raises what `finish` raises.
 
         Args:
-            finish: makes the answer of a request whose Deferred is done; it may have to wait for something else then.
-            on_done: called when that is done.
+            finish: makes the answer of a request whose Deferred is done; the answer may have to wait again.
+            on_done: called when that wait is over.
         """
         while self:
             answer: Answer = self[0]
@@ -60,7 +60,7 @@ class AnswerQueue(deque[Waiting | list[Chunk]]):
                 out += [answer] if isinstance(answer, bytes) else answer
 
     def drop(self) -> None:
-        """Nobody wants the answers any more."""
+        """Drop all answers: the client has disconnected."""
         dropped = list(self)
         self.clear()
         for each in dropped:

@@ -1,4 +1,4 @@
-"""What a client has sent and is not served yet (rule 2 of `connection`)."""
+"""The bytes that a client has sent and that are not served yet (rule 2 of `connection`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from broker.network.request_memory import FrameSender, RequestMemory
 
 
 class Backlog:
-    """Of one connection; all of it counts in the `memory` of all.
+    """The backlog of one connection. Its bytes count in the `memory` that all connections share.
 
     Attributes:
-        rest: copied: requests behind one that waits, or the beginning of a frame.
+        rest: a copy of requests behind one that waits, or of the beginning of a frame.
         large: a frame that is received into memory of its own.
     """
 
@@ -23,37 +23,37 @@ class Backlog:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether no more of it is to be received."""
+        """Whether no more bytes may be received."""
         return len(self.rest) > REST_LIMIT_BYTES or self._memory.is_used_up
 
     @property
     def may_be_served(self) -> bool:
-        """Whether there may be a whole request in it."""
+        """Whether the rest may contain a complete request."""
         return bool(self.rest) or (self.large is not None and self.large.complete)
 
     def keep(self, rest: bytes | bytearray) -> None:
-        """Have this as the rest, in the place of what it was."""
+        """Replace the rest."""
         self._memory.hold(len(rest) - len(self.rest))
         self.rest = rest
 
     def take_rest(self) -> bytes | bytearray:
-        """The rest, which is to be served now."""
+        """Remove and return the rest, to be served now."""
         rest = self.rest
         self.keep(b"")
         return rest
 
     def begin_large(self, connection: FrameSender, size: int, head: memoryview) -> None:
-        """A frame of `size` bytes with its length has begun with `head`."""
+        """Begin a frame of `size` bytes, its length field included, of which `head` was received."""
         self.large = self._memory.begin(connection, size, head)
 
     def room(self, large: LargeFrame) -> memoryview:
-        """Where to receive the frame's next bytes; empty where there is no memory for them."""
+        """Return the buffer for the frame's next bytes; it is empty if there is no memory for them."""
         if large.filled == len(large.view):
             self._memory.grow(large)
         return large.room()
 
     def drop(self) -> None:
-        """Forget all of it."""
+        """Drop all bytes."""
         self.keep(b"")
         if self.large is not None:
             self._memory.drop(self.large)

@@ -1,9 +1,8 @@
-"""How many connections there may be: max.connections, max.connections.per.ip, max.connection.creation.rate (KIP-402,
-KIP-612).
+"""Limits on connections: max.connections, max.connections.per.ip, max.connection.creation.rate (KIP-402, KIP-612).
 
-As in Apache Kafka: an address that has its share is turned away; a listener that is full, or too fast, makes its
-clients wait in the listen queue; the inter-broker listener, where there are others beside it, is let in above
-max.connections, and a connection of another listener goes instead.
+As in Apache Kafka: a connection from an address at its limit is refused. If a listener is full, or over its rate, its
+clients wait in the listen queue. The inter-broker listener, if there are others, accepts connections above
+max.connections, and a connection of another listener is closed instead.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ UNLIMITED = 2**31 - 1
 
 
 class CreationRate:
-    """At most so many connections a second, with one second's worth at once."""
+    """A limit on connections per second. A burst may use up one second's worth at once."""
 
     __slots__ = ("_at_ms", "_monotonic_ms", "_tokens", "per_second")
 
@@ -26,7 +25,7 @@ class CreationRate:
         self._tokens = float(per_second)
 
     def delay_ms(self) -> int:
-        """0 when a connection may be accepted now, and it is counted; else how long to wait before asking again."""
+        """Return 0, and count the connection, if one may be accepted now; else the delay before the next attempt."""
         if self.per_second >= UNLIMITED:
             return 0
         now_ms = self._monotonic_ms()
@@ -42,17 +41,17 @@ class CreationRate:
         return max(1, min(1000, round((1 - self._tokens) * 1000 / self.per_second)))
 
     def give_back(self) -> None:
-        """There was no connection to accept after all."""
+        """Undo the count: there was no connection to accept."""
         self._tokens += 1
 
 
 class ConnectionLimits:
-    """Counts of open connections by listener and by address, and the limits on them. Limits may change at any time."""
+    """Counts open connections by listener and by address, and has their limits, which may change at any time."""
 
     def __init__(self, protected_listener: str | None = None) -> None:
-        """Args: protected_listener: let in above max.connections; None where there is only one listener."""
+        """Args: protected_listener: accepts above max.connections; None if there is only one listener."""
         self.protected_listener = protected_listener
-        #: Connections for which the process has descriptors.
+        #: The number of connections for which the process has file descriptors.
         self.max_descriptors = UNLIMITED
         self.max_connections = UNLIMITED
         self.max_connections_of_listener: Mapping[str, int] = {}
@@ -63,7 +62,7 @@ class ConnectionLimits:
         self._by_address: Counter[str] = Counter()
 
     def listener_is_full(self, listener_name: str) -> bool:
-        """Whether the listener has to wait for a connection to end before it accepts another."""
+        """Return whether the listener must wait for a connection to end before it accepts another."""
         if self.out_of_descriptors:
             return True
         if self._by_listener[listener_name] >= self.max_connections_of_listener.get(listener_name, UNLIMITED):
@@ -72,27 +71,27 @@ class ConnectionLimits:
 
     @property
     def out_of_descriptors(self) -> bool:
-        """Whether another connection would take what log files need."""
+        """Return whether another connection would use descriptors that log files need."""
         return self.total >= self.max_descriptors
 
     @property
     def exceeded(self) -> bool:
-        """Whether the protected listener's connections have brought the total above its limit."""
+        """Return whether the protected listener's connections have brought the total above its limit."""
         return self.total > self.max_connections
 
     def address_is_full(self, address: str) -> bool:
-        """Whether one more connection from there would be one too many."""
+        """Return whether an address has reached its limit."""
         limit = self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
         return self._by_address[address] >= limit
 
     def opened(self, listener_name: str, address: str) -> None:
-        """Count a connection."""
+        """Count an opened connection."""
         self.total += 1
         self._by_listener[listener_name] += 1
         self._by_address[address] += 1
 
     def closed(self, listener_name: str, address: str) -> None:
-        """Count it no more."""
+        """Count a closed connection."""
         self.total -= 1
         self._by_listener[listener_name] -= 1
         self._by_address[address] -= 1

@@ -1,7 +1,7 @@
 """Listeners: the sockets that clients connect to.
 
-`bind` takes the ports at the very start, so that a port that is taken stops the start before any file is touched;
-`listen` lets clients in once everything else is up.
+`bind` binds the ports at the very start, so that a taken port stops the start before any file is touched. `listen`
+accepts clients once everything else has started.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Connections accepted in one turn: a burst of thousands is let in without holding up those that are served.
+# Connections accepted in one turn: a burst of thousands must not delay the clients that are being served.
 _ACCEPTS_A_TURN = 16
-# After a failed accept (no file descriptors, no memory) the next is tried so much later, or when a connection ends.
+# The delay after a failed accept (no file descriptors, no memory). The end of a connection makes it shorter.
 _RETRY_S = 0.5
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class CannotBind(Exception):
-    """A listener's address is not to be had."""
+    """A listener's address is unavailable."""
 
 
 def bind(host: str | None, port: int, receive_buffer_bytes: int) -> list[socket.socket]:
-    """Sockets bound to an address, not listening yet.
+    """Return sockets bound to an address, not listening yet.
 
     Args:
-        host: a name or address, bound wherever it resolves to; None for all interfaces, IPv6 and IPv4.
-        port: 0 takes any free one, the same for all sockets returned.
-        receive_buffer_bytes: SO_RCVBUF of the connections accepted; -1 leaves it to the system.
+            host: a name or address; all addresses of a name are bound. None for all interfaces, IPv6 and IPv4.
+            port: 0 chooses a free one, the same for all returned sockets.
+            receive_buffer_bytes: SO_RCVBUF of accepted connections; -1 for the system's default.
 
     Raises CannotBind.
     """
@@ -88,7 +88,7 @@ def _addresses(host: str | None) -> list[tuple[socket.AddressFamily, str]]:
 
 
 class Listener:
-    """One named listener: accepts connections and hands them on, no faster than all of `rates` allow."""
+    """A named listener. It accepts connections, no faster than all of `rates` allow."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Listener:
         self.security_protocol = security_protocol
         self.rates = rates
         self.connect: Connect = PlaintextTransport  # makes the transport of a new connection
-        self.welcome: Callable[[Connection], object] | None = None  # called with each new connection first of all
+        self.welcome: Callable[[Connection], object] | None = None  # called first with each new connection
         self._sockets = sockets
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepted: Callable[[Listener, socket.socket], None] | None = None
@@ -111,18 +111,18 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port it is bound to, also where 0 was asked for."""
+        """The port that it is bound to, also if 0 was requested."""
         port: int = self._sockets[0].getsockname()[1]
         return port
 
     @property
     def handles(self) -> tuple[int, ...]:
-        """Its sockets' descriptors, for a process that is to have them, too."""
+        """The descriptors of its sockets, for a process that inherits them."""
         return tuple(sock.fileno() for sock in self._sockets)
 
     @property
     def addresses(self) -> list[str]:
-        """What it is bound to, for people."""
+        """The addresses that it is bound to, for log lines."""
         names = [sock.getsockname()[:2] for sock in self._sockets]
         return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names]
 
@@ -133,9 +133,9 @@ class Listener:
         accepted: Callable[[Listener, socket.socket], None],
         is_full: Callable[[Listener], bool],
     ) -> None:
-        """Let clients in: `accepted(listener, socket)` for each. `is_full(listener)` is asked before each accept.
+        """Accept clients: call `accepted(listener, socket)` for each. `is_full(listener)` is called before each accept.
 
-        Raises CannotBind when another process was faster.
+        Raises CannotBind if another process has bound the port meanwhile.
         """
         self.queue(backlog)
         self._loop, self._accepted, self._is_full = loop, accepted, is_full
@@ -143,8 +143,9 @@ class Listener:
             loop.add_reader(sock.fileno(), self._on_readable, sock)
 
     def queue(self, backlog: int) -> None:
-        """Have clients wait, instead of being refused, until they are let in: by this process, or by one that has the
-        sockets, too. Raises CannotBind as `listen`.
+        """Let clients wait in the listen queue until this process, or one that shares the sockets, accepts them.
+
+        Raises CannotBind as `listen`.
         """
         for sock in self._sockets:
             try:
@@ -153,7 +154,7 @@ class Listener:
                 raise CannotBind(f"{self.addresses[0]}: {error.strerror}") from None
 
     def resume(self) -> None:
-        """Accept again, after a connection has ended, if accepting had stopped."""
+        """Accept again after a pause, because a connection has ended."""
         if not self._paused or self._loop is None:
             return
         self._paused = False
@@ -164,7 +165,7 @@ class Listener:
             self._loop.add_reader(sock.fileno(), self._on_readable, sock)
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Stop listening."""
         if self._loop is not None:
             self._stop_accepting()
             if self._retry is not None:
@@ -191,7 +192,7 @@ class Listener:
                 return
             except ConnectionError:
                 self._give_back()
-                continue  # gone before it was accepted
+                continue  # the client disconnected before it was accepted
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
@@ -201,7 +202,7 @@ class Listener:
             self._accepted(self, accepted)
 
     def _delay_ms(self) -> int:
-        """0 when the rates allow a connection now, which is counted; else how long to wait."""
+        """Return 0, and count the connection, if the rates allow one now; else how long to wait."""
         for number, rate in enumerate(self.rates):
             if delay_ms := rate.delay_ms():
                 for counted in self.rates[:number]:
@@ -214,7 +215,7 @@ class Listener:
             rate.give_back()
 
     def _pause(self, seconds: float | None) -> None:
-        """Accept nothing for so long; None: until a connection ends."""
+        """Accept nothing for this long; None: until a connection ends."""
         assert self._loop is not None
         self._paused = True
         self._stop_accepting()

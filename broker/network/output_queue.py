@@ -1,7 +1,7 @@
-"""Output: the bytes and file slices of a connection's answers on their way into its socket.
+"""Send the bytes and file slices of a connection's answers through its socket.
 
-Bytes go by send or sendmsg; a slice of a log file goes by sendfile, from the page cache to the socket without passing
-through this process, and the bytes before it are held back by MSG_MORE so that header and data share packets.
+Bytes are sent by send or sendmsg. A slice of a log file is sent by sendfile, from the page cache to the socket, without
+passing through this process. MSG_MORE holds back the bytes before it, so that header and data share packets.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Protocol
 
 from protocol.schema import Chunk
 
-# Unsent answers of one connection above which no more of its requests are served.
+# Unsent bytes of one connection above which none of its requests are served.
 OUTPUT_LIMIT_BYTES = 1024 * 1024
-# Sent in one go at most, so that one reader that takes all it can get does not hold up the others of its loop.
+# The most that is sent in one turn, so that one fast reader does not delay the others of its loop.
 TURN_BYTES = 1024 * 1024
-# A slice of at most this many bytes is cheaper to read and send with what is around it than to give to sendfile: on
-# loopback 2 us instead of 3 at 200 bytes, the same at 4 KiB, 10 instead of 8 at 12 kB.
+# Slices up to this size are cheaper to read and send with the bytes around them than by sendfile: on loopback 2 us
+# instead of 3 at 200 bytes, the same at 4 KiB, 10 instead of 8 at 12 kB.
 _READ_BYTES = 4 * 1024
 # Bytes in pieces of at most this size are copied together; larger ones go to sendmsg as they are.
 _COPIED_BYTES = 16 * 1024
@@ -30,7 +30,7 @@ _PIECES = 256
 
 
 class FileSlice(Protocol):
-    """A part of an open file, kept open until released: what storage.fetch_slice.FetchSlice is."""
+    """A part of an open file, which stays open until released (storage.fetch_slice.FetchSlice)."""
 
     position: int
 
@@ -41,11 +41,11 @@ class FileSlice(Protocol):
 
 
 class FileEndedEarly(OSError):
-    """A file ended within a slice whose length had been sent already: nothing sensible can follow it."""
+    """A file ended within a slice whose length was already sent: the connection must be closed."""
 
 
 def is_around_slice(chunks: list[Chunk]) -> bool:
-    """Whether these are a head, a slice, and perhaps a tail: for `OutputQueue.send_around`."""
+    """Return whether chunks are a head, a slice, and perhaps a tail, as for `OutputQueue.send_around`."""
     return (
         len(chunks) <= 3
         and type(chunks[0]) is bytes
@@ -56,7 +56,7 @@ def is_around_slice(chunks: list[Chunk]) -> bool:
 
 
 def joined(chunks: list[Chunk]) -> list[Chunk]:
-    """The same bytes in fewer pieces: small ones are joined, and small slices are read and released.
+    """Return the same bytes in fewer pieces: small ones are joined, and small slices are read and released.
 
     Raises OSError when a slice cannot be read whole; all slices have been released then.
     """
@@ -88,7 +88,7 @@ def joined(chunks: list[Chunk]) -> list[Chunk]:
 
 
 def release(chunks: Iterable[Chunk]) -> None:
-    """Let go of the slices among chunks that are not to be sent."""
+    """Release the slices among chunks that will not be sent."""
     for chunk in chunks:
         if not isinstance(chunk, _BYTES):
             chunk.release()  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def _read_whole(piece: FileSlice) -> bytes:
 
 
 class OutputQueue:
-    """Chunks not yet taken by the kernel, in order."""
+    """Chunks that the kernel has not accepted yet, in order."""
 
     __slots__ = ("_chunks", "_sent", "sendfile_bytes", "size_bytes")
 
@@ -111,7 +111,7 @@ class OutputQueue:
         self._chunks: deque[Chunk] = deque()
         self._sent = 0  # of the first chunk
         self.size_bytes = 0
-        #: All that went from files to the socket by sendfile.
+        #: All bytes that sendfile sent.
         self.sendfile_bytes = 0
 
     def put(self, chunks: list[Chunk]) -> None:
@@ -124,7 +124,7 @@ class OutputQueue:
                 chunk.release()  # type: ignore[attr-defined]
 
     def send_around(self, sock: socket.socket, head: bytes, piece: FileSlice, tail: bytes = b"") -> bool:
-        """`put` and `send` of a head, a slice and a tail, which is what most answers to a Fetch are, with no detour.
+        """Do `put` and `send` for a head, a slice and a tail, as in most answers to a Fetch, without queueing them.
 
         Only while the queue is empty. Raises as `send` does.
         """
@@ -159,14 +159,14 @@ class OutputQueue:
         return False
 
     def clear(self) -> None:
-        """Drop everything, and let go of the files."""
+        """Drop everything, and release the files."""
         release(self._chunks)
         self._chunks.clear()
         self._sent = 0
         self.size_bytes = 0
 
     def send(self, sock: socket.socket) -> bool:
-        """Give the kernel what it takes now, at most 1 MiB or so; True when nothing is left.
+        """Send what the kernel accepts now, at most some 1 MiB; return True when nothing is left.
 
         Raises OSError when the connection is broken, and FileEndedEarly: close it in either case.
         """
@@ -179,14 +179,14 @@ class OutputQueue:
                 else:
                     wanted, sent = self._send_file(sock, chunk, budget)  # type: ignore[arg-type]
                 if sent < wanted:
-                    break  # the socket is full: asking again would only tell so
+                    break  # the socket is full: another try would send nothing
                 budget -= sent
         except (BlockingIOError, InterruptedError):
             pass
         return not self._chunks
 
     def _send_bytes(self, sock: socket.socket) -> tuple[int, int]:
-        """Send the run of byte chunks at the front; (how many bytes were to go, how many went)."""
+        """Send the byte chunks at the front; return (how many bytes there were, how many were sent)."""
         pieces: list[bytes | bytearray | memoryview] = []
         flags = wanted = 0
         for chunk in self._chunks:
@@ -210,7 +210,7 @@ class OutputQueue:
         return wanted, sent
 
     def _send_file(self, sock: socket.socket, piece: FileSlice, budget: int) -> tuple[int, int]:
-        """Send from the file slice at the front; (how many bytes were to go, how many went)."""
+        """Send from the file slice at the front; return (how many bytes were due, how many were sent)."""
         left = len(piece) - self._sent
         wanted = left if left < budget else budget
         sent = os.sendfile(sock.fileno(), piece.fileno(), piece.position + self._sent, wanted)

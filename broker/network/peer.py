@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and by which way it came."""
+"""The client at the other end of a connection, and the listener that accepted it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
 
 class Peer:
-    """What handlers may look at.
+    """The attributes of a connection that handlers may use.
 
     Attributes:
-        client_host, client_port: where it is.
-        local_host, local_port: the address that it used.
-        listener_name, security_protocol: of the listener that let it in.
-        principal: who it is, such as User:alice.
-        authenticator: where clients say who they are by SASL.
-        token_authenticated: whether it has come by a delegation token.
-        client_software_name, client_software_version: as it says itself; "unknown", as Kafka calls clients older than
-            KIP-511, if it does not.
+        client_host, client_port: the client's address.
+        local_host, local_port: the address that the client connected to.
+        listener_name, security_protocol: of the listener that accepted it.
+            principal: the authenticated user, such as User:alice.
+            authenticator: the SASL authentication, if the listener has one.
+            token_authenticated: whether the client has authenticated by a delegation token.
+            client_software_name, client_software_version: as the client says; "unknown", as in Kafka for clients older
+                than KIP-511, if it does not.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Peer:
 
     @property
     def is_admitted(self) -> bool:
-        """Whether it has shown who it is, or need not."""
+        """Whether the client has authenticated, or need not."""
         return self.authenticator is None or self.authenticator.admitted
 
     def __repr__(self) -> str:

@@ -1,10 +1,10 @@
-"""Send buffers for clients that take little at a time.
+"""Choose send buffers for clients that receive little at a time.
 
-A Java consumer receives 64 KiB at a time unless it is told otherwise. Of a large answer the broker's socket takes twice
-as much, and whenever a third of that is free the loop is woken to send a little more: waking up is what such a
-client costs. A large buffer takes the answer in one go. For a client that takes all it gets it would be the wrong
-thing: what lies in a buffer longer than the processor's caches hold it comes from memory (docs/decisions/network.md).
-Which of the two a client is, TCP tells: its window grows, or stays as small as it was.
+A Java consumer receives 64 KiB at a time by default. The broker's socket then buffers twice as much of a large answer,
+and wakes the loop whenever a third of that is free. These wake-ups are the cost of such a client. A large buffer holds
+the whole answer. For a client that reads fast a large buffer would be slower: bytes that stay in it longer than the
+processor's caches hold them come from memory (docs/decisions/network.md). TCP shows which kind a client is: its window
+grows, or stays small.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import socket
 from struct import Struct
 
-#: What the kernel is asked for; it doubles that, and allows no more than net.core.wmem_max.
+#: The requested size. The kernel doubles it, and limits it to net.core.wmem_max.
 WIDE_BYTES = 512 * 1024
 #: The window of a client that asks for a buffer of 64 KiB grows to 120 KiB, as its kernel doubles what is asked for;
 #: that of one whose kernel decides is larger at the second answer, and some MiB soon.
 _SMALL_BYTES = 144 * 1024
-#: Looks at a client, one for each answer that the socket does not take whole, before it is taken for a small one.
+#: Checks of a client, one for each answer that the socket does not accept whole, before its window counts as small.
 _LOOKS = 8
 #: In the kernel's struct tcp_info, from Linux 5.4 on.
 _TCP_INFO, _AT = getattr(socket, "TCP_INFO", 11), 228
@@ -25,7 +25,7 @@ _WINDOW = Struct("=I")
 
 
 class PeerWindow:
-    """What is known of how much a client takes at a time."""
+    """Tracks how much a client receives at a time."""
 
     __slots__ = ("_looks_left",)
 
@@ -33,13 +33,13 @@ class PeerWindow:
         self._looks_left = _LOOKS
 
     def look(self, sock: socket.socket) -> None:
-        """Look once more, when an answer was not taken whole; at the last look the buffer is made large."""
+        """Check the window, when an answer was not sent whole. The last check enlarges the buffer."""
         if not self._looks_left:
             return
         try:
             window = window_bytes(sock)
             if window is None or window > _SMALL_BYTES:
-                self._looks_left = 0  # it is not known, or large: then the buffer is right
+                self._looks_left = 0  # the window is unknown, or large: then the buffer is right
                 return
             self._looks_left -= 1
             if not self._looks_left:
@@ -49,6 +49,6 @@ class PeerWindow:
 
 
 def window_bytes(sock: socket.socket) -> int | None:
-    """How much the other side has room for, as it has said last; None where the kernel does not tell. OSError."""
+    """Return the window that the client last advertised; None if the kernel does not report it. Raises OSError."""
     info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _AT + _WINDOW.size)
     return _WINDOW.unpack_from(info, _AT)[0] if len(info) == _AT + _WINDOW.size else None

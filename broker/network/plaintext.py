@@ -1,7 +1,7 @@
-"""Plaintext connections: a non-blocking socket of ours on the loop's readers and writers.
+"""Plaintext connections: a non-blocking socket on the loop's readers and writers.
 
-uvloop's own transports have no sendfile and copy what they receive; with a socket of our own a request costs one recv
-into the loop's buffer and one send, and log data goes to the socket by sendfile.
+uvloop's own transports have no sendfile, and copy what they receive. Here a request costs one recv into the loop's
+buffer and one send, and log data is sent by sendfile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class HangUps:
-    """Notices hang-ups of connections from which nothing is received: an epoll of its own for just these events."""
+    """Notices disconnects of connections whose reading is paused, with an epoll instance for these events alone."""
 
     __slots__ = ("_epoll", "_loop", "_transports")
 
@@ -31,17 +31,17 @@ class HangUps:
         loop.add_reader(self._epoll.fileno(), self._on_event)
 
     def watch(self, fd: int, transport: PlaintextTransport) -> None:
-        """Tell the transport, once, when its other side hangs up."""
+        """Notify the transport, once, when its client disconnects."""
         self._epoll.register(fd, select.EPOLLRDHUP)  # EPOLLERR and EPOLLHUP are always reported
         self._transports[fd] = transport
 
     def unwatch(self, fd: int) -> None:
-        """Watch no more."""
+        """Stop watching a connection."""
         if self._transports.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
     def close(self) -> None:
-        """Watch none any more."""
+        """Stop watching all connections."""
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
 
@@ -54,7 +54,7 @@ class HangUps:
 
 
 class PlaintextTransport:
-    """Moves the bytes of one connection."""
+    """Transfers the bytes of one plaintext connection."""
 
     __slots__ = (
         "_closing",
@@ -82,7 +82,7 @@ class PlaintextTransport:
         self._connection = connection
         self._hang_ups = hang_ups
         self._queue = OutputQueue()
-        #: Where clients that take little at a time get a larger send buffer.
+        #: Set where clients that receive little at a time get a larger send buffer.
         self.window: PeerWindow | None = None
         self._writing = False
         self._closing = False
@@ -92,16 +92,16 @@ class PlaintextTransport:
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes that the kernel has not taken yet."""
+        """Bytes that the kernel has not accepted yet."""
         return self._queue.size_bytes
 
     @property
     def sendfile_bytes(self) -> int:
-        """Bytes that went from files to the client by sendfile."""
+        """Bytes of files that sendfile sent to the client."""
         return self._queue.sendfile_bytes
 
     def send(self, chunks: list[Chunk]) -> int:
-        """Send now what the kernel takes, and the rest as it takes more; how many bytes that is."""
+        """Send what the kernel accepts now, and the rest later; return how many bytes that rest has."""
         queue = self._queue
         if self._closing:
             release(chunks)
@@ -135,7 +135,7 @@ class PlaintextTransport:
         return queue.size_bytes
 
     def pause_reading(self) -> None:
-        """Receive no more until `resume_reading`; a hang-up is noticed all the same."""
+        """Stop receiving until `resume_reading`. A disconnect is still noticed."""
         if self._reading and self._sock is not None:
             self._reading = False
             self._loop.remove_reader(self._fd)
@@ -150,7 +150,7 @@ class PlaintextTransport:
             self._loop.add_reader(self._fd, self._on_readable)
 
     def close_when_sent(self) -> None:
-        """Receive no more, and close once all is sent."""
+        """Stop receiving, and close once all is sent."""
         if self._sock is None:
             return
         self._closing = True
@@ -159,12 +159,12 @@ class PlaintextTransport:
             self._close()
 
     def abort(self) -> None:
-        """Close now, and drop what is queued."""
+        """Close now, and drop queued bytes."""
         if self._sock is not None:
             self._close()
 
     def on_hang_up(self, broken: bool) -> None:
-        """The other side has gone (`broken`), or it sends no more, while nothing was received from it."""
+        """Handle a disconnect (`broken`), or the end of what the client sends, while reading is paused."""
         if broken:
             self.abort()
         else:

@@ -1,4 +1,4 @@
-"""The configuration of the network: from keys to attributes of `Server`, at the start and on every change."""
+"""Apply the configuration of the network to `Server`, at the start and on every change."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class GivenListener(Protocol):
 
     @property
     def name(self) -> str:
-        """As configured."""
+        """The listener's name, as configured."""
 
     @property
     def security_protocol(self) -> str:
-        """As configured."""
+        """Its security protocol, as configured."""
 
     @property
     def handles(self) -> Iterable[int]:
-        """File descriptors of its sockets."""
+        """The file descriptors of its sockets."""
 
 
 log = logging.getLogger(__name__)
@@ -43,25 +43,25 @@ _LIVE = (
     "max.connections.per.ip.overrides",
     "connections.max.idle.ms",
 )
-# Where socket.listen.backlog.size is not set. Kafka's default of 50 makes a burst of clients wait for seconds: each
-# connection that does not fit is tried again by its client's kernel a second later.
+# The default of socket.listen.backlog.size. Kafka's default of 50 makes a burst of clients wait for seconds: each
+# connection that does not fit is retried by its client's kernel a second later.
 _BACKLOG = 1024
-# Where socket.receive.buffer.bytes is not set: left to the system, which sizes each connection's buffer by what comes.
+# The default of socket.receive.buffer.bytes: the system sizes each connection's buffer by its traffic.
 # With Kafka's 100 KiB a request of 1 MB takes eight reads, and as many turns of the loop.
 _RECEIVE_BUFFER_BYTES = -1
-# Where queued.max.request.bytes is not set: this part of the memory. Kafka has no limit then: as many connections as
-# there are may hold a request of socket.request.max.bytes each.
+# The default of queued.max.request.bytes: this part of the memory. Kafka has no limit then: each connection may hold
+# a request of socket.request.max.bytes.
 _MEMORY_PART = 4
 
 
 def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[Listener]:
-    """Take the ports of all listeners, without letting anybody in yet. Raises CannotBind.
+    """Bind the ports of all listeners, without accepting clients yet. Raises CannotBind.
 
-    Those of other workers are the next ones, or any, where any may be taken.
+    Other workers get the next port numbers, or any, if any port may be used.
     """
     listeners: list[Listener] = []
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
-    localhost_addresses()  # asked for later by clients that are told where to go
+    localhost_addresses()  # cached for later requests whose answers name the broker
     try:
         for each in config.listeners:
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")
@@ -76,7 +76,7 @@ def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[
 
 
 def inherited_listeners(given: Iterable[GivenListener], clock: Clock) -> list[Listener]:
-    """The same where another process has taken the ports."""
+    """Return the listeners whose ports another process has bound."""
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     listeners = []
     for each in given:
@@ -87,7 +87,7 @@ def inherited_listeners(given: Iterable[GivenListener], clock: Clock) -> list[Li
 
 
 def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener]) -> None:
-    """Set what the configuration says, and keep what may change up to date."""
+    """Apply the configuration, and follow changes of dynamic keys."""
     server.max_request_bytes = config.get_int("socket.request.max.bytes")
     server.memory.limit_bytes = _request_memory(config)
     server.max_queued_requests = config.get_int("queued.max.requests")
@@ -118,12 +118,12 @@ def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener
 
 
 def _or(unset: int, config: BrokerConfig, key: str) -> int:
-    """The value of a key, another than Kafka's default where it is not set."""
+    """Return the value of a key, or another default than Kafka's if it is not set."""
     return config.get_int(key) if config.is_set(key) else unset
 
 
 def _request_memory(config: BrokerConfig) -> int:
-    """Bytes that may be held for requests; below 0 without limit. Workers share the machine's memory."""
+    """Return the bytes that requests may hold; negative for no limit. Workers share the machine's memory."""
     key = "queued.max.request.bytes"
     if config.is_set(key):
         return config.get_int(key)
@@ -131,7 +131,7 @@ def _request_memory(config: BrokerConfig) -> int:
 
 
 def _of_listener(config: BrokerConfig, listener: Listener, key: str) -> int:
-    """A limit of a listener's own; the broker's is looked at besides (KIP-402)."""
+    """Return a listener's own limit; the broker's limit applies, too (KIP-402)."""
     if f"listener.name.{listener.name.lower()}.{key}" not in config.originals():
         return UNLIMITED
     value = config.get_for_listener(listener.name, key)
@@ -140,13 +140,13 @@ def _of_listener(config: BrokerConfig, listener: Listener, key: str) -> int:
 
 
 def _by_address(text: str) -> dict[str, int]:
-    """ "host:count,host:count" by numeric address: names are resolved once, as Kafka does."""
+    """Parse "host:count,host:count" by numeric address: names are resolved once, as in Kafka."""
     limits: dict[str, int] = {}
     for entry in filter(None, (each.strip() for each in text.split(","))):
         host, _, count = entry.rpartition(":")
         try:
             found = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:  # the latter for what no machine can be called
+        except (OSError, UnicodeError) as error:  # UnicodeError for an invalid host name
             log.warning("max.connections.per.ip.overrides: %s is not found: %s", host, error)
             continue
         limits.update((str(address[0]), int(count)) for *_, address in found)

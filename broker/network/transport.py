@@ -1,9 +1,8 @@
-"""The seam between what a connection says and how its bytes travel.
+"""The interface between a connection's protocol and the transport of its bytes.
 
-A `Connection` finds requests in bytes and puts answers out as chunks; a `Transport` moves them: plaintext on sockets
-of ours, others (TLS) beside it. A transport drives its connection by the methods of asyncio's BufferedProtocol
-(get_buffer, buffer_updated) and by `on_sent`, `on_eof`, `on_hang_up` and `on_lost`, so that asyncio's own transports
-fit behind a thin adapter.
+A `Connection` finds requests in bytes, and writes answers as chunks. A `Transport` transfers them, in plaintext or by
+TLS. A transport drives its connection by the methods of asyncio's BufferedProtocol (get_buffer, buffer_updated) and by
+`on_sent`, `on_eof`, `on_hang_up` and `on_lost`, so that asyncio's own transports fit behind a thin adapter.
 """
 
 from __future__ import annotations
@@ -15,37 +14,37 @@ from protocol.schema import Chunk
 
 
 class Transport(Protocol):
-    """What a connection asks of the way its bytes travel. Nothing here blocks or raises."""
+    """The transport, as a connection uses it. No method blocks or raises."""
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes taken by `send` that the kernel has not taken yet."""
+        """Bytes given to `send` that the kernel has not accepted yet."""
 
     @property
     def sendfile_bytes(self) -> int:
-        """Bytes that went from files to the client by sendfile."""
+        """Bytes of files that sendfile sent to the client."""
 
     def send(self, chunks: list[Chunk]) -> int:
-        """Send chunks in order; the transport owns them from now on, and releases file slices. `queued_bytes` of now.
+        """Send chunks in order, and return `queued_bytes`. The transport now owns the chunks, and releases file slices.
 
-        Calls `on_sent` when the queue, once it was not empty after a `send`, has become empty.
+        Calls `on_sent` when the queue has become empty, if it was not empty after a `send`.
         """
 
     def pause_reading(self) -> None:
-        """Receive no more until `resume_reading`. A hang-up of the other side is noticed all the same."""
+        """Stop receiving until `resume_reading`. A disconnect of the client is still noticed."""
 
     def resume_reading(self) -> None:
         """Receive again."""
 
     def close_when_sent(self) -> None:
-        """Receive no more, and close once the queue is empty."""
+        """Stop receiving, and close once the queue is empty."""
 
     def abort(self) -> None:
         """Close now, and drop what is queued. `on_lost` has been called when this returns."""
 
 
 class _Gone:
-    """The way of a connection that is gone: nothing travels on it."""
+    """The transport of a closed connection: it does nothing."""
 
     __slots__ = ()
 
@@ -56,7 +55,7 @@ class _Gone:
         return 0
 
     def do_nothing(self) -> None:
-        """There is nothing to be received or closed."""
+        """Do nothing: there is nothing to receive or close."""
 
     pause_reading = resume_reading = close_when_sent = abort = do_nothing
 
