@@ -42,9 +42,9 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
     """Run a broker until a signal ends it, and return the exit code of the process.
 
     Args:
-            announce: print a line of JSON once the broker serves clients.
-            until_stdin_ends: also stop at the end of standard input.
-            control: read commands from standard input (broker/control); needs `until_stdin_ends`.
+        announce: print a line of JSON once the broker serves clients.
+        until_stdin_ends: also stop at the end of standard input.
+        control: read commands from standard input (broker/control); needs `until_stdin_ends`.
     """
     lacking = lack()  # the loop alone needs several file descriptors
     if lacking is not None:

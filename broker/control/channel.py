@@ -31,7 +31,7 @@ class Channel:
     """Reads commands, and writes answers. `clock` and `make_dispatcher` are for the broker that uses the channel.
 
     Args:
-            write: writes a line of an answer, which is passed without its line end.
+        write: writes a line of an answer, which is passed without its line end.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:

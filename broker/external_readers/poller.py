@@ -28,9 +28,9 @@ class Poller(Generic[T]):
     """Checks repeatedly. Its public methods belong to the event loop's thread.
 
     Args:
-            name: what is checked, for the log and as the thread's name.
-            look: does the check; called in the thread, one call at a time.
-            take: called on the loop with the result.
+        name: what is checked, for the log and as the thread's name.
+        look: does the check; called in the thread, one call at a time.
+        take: called on the loop with the result.
     """
 
     def __init__(

@@ -44,8 +44,8 @@ class CleaningRound:
     """The round of one log, through a worker and the background thread.
 
     Args:
-            resources: the resources that the worker may use.
-            rounds: notified of the results.
+        resources: the resources that the worker may use.
+        rounds: notified of the results.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ class Cleaner:
     """The cleaner. Its methods belong to the event loop's thread. `uncleanable`: logs on which a round has failed.
 
     Args:
-            make_workers: creates a pool with this number of processes.
+        make_workers: creates a pool with this number of processes.
     """
 
     def __init__(

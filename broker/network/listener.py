@@ -38,9 +38,9 @@ def bind(host: str | None, port: int, receive_buffer_bytes: int) -> list[socket.
     """Return sockets bound to an address, not listening yet.
 
     Args:
-            host: a name or address; all addresses of a name are bound. None for all interfaces, IPv6 and IPv4.
-            port: 0 chooses a free one, the same for all returned sockets.
-            receive_buffer_bytes: SO_RCVBUF of accepted connections; -1 for the system's default.
+        host: a name or address; all addresses of a name are bound. None for all interfaces, IPv6 and IPv4.
+        port: 0 chooses a free one, the same for all returned sockets.
+        receive_buffer_bytes: SO_RCVBUF of accepted connections; -1 for the system's default.
 
     Raises CannotBind.
     """

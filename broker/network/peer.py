@@ -15,11 +15,11 @@ class Peer:
         client_host, client_port: the client's address.
         local_host, local_port: the address that the client connected to.
         listener_name, security_protocol: of the listener that accepted it.
-            principal: the authenticated user, such as User:alice.
-            authenticator: the SASL authentication, if the listener has one.
-            token_authenticated: whether the client has authenticated by a delegation token.
-            client_software_name, client_software_version: as the client says; "unknown", as in Kafka for clients older
-                than KIP-511, if it does not.
+        principal: the authenticated user, such as User:alice.
+        authenticator: the SASL authentication, if the listener has one.
+        token_authenticated: whether the client has authenticated by a delegation token.
+        client_software_name, client_software_version: as the client says; "unknown", as in Kafka for clients older
+            than KIP-511, if it does not.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
-"""Whether the event loop turns, and how late it is: a beat on the loop, and a thread that listens to it.
+"""Watch whether the event loop runs, and how late it is: a beat on the loop, and a thread that checks it.
 
-What holds the loop up for more than a second is told while it does so, with the stack of the loop's thread: that is who
-to ask. The thread wakes up four times a second, and so does the loop: together some 50 us of a second.
+If the loop is blocked for more than a second, the thread logs that at once, with the stack of the loop's thread, which
+shows the cause. The thread and the loop wake up four times a second; together this takes some 50 us of a second.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Protocol
 log = logging.getLogger(__name__)
 
 BEAT_S = 0.25
-#: The loop stands still when it is later than this.
+#: Above this delay the loop counts as blocked.
 STALL_S = 1.0
-#: Upper bounds of what is counted together, in seconds; what is beyond the last is counted by itself.
+#: Upper bounds of the histogram's buckets, in seconds. There is one more bucket for longer delays.
 LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-#: Idleness is that of so many beats.
+#: The number of beats over which idleness is measured.
 _IDLE_BEATS = 120
 
 
@@ -36,10 +36,10 @@ class _Loop(Protocol):
 
 
 class LoopWatch:
-    """From `start` on until `stop`, both called on the loop. Its figures belong to the loop's thread.
+    """Watches the loop from `start` to `stop`, both called on the loop. Its figures belong to the loop's thread.
 
-    `lag_counts` are beats by how late they came, one for each of LAG_BOUNDS_S and one for later ones; `stalls` those
-    that came later than a second.
+    `lag_counts` counts beats by their delay: one count for each of LAG_BOUNDS_S, and one for longer delays. `stalls`
+    counts the delays of more than a second.
     """
 
     def __init__(self, loop: _Loop, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +49,7 @@ class LoopWatch:
         self._due = 0.0
         self._thread_id = 0
         self._stopped = threading.Event()
-        # The watching thread's own: the beat that was waited for when a stall was told, and its last look.
+        # Used by the watching thread alone: the beat that was due at the last logged stall, and the last check.
         self._told = 0.0
         self._looked = 0.0
         self._marks: deque[tuple[float, float]] = deque(maxlen=_IDLE_BEATS)
@@ -59,7 +59,7 @@ class LoopWatch:
 
     @property
     def idle(self) -> float:
-        """Which part of the last half minute the loop's thread did not compute, 0 to 1."""
+        """The part of the last half minute in which the loop's thread did not compute, 0 to 1."""
         if len(self._marks) < 2:
             return 1.0
         (began, computed_before), (now, computed) = self._marks[0], self._marks[-1]
@@ -67,18 +67,18 @@ class LoopWatch:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of the loop's thread, as of the last beat."""
+        """The processor time of the loop's thread, as of the last beat."""
         return self._marks[-1][1] if self._marks else 0.0
 
     def start(self) -> None:
-        """Begin, with a thread that lives until `stop`."""
+        """Start, with a thread that lives until `stop`."""
         self._thread_id = threading.get_ident()
         self._looked = self._monotonic()
         self._schedule()
         threading.Thread(target=self._watch, name="loop-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """Watch no more; the thread ends by itself."""
+        """Stop watching. The thread ends by itself."""
         self._stopped.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -106,9 +106,9 @@ class LoopWatch:
             self.look()
 
     def look(self) -> None:
-        """Tell of a loop that stands still, once, and with its stack."""
+        """Log a blocked loop, once, with its stack."""
         now, due = self._monotonic(), self._due
-        was_away = now - self._looked > BEAT_S + STALL_S  # the whole process was: it is no fault of the loop
+        was_away = now - self._looked > BEAT_S + STALL_S  # the whole process was suspended, not only the loop
         self._looked = now
         if now - due > STALL_S and due != self._told and not was_away:
             self._told = due

@@ -15,7 +15,7 @@ def name_of(address: str, opened: str | None) -> str:
     """Return the name for an address that a client connected to, or the address itself.
 
     Args:
-            address: the address that the client connected to.
+        address: the address that the client connected to.
         opened: the host of the listener: None for all interfaces, 0.0.0.0 or :: for those of IPv4 or IPv6 alone.
     """
     if address not in ("127.0.0.1", "::1"):

@@ -33,8 +33,8 @@ class WorkerBackend(msgspec.Struct, frozen=True, kw_only=True):
     """The controller, the coordinators, and the data that a worker needs at its start.
 
     Args:
-            ports: the ports of all workers, by listener.
-            fail_directory: takes a log directory (path, reason) offline that failed in a worker.
+        ports: the ports of all workers, by listener.
+        fail_directory: takes a log directory (path, reason) offline that failed in a worker.
     """
 
     config: BrokerConfig

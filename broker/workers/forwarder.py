@@ -18,7 +18,7 @@ class LinkForwarder:
     """A RequestForwarder over the link.
 
     Args:
-            held, queued: count the bytes and requests that are being forwarded (broker/network/server.py).
+        held, queued: count the bytes and requests that are being forwarded (broker/network/server.py).
     """
 
     def __init__(self, link: Link, held: Callable[[int], None], queued: Callable[[int], None]) -> None:

@@ -65,8 +65,8 @@ class Link:
     """One end of a link.
 
     Args:
-            serve: handles each message. Its result, or that of its Deferred, answers a request.
-            on_end: called once, when the other end has ended. Pending requests have failed with LinkEnded by then.
+        serve: handles each message. Its result, or that of its Deferred, answers a request.
+        on_end: called once, when the other end has ended. Pending requests have failed with LinkEnded by then.
     """
 
     def __init__(

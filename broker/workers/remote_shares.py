@@ -24,7 +24,7 @@ class RemoteShareStates:
     """The states of share-partitions that this worker leads.
 
     Args:
-            on_read: called once a requested state has arrived.
+        on_read: called once a requested state has arrived.
     """
 
     def __init__(self, link: Link, timers: Timers, on_read: Callable[[ShareKey], None]) -> None:

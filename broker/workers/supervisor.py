@@ -48,7 +48,7 @@ class WorkerSupervisor:
     """Workers 1 to num.workers - 1.
 
     Args:
-            listeners: bound for each worker; `close` closes them.
+        listeners: bound for each worker; `close` closes them.
     """
 
     def __init__(self, listeners: Sequence[Sequence[Listener]]) -> None:

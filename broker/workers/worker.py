@@ -52,8 +52,8 @@ class Worker(Broker):
     """Worker `begin.number`, in a process of its own. `link` leads to the main process.
 
     Args:
-            sock: the worker's end of the link, on which it received `begin`.
-            end: ends the process, with an exit code.
+        sock: the worker's end of the link, on which it received `begin`.
+        end: ends the process, with an exit code.
     """
 
     def __init__(

@@ -30,9 +30,9 @@ def described(
     """Return a description of each requested group, or the error that it has.
 
     Args:
-            new_group: creates a group of the response.
-            describe: describes a group of a shard; raises Refused.
-            served: whether the broker supports this kind of group.
+        new_group: creates a group of the response.
+        describe: describes a group of a shard; raises Refused.
+        served: whether the broker supports this kind of group.
     """
 
     def one(group_id: str) -> Struct:

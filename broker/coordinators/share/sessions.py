@@ -71,7 +71,7 @@ class ShareSessions:
     """All open sessions. `on_end(session)` is called when a session has ended.
 
     Args:
-            slots: the maximum number of sessions.
+        slots: the maximum number of sessions.
     """
 
     def __init__(self, slots: int, on_end: Callable[[ShareSession], None]) -> None:

@@ -59,7 +59,7 @@ class PartitionMarkers:
     """Writes markers into the partitions of this process.
 
     Args:
-            group_log: returns the shard and log of a partition of `__consumer_offsets`, or an error.
+        group_log: returns the shard and log of a partition of `__consumer_offsets`, or an error.
     """
 
     def __init__(

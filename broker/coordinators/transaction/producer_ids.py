@@ -20,7 +20,7 @@ class ProducerIds:
     """Issues ids from a block, and requests the next block when one is used up.
 
     Args:
-            allocate: reserves this many ids; resolves to the first of them once that is on disk.
+        allocate: reserves this many ids; resolves to the first of them once that is on disk.
     """
 
     def __init__(self, allocate: Callable[[int], Deferred[int]]) -> None:

@@ -55,8 +55,8 @@ class Archives:
 
     Args:
         paths: directories of archives.
-            log_end: returns the end offset of a partition; None if its log is not in this process, or closed.
-            in_thread: as for Poller.
+        log_end: returns the end offset of a partition; None if its log is not in this process, or closed.
+        in_thread: as for Poller.
     """
 
     def __init__(

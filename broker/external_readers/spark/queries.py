@@ -29,7 +29,7 @@ class SparkQueries:
 
     Args:
         paths: checkpoints, or folders of them.
-            in_thread: as for Poller.
+        in_thread: as for Poller.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What clients have pushed of their own metrics, as families for prometheus-client, in the thread that was asked."""
+"""Convert the metrics that clients pushed to families for prometheus-client, in the thread of the request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from broker.observability.telemetry.received import Series
 
 
 class ClientCollector(Collector):
-    """What prometheus-client asks. `take` has the loop give the series. Raises what its result raises."""
+    """The collector for prometheus-client. `take` returns the loop's series. Raises what its result raises."""
 
     def __init__(self, take: Callable[[], Future[list[Series]]]) -> None:
         self._take = take
 
     def describe(self) -> Iterator[Family]:
-        """None: what clients push is not known before they do."""
+        """Return nothing: the metrics of clients are unknown before they push them."""
         return iter(())
 
     def collect(self) -> Iterator[Family]:
-        """The series by their names. A name is a counter or a gauge, for all clients: what was pushed first."""
+        """Yield the series by name. The first push decides for all clients whether a name is a counter or a gauge."""
         families: dict[str, Family] = {}
         for number, series in enumerate(self._take().result(ANSWER_S), 1):
             name, kind = series.name.removesuffix("_total"), "counter" if series.is_counter else "gauge"

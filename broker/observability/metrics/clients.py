@@ -1,6 +1,6 @@
-"""What `/clients` answers: clients that were asked for their metrics (KIP-714), and what they pushed, as JSON.
+"""Answer `/clients`: the clients that were asked for their metrics (KIP-714), and what they pushed, as JSON.
 
-Kafka's protocol has no room for them: whoever subscribes to metrics of clients is not told which clients there are.
+Kafka's protocol cannot return them: it does not list the clients that a subscription matches.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The clients that the loop knows at a moment, on both clocks.
+    """The loop's clients at one moment, on both clocks.
 
-    `counts` are numbers kept, by instance ids; `numbers` those of the client that was asked for, None where none was.
+    `counts` are the numbers of kept series by instance id; `numbers` are the series of the requested client, or None.
     """
 
     now_ms: int
@@ -37,13 +37,13 @@ class Clients:
 
 
 def asked_client(query: str) -> bytes | None:
-    """The client that a question is about: `id=` with its instance id. ValueError: that is none."""
+    """Return the instance id of a query's `id=`. Raises ValueError if it is invalid."""
     given = parse_qs(query).get("id")
     return None if given is None else id_bytes(given[-1])
 
 
 def take_clients(broker: ObservedProcess, instance_id: bytes | None) -> Clients:
-    """In the loop. Other workers than the first have none: it is asked for all of them."""
+    """Return the clients; called on the loop. Only the first worker has any: it answers for all workers."""
     metrics, received = broker.client_metrics, broker.client_metrics.received
     is_first = broker.number == MAIN and received is not None
     now_ms, monotonic_ms = broker.clock.now_ms(), broker.clock.monotonic_ms()
@@ -54,9 +54,9 @@ def take_clients(broker: ObservedProcess, instance_id: bytes | None) -> Clients:
 
 
 def clients_json(taken: Clients, instance_id: bytes | None) -> bytes:
-    """An object with `clients`: all that are there or whose numbers are kept, or the one that was asked for, with them.
+    """Return an object with `clients`: all present or kept ones, or the requested one with its numbers.
 
-    For any thread, which pauses: there may be thousands.
+    Safe in any thread. It pauses now and then: there may be thousands.
     """
     told = []
     for number, each in enumerate(taken.instances, 1):
@@ -68,7 +68,7 @@ def clients_json(taken: Clients, instance_id: bytes | None) -> bytes:
 
 
 def _client(each: ClientInstance, taken: Clients) -> dict[str, object]:
-    """Empty for one that is gone, and of which nothing is kept. Times are since the epoch, None for never."""
+    """Return a client; empty if nothing is known of it. Times are since the epoch, None for never."""
     is_there, kept = not each.is_over(taken.monotonic_ms), taken.counts.get(each.instance_id, 0)
     if not is_there and not kept:
         return {}

@@ -1,1 +1,1 @@
-"""What clients push of their own metrics (KIP-714): read, kept for a while, and shown on the metrics' endpoint."""
+"""Client metrics (KIP-714): receive what clients push, keep it for a while, and show it on the metrics endpoint."""

@@ -42,7 +42,7 @@ Attributes = tuple[tuple[str, str], ...]
 
 
 class Point(NamedTuple):
-    """A number of a client. Of a sum that only grows, `is_counter`; `is_delta`: by how much since the last report."""
+    """A client's number. `is_counter`: a sum that only grows; `is_delta`: the growth since the last report."""
 
     name: str
     attributes: Attributes
@@ -52,7 +52,7 @@ class Point(NamedTuple):
 
 
 def read_points(data: memoryview) -> Iterator[Point]:
-    """All numbers, with the attributes of what they are of before their own. Raises Malformed, perhaps behind some."""
+    """Yield all numbers; a resource's attributes precede the point's own. Raises Malformed, perhaps after some."""
     for resource_metrics in messages(data, 1):
         attributes = (
             attribute
@@ -103,7 +103,7 @@ def _points(
 
 
 def _attribute(key_value: memoryview) -> Attributes:
-    """One, or none where its value is no single one."""
+    """Return one attribute; empty if its value is not a single one."""
     key, found_text = "", None
     for found, value in fields(key_value):
         if not isinstance(value, memoryview):
@@ -116,7 +116,7 @@ def _attribute(key_value: memoryview) -> Attributes:
 
 
 def _any_value(data: memoryview) -> str | None:
-    """As text."""
+    """Return a value as text."""
     told = None
     for found, value in fields(data):
         if isinstance(value, memoryview):

@@ -1,8 +1,8 @@
-"""Messages in the wire format of Protocol Buffers, read field by field.
+"""Read messages in the wire format of Protocol Buffers, field by field.
 
-A message is a row of fields, each a tag and a value. A tag is the field's number and its wire type, in three bits:
-varint (0), 8 bytes (1), a length and as many bytes (2), 4 bytes (5). Groups (3, 4), which nobody has written for many
-years, are malformed here. Nothing is copied and nothing kept: who strangers are decides only what is looked at.
+A message is a sequence of fields, each a tag and a value. A tag is the field's number and its wire type, in three bits:
+varint (0), 8 bytes (1), a length and as many bytes (2), 4 bytes (5). Groups (3, 4) have been obsolete for many years,
+and are malformed here. Nothing is copied or kept, so unauthenticated input only costs the time to read it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from struct import Struct
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
-#: A varint has so many bytes at most: 64 bits, 7 in each.
+#: The maximum length of a varint: 64 bits, 7 in each byte.
 _MOST_VARINT_BYTES = 10
 _LOWEST_64_BITS = (1 << 64) - 1
 
@@ -21,18 +21,18 @@ _int64_of = Struct("<q").unpack
 
 
 class Malformed(Exception):
-    """Bytes that are no message."""
+    """Bytes that are not a valid message."""
 
 
 def tag(number: int, wire_type: int) -> int:
-    """What stands before a field's value."""
+    """Return the tag that precedes a field's value."""
     return number << 3 | wire_type
 
 
 def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Tags and values in their order: an unsigned number of a varint, bytes of all others. Raises Malformed.
+    """Yield tags and values in order: an unsigned number for a varint, bytes for all others. Raises Malformed.
 
-    Who looks for tags passes over fields of another type than his, as readers of Protocol Buffers do.
+    A caller that compares tags skips fields of another type, as readers of Protocol Buffers do.
     """
     position, end = 0, len(message)
     while position < end:
@@ -57,7 +57,7 @@ def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def messages(message: memoryview, number: int) -> Iterator[memoryview]:
-    """The values of a field that is a message, or bytes. Raises Malformed."""
+    """Yield the values of a field that is a message, or bytes. Raises Malformed."""
     wanted = tag(number, LENGTH)
     for found, value in fields(message):
         if found == wanted:
@@ -66,7 +66,7 @@ def messages(message: memoryview, number: int) -> Iterator[memoryview]:
 
 
 def number_of(message: memoryview, number: int) -> int:
-    """The last value of a field that is a varint, 0 where there is none. Raises Malformed."""
+    """Return the last value of a varint field, 0 if there is none. Raises Malformed."""
     wanted, last = tag(number, VARINT), 0
     for found, value in fields(message):
         if found == wanted:
@@ -76,7 +76,7 @@ def number_of(message: memoryview, number: int) -> int:
 
 
 def text(value: memoryview) -> str:
-    """A string. Raises Malformed."""
+    """Decode a string. Raises Malformed."""
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError as error:
@@ -84,22 +84,22 @@ def text(value: memoryview) -> str:
 
 
 def double(value: memoryview) -> float:
-    """The number that 8 bytes are."""
+    """Decode 8 bytes as a double."""
     return float(_double_of(value)[0])
 
 
 def int64(value: memoryview) -> int:
-    """The signed number that 8 bytes are."""
+    """Decode 8 bytes as a signed number."""
     return int(_int64_of(value)[0])
 
 
 def signed(value: int) -> int:
-    """A varint as the int64 that it stands for."""
+    """Convert a varint to the int64 that it encodes."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
-    """A number and the position behind it."""
+    """Return a number and the position after it."""
     found = shift = 0
     for byte in message[position : position + _MOST_VARINT_BYTES]:
         found |= (byte & 0x7F) << shift

@@ -1,8 +1,8 @@
-"""What clients have pushed, as series for Prometheus: the newest number of each, or the sum of a counter's.
+"""Keep what clients have pushed, as series for Prometheus: the latest value, or a counter's sum.
 
-A client's series go when it has not pushed them for three of its intervals, and a minute at least: what a client has
-pushed in the end is still read once. Their names begin with kafka_client_, so that none is taken for the broker's own.
-How many there are is bounded, of one client and of all: what is beyond that is left out, and counted.
+A client's series expire when it has not pushed them for three of its intervals, and at least a minute: Prometheus
+should still read the last push. Their names begin with kafka_client_, so that none collides with the broker's own.
+The number of series is limited, for each client and in total: the rest is dropped, and counted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from protocol.errors import ErrorCode
 from protocol.records.compression import decompress
 from protocol.records.errors import CorruptBatch, TooLarge
 
-#: Series kept, of one client and of all; a Java consumer of a hundred partitions has some 700.
+#: The limits of series, for a client and in total. A Java consumer of a hundred partitions has some 700.
 MOST_OF_A_CLIENT, MOST_SERIES = 2_000, 50_000
-#: For how long at least, and how often it is looked whose time is over: with all of them that takes the loop 5 ms.
+#: The minimum lifetime, and the interval between checks for expired series. A full check takes the loop 5 ms.
 SHORTEST_MS, LOOKED_MS = 60_000, 5_000
 _INTERVALS = 3
-#: Of one series: its labels, and the characters of its name and of all that is in them.
+#: Limits of one series: its labels, and the characters of its name and all labels.
 _MOST_LABELS, _MOST_CHARACTERS = 16, 500
-#: Points that are read without a pause; and the pause, in which the loop has the interpreter.
+#: Points that are read without a pause, and the pause, in which the loop can run.
 _AT_ONCE, _PAUSE_S = 200, 0.0005
 
 _PREFIX = "kafka_client_"
@@ -36,7 +36,7 @@ _NOT_OF_A_NAME = re.compile("[^a-zA-Z0-9_]")
 
 
 class Series(msgspec.Struct):
-    """A number of a client with its labels, in order. `until_ms` is monotonic: until then it is shown."""
+    """A client's number with its labels, in order. `until_ms`: shown until this monotonic time."""
 
     name: str
     origin: str
@@ -47,20 +47,20 @@ class Series(msgspec.Struct):
 
 
 class _Client(msgspec.Struct):
-    """The series of a client, by what they are to it; and what is shown, each once."""
+    """The series of a client by its own keys, and the shown ones, each once."""
 
     series: dict[tuple[str, Attributes], Series] = {}
     shown: set[tuple[str, Attributes]] = set()
 
 
 def read_payload(payload: bytes, compression_type: int, max_bytes: int) -> list[Point] | ErrorCode:
-    """What a client has pushed, or how that is answered: not to be read, or too much when it is. For any thread."""
+    """Return the points that a client pushed, or the error if they are unreadable or too large. For any thread."""
     points: list[Point] = []
     try:
         data = decompress(compression_type, payload, max_bytes)
         for point in read_points(memoryview(data)):
             points.append(point)
-            if len(points) > MOST_OF_A_CLIENT:  # what is behind it is not even looked at
+            if len(points) > MOST_OF_A_CLIENT:  # the rest is not read
                 break
             if len(points) % _AT_ONCE == 0:
                 time.sleep(_PAUSE_S)
@@ -72,18 +72,18 @@ def read_payload(payload: bytes, compression_type: int, max_bytes: int) -> list[
 
 
 class ReceivedMetrics:
-    """The series of all clients, by their instance ids. `now_ms` is monotonic."""
+    """The series of all clients, by instance id. `now_ms` is monotonic."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._clients: dict[bytes, _Client] = {}
         self._count = 0
         self._looked_ms = now_ms()
-        #: Numbers that were pushed and are not shown, as there are too many, or as they have no name of their own.
+        #: Pushed numbers that are not shown, because there are too many, or because they have no valid name.
         self.left_out = 0
 
     def take(self, instance_id: bytes, about: Mapping[str, str], interval_ms: int, points: Iterable[Point]) -> None:
-        """Note what a client has pushed; `about` are labels that all its series have."""
+        """Record what a client has pushed. `about` are labels of all its series."""
         now_ms = self._now_ms()
         self._forget(now_ms)
         until_ms = now_ms + max(SHORTEST_MS, _INTERVALS * interval_ms)
@@ -99,22 +99,22 @@ class ReceivedMetrics:
             self._clients[instance_id] = client
 
     def series(self) -> list[Series]:
-        """All that are to be shown now."""
+        """Return all series that have not expired."""
         self._forget(self._now_ms())
         return [series for client in self._clients.values() for series in client.series.values()]
 
     def counts(self) -> dict[bytes, int]:
-        """How many of each client, by its instance id."""
+        """Return the number of series of each client, by instance id."""
         self._forget(self._now_ms())
         return {instance_id: len(client.series) for instance_id, client in self._clients.items()}
 
     def of_client(self, instance_id: bytes) -> list[Series]:
-        """Those of one client."""
+        """Return the series of one client."""
         client = self._clients.get(instance_id)
         return [] if client is None else list(client.series.values())
 
     def _new(self, client: _Client, point: Point, about: Mapping[str, str]) -> Series | None:
-        """One with nothing in it yet; None where there is no room, or no name."""
+        """Return a new, empty series; None if there is no room, or no valid name."""
         if not point.name or len(client.series) >= MOST_OF_A_CLIENT or self._count >= MOST_SERIES:
             return None
         size = len(point.name) + sum(len(key) + len(value) for key, value in point.attributes)
@@ -133,7 +133,7 @@ class ReceivedMetrics:
         return series
 
     def _forget(self, now_ms: int) -> None:
-        """Let go of series that were not pushed for long."""
+        """Drop series that were not pushed for long."""
         if now_ms - self._looked_ms < LOOKED_MS:
             return
         self._looked_ms = now_ms
@@ -148,6 +148,6 @@ class ReceivedMetrics:
 
 
 def _label(key: str) -> str:
-    """As Prometheus lets labels be called; those that begin with two underscores are its own."""
+    """Return a valid label name. Prometheus reserves names that begin with two underscores."""
     name = _NOT_OF_A_NAME.sub("_", key)
     return name if name[:1].isalpha() else f"of_{name}"

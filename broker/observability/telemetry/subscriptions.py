@@ -1,8 +1,8 @@
-"""Which clients are to report which of their metrics (KIP-714), as client metrics subscriptions say.
+"""Decide which clients report which of their metrics (KIP-714), by client metrics subscriptions.
 
-A client asks what is wanted of it and then pushes that every so often. Where there is an endpoint for metrics, what is
-pushed is shown there (broker/observability/telemetry/). Where there is none, nobody receives it, as in a Kafka
-without a reporter of client metrics: it is checked and dropped, and ApiVersions does not offer it.
+A client asks for its subscription, and then pushes those metrics at intervals. If there is a metrics endpoint, it shows
+them (broker/observability/telemetry/). Otherwise pushes are checked and dropped, as in a Kafka without a reporter of
+client metrics, and ApiVersions does not offer the API.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from broker.observability.telemetry.received import ReceivedMetrics
     from broker.requests.context import ClientConnection
 
-#: Clients remembered, and for how long at least: Kafka's bounds.
+#: The number of remembered clients, and their minimum lifetime: Kafka's limits.
 MOST_INSTANCES = 16_384
 SHORTEST_MEMORY_MS = 60_000
 ALL_METRICS = "*"
 _COMPRESSION_TYPES = range(5)
-#: After these a client has to ask anew, and may at once.
+#: After these errors a client must fetch its subscription again, and may do so at once.
 _ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-#: What metrics of a client are labelled with.
+#: The labels of clients' metrics.
 _LABELS = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
-#: Clients may call themselves what they like, and each of their metrics repeats it.
+#: Clients choose these values, and each of their metrics repeats them.
 _MOST_OF_A_LABEL = 100
 
 
 class ClientInstance(msgspec.Struct):
-    """A client, what it says it is, what it is to report, and when it was heard of; times are monotonic.
+    """A client: what it says of itself, what it should report, and when it was last active, in monotonic time.
 
     `subscriptions` are the names of those that match it. `taken_ms`: its last report, of `taken_count` numbers.
     """
@@ -64,7 +64,7 @@ class ClientInstance(msgspec.Struct):
     last_error: ErrorCode = ErrorCode.NONE
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether its interval is over since it asked or pushed last; then it asks now."""
+        """Return whether its interval has passed since its last request, and if so note this one."""
         last = max((each for each in (self.asked_ms, self.pushed_ms) if each is not None), default=None)
         if last is not None and now_ms - last < self.interval_ms:
             return False
@@ -72,7 +72,7 @@ class ClientInstance(msgspec.Struct):
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it has asked since it pushed last, or its interval is over; then it pushes now."""
+        """Return whether it may push: it has asked since its last push, or its interval has passed. Note the push."""
         last = self.pushed_ms
         asked_since = self.asked_ms is not None and (last is None or self.asked_ms > last)
         if not asked_since and last is not None and now_ms - last < self.interval_ms:
@@ -81,7 +81,7 @@ class ClientInstance(msgspec.Struct):
         return True
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether it has hung up, or was silent for long."""
+        """Return whether it has disconnected, or was inactive for long."""
         return self.connection.is_closed or now_ms - self.seen_ms > max(SHORTEST_MEMORY_MS, 3 * self.interval_ms)
 
 
@@ -94,9 +94,9 @@ class ClientMetrics:
         self._now_ms = now_ms
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
         self._version = 0
-        #: How often clients have pushed, by what they were answered.
+        #: The number of pushes by the error code of their answers.
         self.pushes: Counter[ErrorCode] = Counter({ErrorCode.NONE: 0})
-        #: None: nobody receives it.
+        #: None: pushed metrics are dropped.
         self.received: ReceivedMetrics | None = None
         if config.get_list("metrics.listeners"):
             from broker.observability.telemetry.received import (
@@ -111,19 +111,19 @@ class ClientMetrics:
 
     @property
     def instance_count(self) -> int:
-        """Clients that were heard of lately, and are there."""
+        """The number of clients that were active lately, and are connected."""
         now_ms = self._now_ms()
         return sum(not each.is_over(now_ms) for each in self._instances.values())
 
     def instances(self) -> list[ClientInstance]:
-        """Clients that were heard of, and some that are not there any more."""
+        """Return known clients, including some that have disconnected."""
         return list(self._instances.values())
 
     def is_known(self, instance_id: bytes) -> bool:
         return instance_id in self._instances
 
     def ask(self, instance_id: bytes, connection: ClientConnection, client_id: str | None) -> ClientInstance:
-        """What the client is to report. Raises Refused for one that asks too often."""
+        """Return the client with its subscription. Raises Refused if it asks too often."""
         instance = self._instance(instance_id, connection, client_id)
         if not instance.may_ask(self._now_ms()) and instance.last_error not in _ASK_AGAIN:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
@@ -141,7 +141,7 @@ class ClientMetrics:
         compression_type: int,
         size_bytes: int,
     ) -> ClientInstance:
-        """Whose report may be taken. Raises Refused. After one that says it is the last of a client there is none."""
+        """Return the client of a report that is accepted. Raises Refused. A terminating report is the last one."""
         instance = self._instance(instance_id, connection, client_id)
         was_terminating, instance.terminating = instance.terminating, terminating
         if was_terminating:
@@ -163,7 +163,7 @@ class ClientMetrics:
         return instance
 
     def take(self, instance: ClientInstance, read: list[Point] | ErrorCode) -> ErrorCode:
-        """Have what a client has pushed received, now that it is read, or not to be read; how that is answered."""
+        """Record what a client has pushed, or why it could not be read; return the answer's error code."""
         error = ErrorCode.NONE
         if isinstance(read, ErrorCode):
             error = instance.last_error = read
@@ -175,7 +175,7 @@ class ClientMetrics:
         return error
 
     def _instance(self, instance_id: bytes, connection: ClientConnection, client_id: str | None) -> ClientInstance:
-        """The client, made anew when it has another connection, the subscriptions have changed, or it was silent."""
+        """Return the client; a new one if its connection or the subscriptions changed, or it was inactive for long."""
         now_ms = self._now_ms()
         former = known = self._instances.get(instance_id)
         if known is not None and (known.version < self._version or known.is_over(now_ms)):
@@ -231,15 +231,15 @@ class ClientMetrics:
 
 
 def _value(settings: Mapping[str, str], key: str) -> object:
-    """A subscription's value, which was checked when it was set, or the default."""
+    """Return a subscription's value, which was checked when it was set, or the default."""
     row = CLIENT_METRICS_KEYS[key]
     return row.read(settings[key]) if key in settings else row.default
 
 
 def _matches(patterns: object, client: Mapping[str, str]) -> bool:
-    """Whether all patterns are of the client; of two for one attribute the later counts.
+    """Return whether all patterns match the client; of two for one attribute the later one counts.
 
-    One that a Kafka has taken, and this broker would not, is nobody's.
+    A pattern that Kafka has accepted, and this broker would not, matches no client.
     """
     assert isinstance(patterns, tuple)
     found = [client_pattern(each) for each in patterns if each]
@@ -248,7 +248,7 @@ def _matches(patterns: object, client: Mapping[str, str]) -> bool:
 
 
 def _subscription_id(metrics: Collection[str], interval_ms: int, instance_id: bytes) -> int:
-    """Changes with what is wanted: its checksum, and the client's id, as KIP-714 has it; signed, 32 bits."""
+    """Return the signed 32-bit id. As in KIP-714 it is a checksum of the subscription and the client's id."""
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     halves = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
     found = checksum ^ ((halves ^ (halves >> 32)) & 0xFFFFFFFF)
