@@ -47,7 +47,7 @@ def test_whose_file_cannot_be_read_is_whose_directory_fails(broker: Moving, disk
     assert list(broker.moves.futures()) == []
 
 
-def test_a_log_that_cannot_be_compared_with_its_copy_is_on_a_bad_disk(broker: Moving, disk: Unreadable) -> None:
+def test_a_log_that_cannot_be_compared_with_its_copy_is_offline(broker: Moving, disk: Unreadable) -> None:
     """Also where a broken worker has left the copy, which is looked at again."""
     broker.append(BIG)
     broker.send_to(1)
@@ -136,7 +136,7 @@ def waiting(broker: Moving) -> None:
     assert broker.send_to(0) is ErrorCode.NONE
 
 
-def test_a_topic_that_is_deleted_while_its_move_waits_for_the_log(broker: Moving) -> None:
+def test_a_topic_deleted_while_its_move_waits_for_the_log(broker: Moving) -> None:
     """There is nothing to be copied any more, which is no fault of a disk."""
     waiting(broker)
     broker.partitions.delete("t")
@@ -166,7 +166,7 @@ def test_a_topic_that_is_made_anew_has_moves_of_its_own(broker: Moving) -> None:
     assert broker.names() == ["data0/t-0"]
 
 
-def test_a_stop_before_the_copy_is_on_the_disk_brings_no_deleted_records_back(broker: Moving) -> None:
+def test_a_stop_before_the_copy_is_flushed_revives_no_records(broker: Moving) -> None:
     """The copy, which is found first, has all of them."""
     broker.copies.held = False
     broker.send_to(1)

@@ -116,7 +116,7 @@ def test_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
     assert len(consume(log)) == 20
 
 
-def test_other_policies_are_left_alone_and_compact_delete_does_both(stage: CleanerStage) -> None:
+def test_other_policies_are_skipped_and_compact_delete_does_both(stage: CleanerStage) -> None:
     """S14.2, S14.14: what is over goes with the cleaner's look, where the policy deletes too."""
     keep, both = (
         stage.log("keep", LogConfig(segment_bytes=300)),

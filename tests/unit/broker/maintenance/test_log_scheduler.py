@@ -346,7 +346,7 @@ def test_retention_passes_over_no_log_that_is_opened_meanwhile(tmp_path: Path, m
     broker.close()
 
 
-def test_retention_tells_when_the_last_of_the_expired_segments_is_out(tmp_path: Path) -> None:
+def test_retention_reports_the_removal_of_the_last_segment(tmp_path: Path) -> None:
     """Of many logs, of which the thread is still at some; those that have nothing to do are no hindrance."""
     broker = DataBroker(tmp_path)
     broker.topic("t", 20, config=LogConfig(retention_ms=1))

@@ -252,7 +252,7 @@ def test_the_log_that_was_stays_where_the_disk_of_the_copy_fails(held: Moving) -
     assert held.names() == ["data0/t-0", "data1/t-0"]
 
 
-def test_a_topic_that_is_deleted_before_the_copy_is_on_the_disk_takes_both_along(held: Moving) -> None:
+def test_a_topic_deleted_before_the_copy_is_flushed_removes_both(held: Moving) -> None:
     held.partitions.delete("t")
     held.background.held = False
     held.background.release()
@@ -271,7 +271,7 @@ def test_a_copy_that_is_not_on_the_disk_is_not_moved_on(held: Moving) -> None:
     assert held.names() == ["data0/t-0"]
 
 
-def test_a_broker_that_stops_before_the_copy_is_on_the_disk_keeps_both(held: Moving) -> None:
+def test_a_broker_stopped_before_the_copy_is_flushed_keeps_both(held: Moving) -> None:
     """The next start takes one of them."""
     held.moves.close()
     held.close()

@@ -141,7 +141,7 @@ def test_requests_of_one_read_are_answered_with_one_send(link):
     assert link.transport.sends == 1
 
 
-def test_memory_of_a_frame_grows_with_what_arrives_not_with_what_it_claims(link):
+def test_memory_of_a_frame_grows_with_received_bytes(link):
     """A frame that claims 100 MB and brings 64 KiB has not taken a megabyte."""
     link.receive((100_000_000).to_bytes(4) + bytes(65_536))
 
@@ -241,7 +241,7 @@ def test_a_turn_serves_only_so_many_requests_of_one_connection(link, handlers):
     assert list(range(3 * per_turn)) == numbers(link, *[ECHO] * 3 * per_turn)
 
 
-def test_a_client_that_does_not_take_its_answers_is_served_no_more(link, handlers):
+def test_a_client_that_does_not_read_responses_is_not_served(link, handlers):
     """Not before it has taken them all."""
     link.transport.blocked = True
     blob = bytes(100_000)
@@ -257,7 +257,7 @@ def test_a_client_that_does_not_take_its_answers_is_served_no_more(link, handler
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 100 * 1024 * 1024 + 1, 2**31 - 1])
-def test_sizes_that_cannot_be_close_the_connection_after_the_answers(link, caplog, size):
+def test_invalid_sizes_close_the_connection_after_the_responses(link, caplog, size):
     """Negative, or above socket.request.max.bytes; what came before is answered."""
     link.receive(echo(1) + size.to_bytes(4, signed=True) + b"x")
 
@@ -279,7 +279,7 @@ def test_sizes_that_cannot_be_close_the_connection_after_the_answers(link, caplo
         b"\0\0\0\x0a\0\x03\0\x00\0\0\0\x01\xff\xff",  # an API that is not served
     ],
 )
-def test_malformed_and_unserved_requests_close_the_connection_alone(link, handlers, data, caplog):
+def test_malformed_or_unsupported_requests_close_one_connection(link, handlers, data, caplog):
     """One line in the log, the answers before it, and other connections undisturbed."""
     other, other_transport = link.connect()
     link.receive(echo(1) + data + echo(2))
@@ -300,7 +300,7 @@ def test_a_handler_may_close_the_connection(link, caplog):
     assert "as asked" in caplog.text
 
 
-def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(link, caplog):
+def test_a_failing_handler_is_answered_and_keeps_the_connection(link, caplog):
     """UNKNOWN_SERVER_ERROR in the shape of the API, and one traceback."""
     link.receive(echo(1, b"fail") + echo(2))
 
@@ -351,7 +351,7 @@ def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
     assert handlers.started[-1:] != [b"3"]
 
 
-def test_an_answer_that_cannot_be_made_after_a_wait_closes_the_connection(link, handlers, caplog):
+def test_a_response_failing_after_a_wait_closes_the_connection(link, handlers, caplog):
     """Whatever it fails with: what is behind it would never be started."""
     shortcut = Deferred()
     give_shortcut(link.server.dispatcher, lambda *_: shortcut)

@@ -53,7 +53,7 @@ def test_an_address_has_its_share_and_some_have_another():
     assert not limits.address_is_full("10.0.0.1")
 
 
-def test_creation_rate_lets_a_second_worth_in_at_once_and_then_as_time_passes():
+def test_creation_rate_allows_a_burst_of_one_second():
     """max.connection.creation.rate."""
     clock = FakeClock()
     rate = CreationRate(10, clock.monotonic_ms)

@@ -56,7 +56,7 @@ def test_no_connection_is_idle_below_zero(link):
     assert link.transport.closed is None
 
 
-def test_the_longest_idle_connection_of_another_listener_makes_room(link):
+def test_the_longest_idle_connection_elsewhere_is_closed(link):
     """max.connections, exceeded by the protected listener (KIP-402)."""
     link.server.limits.protected_listener = "INTERNAL"
     link.server.limits.max_connections = 2
@@ -89,7 +89,7 @@ def test_who_has_not_shown_who_it_is_makes_room_first(link):
     assert link.transport.closed is None
 
 
-def test_stop_receiving_takes_no_more_requests_and_answers_those_that_wait(link, waiting):
+def test_stop_receiving_answers_only_the_waiting_requests(link, waiting):
     """The first half of a shutdown; saturation that ends does not undo it."""
     link.receive(request_frame(HEARTBEAT, 4, 1))
     assert link.server.busy

@@ -29,7 +29,7 @@ def echo(number: int, data: bytes = b"") -> bytes:
     return request_frame(ECHO, 2, number, auth_bytes=data)
 
 
-def test_the_rest_of_a_large_frame_is_received_when_it_can_be_served(link: Link, started: list[bytes]) -> None:
+def test_the_rest_of_a_large_frame_is_read_when_servable(link: Link, started: list[bytes]) -> None:
     """Until then it stays with the client."""
     frame = echo(1, bytes(400_000))
     link.receive(frame[:300_000])
@@ -55,7 +55,7 @@ def test_a_throttled_client_that_hangs_up_is_gone_at_once(link: Link) -> None:
     assert link.server.held_bytes == 0
 
 
-def test_a_throttled_client_that_hangs_up_is_gone_when_it_has_its_answers(link: Link) -> None:
+def test_a_throttled_client_that_closes_gets_its_responses_first(link: Link) -> None:
     """The end of what it sends may come before it has taken them."""
     link.transport.blocked = True
     link.receive(echo(1, bytes(2_000_000)))
@@ -69,7 +69,7 @@ def test_a_throttled_client_that_hangs_up_is_gone_when_it_has_its_answers(link: 
 
 
 @pytest.mark.parametrize("size", [100, 400_000])
-def test_what_a_throttled_client_sent_before_it_hung_up_is_served(link: Link, started: list[bytes], size: int) -> None:
+def test_requests_of_a_throttled_client_that_closed_are_served(link: Link, started: list[bytes], size: int) -> None:
     """As records that want no answer: they are not lost."""
     frame = echo(1, bytes(size))
     link.receive(frame[:-10])

@@ -354,7 +354,7 @@ class TestEnds:
         pair.read()
         assert pair.connection.updates == [b"secured"]
 
-    def test_receiving_that_is_resumed_during_a_step_waits_for_its_end(self, pair: Pair) -> None:
+    def test_receiving_resumed_during_a_step_waits_for_its_end(self, pair: Pair) -> None:
         """The loop would else be told of the same bytes again and again."""
         pair.client_begins()
         pair.transport.pause_reading()

@@ -37,7 +37,7 @@ def test_journal_is_one_restores_alone(tmp_path: Path) -> None:
                 journal.check(*other)
 
 
-def test_journal_that_dies_anywhere_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+def test_killed_journal_write_leaves_the_old_or_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     die_at, seen = 0, set()
     while True:

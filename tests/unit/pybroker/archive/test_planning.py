@@ -27,7 +27,7 @@ def test_ranges_go_from_the_archives_end_to_the_settled_end() -> None:
     assert plan.lost == []
 
 
-def test_partition_that_has_nothing_any_more_is_known_from_the_first_time_on() -> None:
+def test_empty_partition_is_recorded_at_the_first_archive() -> None:
     """What comes into it later, and goes before it is archived, is lost, as it is of one that was made later."""
     first = wanted_ranges([LogEnds("orders", 0, 0, 9, 9), LogEnds("orders", 1, 7, 7, 7)], {}, skip_lost=False)
     assert first.ranges == [OffsetRange("orders", 0, 0, 9), OffsetRange("orders", 1, 7, 7)]

@@ -40,9 +40,7 @@ def test_empty_partition_takes_all_from_its_beginning() -> None:
     [(1, 0, 0), (10, 0, 0), (11, 10, 10), (15, 10, 10), (16, 20, 15), (24, 20, 15), (25, 20, 15)],
 )
 @pytest.mark.parametrize("base", [0, 100])
-def test_restore_goes_on_in_the_range_of_the_last_row_that_is_there(
-    base: int, there: int, start: int, index: int
-) -> None:
+def test_restore_resumes_in_the_range_of_the_last_row(base: int, there: int, start: int, index: int) -> None:
     """So that this row can be compared."""
     planned = plan(base + there, begun(base))
 
@@ -58,7 +56,7 @@ def test_partition_with_records_needs_to_be_asked_for() -> None:
     assert plan(3, append=True).base == 3
 
 
-def test_what_others_wrote_behind_a_restore_is_no_matter_once_it_is_done() -> None:
+def test_later_records_of_others_are_allowed_once_complete() -> None:
     """Before that it is."""
     assert plan(26, begun(0, 25)).is_complete
     with pytest.raises(UnusableTarget, match="another producer writes there"):

@@ -30,9 +30,7 @@ def test_java_with_the_module_is_used_as_it_is(tmp_path: Path) -> None:
     assert session.java_home(java) == tmp_path / "a home"
 
 
-def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_without_the_module_gets_a_launcher_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All other arguments come through, whatever is in them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home = session.java_home(fake_java(tmp_path, "java.base@21"))
@@ -124,9 +122,7 @@ def test_sql_takes_what_it_can_make_nothing_of_for_null(tmp_path: Path, monkeypa
     assert [settings["spark.sql.mapKeyDedupPolicy"] for settings in started] == ["LAST_WIN"] * 2
 
 
-def test_jars_of_the_specification_come_beside_those_that_spark_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jars_of_the_specification_are_added_to_sparks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As those of functions that SQL calls."""
     started: list[Mapping[str, str]] = []
     monkeypatch.setattr(session, "all_jars", lambda pipeline: [Path("/jars/kafka.jar")])

@@ -100,7 +100,7 @@ def test_ends_when_all_queries_have_ended() -> None:
     ]
 
 
-def test_batches_are_asked_for_one_by_one_unless_some_were_missed() -> None:
+def test_only_the_last_report_is_read_unless_some_were_missed() -> None:
     """Spark makes a text of each that it keeps, and a pipeline looks several times a second."""
     query = FakeQuery(1000)
     one, _ = queries(query)

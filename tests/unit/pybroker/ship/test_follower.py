@@ -25,7 +25,7 @@ def test_line_is_given_when_its_newline_comes(log: WrittenLog) -> None:
     assert reader.lines() == []
 
 
-def test_without_from_beginning_it_starts_with_the_line_that_is_being_written(log: WrittenLog) -> None:
+def test_follower_starts_with_the_incomplete_line_by_default(log: WrittenLog) -> None:
     log.write("one\ntw")
     reader = Reader(log)
     position = reader.follower.start(from_beginning=False)
@@ -87,7 +87,7 @@ def test_renamed_file_is_read_on_until_it_is_quiet(log: WrittenLog) -> None:
     assert reader.lines() == ["three"]
 
 
-def test_last_line_without_a_newline_is_given_when_its_file_is_finished(log: WrittenLog) -> None:
+def test_last_line_without_newline_is_returned_at_the_end(log: WrittenLog) -> None:
     log.write("one\ntw")
     reader = from_beginning(log)
     log.rename()
@@ -107,7 +107,7 @@ def test_several_rotations_between_two_looks(log: WrittenLog) -> None:
     assert reader.lines() == ["one", "two", "three", "four"]
 
 
-def test_file_that_is_removed_after_its_rename_is_read_to_its_end(log: WrittenLog) -> None:
+def test_renamed_and_removed_file_is_read_to_its_end(log: WrittenLog) -> None:
     """As a compression does: it was open already."""
     log.write("one\n")
     reader = from_beginning(log)
@@ -190,9 +190,7 @@ def test_part_of_a_line_that_was_cut_off_is_given(log: WrittenLog) -> None:
     assert reader.lines() == ["tw", "three"]
 
 
-def test_truncation_while_a_chunk_is_read_gives_nothing_of_the_new_beginning(
-    log: WrittenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_truncation_during_a_read_returns_no_new_content(log: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies now where the old file went on is the middle of a line, perhaps."""
     log.write("one\n")
     reader = from_beginning(log)
@@ -210,9 +208,7 @@ def test_truncation_while_a_chunk_is_read_gives_nothing_of_the_new_beginning(
     assert reader.lines() == ["another line"]
 
 
-def test_new_file_that_cannot_be_read_is_told_once_and_tried_again(
-    log: WrittenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_new_file_is_reported_once_and_retried(log: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write("one\n")
     reader = from_beginning(log)
     log.rename()

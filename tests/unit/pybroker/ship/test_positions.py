@@ -37,7 +37,7 @@ def test_restart_goes_on_behind_the_position(log: WrittenLog) -> None:
     assert resumed(log, reached).lines() == ["three"]
 
 
-def test_restart_finishes_a_file_that_was_renamed_and_then_all_that_followed(log: WrittenLog) -> None:
+def test_restart_reads_the_renamed_file_and_all_later_ones(log: WrittenLog) -> None:
     reached = position(log)
     log.write("three\n")
     log.rename(2)
@@ -59,7 +59,7 @@ def test_restart_finds_copies_of_a_log_that_was_empty(log: WrittenLog) -> None:
     assert resumed(log, empty, since_ns).lines() == ["three", "four"]
 
 
-def test_restart_finds_later_files_while_there_is_none_of_the_logs_name(log: WrittenLog) -> None:
+def test_restart_finds_later_files_while_the_log_is_missing(log: WrittenLog) -> None:
     reached = position(log)
     log.rename(2)
     log.write("three\n")
@@ -77,7 +77,7 @@ def test_restart_finds_the_rest_of_a_truncated_log_in_its_copy(log: WrittenLog) 
     assert resumed(log, reached).lines() == ["three", "four"]
 
 
-def test_file_that_got_the_inode_of_another_is_read_from_its_beginning(log: WrittenLog) -> None:
+def test_new_file_with_a_reused_inode_is_read_from_the_start(log: WrittenLog) -> None:
     """Its first bytes are others. It is as a file system does that gives an inode again at once."""
     reached = position(log)
     log.truncate()
@@ -110,11 +110,11 @@ def test_where_the_file_is_gone_those_written_since_are_sent(log: WrittenLog) ->
     assert resumed(log, reached, since_ns).lines() == ["three", "four"]
 
 
-def test_log_that_was_not_there_at_the_start_is_read_from_its_beginning(log: WrittenLog) -> None:
+def test_log_created_later_is_read_from_its_beginning(log: WrittenLog) -> None:
     assert resumed(log, None).lines() == ["one", "two"]
 
 
-def test_log_that_came_and_was_rotated_while_nobody_looked_is_sent_from_its_beginning(log: WrittenLog) -> None:
+def test_log_created_and_rotated_unseen_is_sent_from_its_start(log: WrittenLog) -> None:
     """And not what was rotated before it was waited for."""
     log.rename(2)
     os.utime(log.rotated(2), ns=(5, 5))
@@ -126,7 +126,7 @@ def test_log_that_came_and_was_rotated_while_nobody_looked_is_sent_from_its_begi
 
 
 @pytest.mark.parametrize("start", [None, Position(1, 2, 0, 0, "")], ids=["was not there", "was empty"])
-def test_first_line_that_is_sent_tells_which_file_the_position_is_in(log: WrittenLog, start: Position | None) -> None:
+def test_first_sent_line_identifies_the_file_of_the_position(log: WrittenLog, start: Position | None) -> None:
     """Nothing is acknowledged, and another log's positions are written later than this one's first file."""
     reader, progress = from_beginning(log), Progress(start)
     for file, line in reader.follower.read():
@@ -140,9 +140,7 @@ def test_first_line_that_is_sent_tells_which_file_the_position_is_in(log: Writte
     assert resumed(log, reached, since_ns=1 << 62).lines() == ["one", "two", "three"]
 
 
-def test_crash_between_acknowledgement_and_writing_sends_again_and_loses_nothing(
-    log: WrittenLog, tmp_path: Path
-) -> None:
+def test_crash_before_the_position_is_written_loses_nothing(log: WrittenLog, tmp_path: Path) -> None:
     path = tmp_path / "state" / "positions.json"
     reader = from_beginning(log)
     with PositionFile(path, "t") as positions:
@@ -153,7 +151,7 @@ def test_crash_between_acknowledgement_and_writing_sends_again_and_loses_nothing
         assert resumed(log, positions.positions[str(log.path)]).lines() == ["one", "two"]
 
 
-def test_position_stays_before_the_first_line_that_is_not_acknowledged(log: WrittenLog) -> None:
+def test_position_stays_before_the_first_unacknowledged_line(log: WrittenLog) -> None:
     """Whatever comes behind it: acknowledgements of several partitions come in any order."""
     file = LogFile(log.path, 100)
     progress = Progress(file.position_at(0))

@@ -14,7 +14,7 @@ def test_headers_come_where_they_are_asked_for() -> None:
     assert chosen_columns(None, headers=True) == COLUMNS
 
 
-def test_columns_come_in_the_order_of_the_choice_whatever_the_case() -> None:
+def test_columns_keep_the_order_of_names_in_any_case() -> None:
     assert chosen_columns([" Value", "timestamptype", "OFFSET "]) == ("value", "timestampType", "offset")
 
 

@@ -92,7 +92,7 @@ def test_nearer_options_win_in_sparks_order() -> None:
     assert options(**offsets, **time).start.of("orders", 0) == Bound(TIMESTAMP, 7)
 
 
-def test_time_behind_all_records_is_an_error_where_reading_starts_unless_asked_for() -> None:
+def test_start_time_after_all_records_fails_by_default() -> None:
     time = {"startingTimestamp": "7", "endingTimestamp": "9"}
 
     assert not options(**time).start.late_means_latest

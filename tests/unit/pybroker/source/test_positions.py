@@ -13,7 +13,7 @@ from pybroker.source.ranges import OffsetRange
 ONE, TWO, TEN = ("orders", 1), ("orders", 2), ("orders", 10)
 
 
-def test_positions_are_written_as_sparks_kafka_source_writes_them() -> None:
+def test_positions_have_the_form_of_sparks_kafka_source() -> None:
     """In one order, since Spark compares the texts."""
     written = written_positions({TEN: 7, ("clicks", 0): 5, TWO: 3})
 
@@ -21,14 +21,14 @@ def test_positions_are_written_as_sparks_kafka_source_writes_them() -> None:
     assert read_positions(json.loads(json.dumps(written))) == {TEN: 7, ("clicks", 0): 5, TWO: 3}
 
 
-def test_batch_ends_at_the_latest_offsets_new_partitions_included() -> None:
+def test_batch_ends_at_the_latest_offsets_of_all_partitions() -> None:
     assert ends_of({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, fail_on_data_loss=True) == {ONE: 9, TWO: 7, TEN: 4}
 
 
 @pytest.mark.parametrize(
     ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "it is deleted", 5)]
 )
-def test_partition_that_is_shorter_or_gone_is_an_error_or_goes_on_where_it_ends(
+def test_shorter_or_deleted_partition_fails_or_resumes_at_end(
     latest: dict[tuple[str, int], int], said: str, end: int
 ) -> None:
     """As that of a topic which was made anew: were it to stay at 5, its next record would be left out as well."""
@@ -38,13 +38,13 @@ def test_partition_that_is_shorter_or_gone_is_an_error_or_goes_on_where_it_ends(
     assert ends_of({ONE: 5}, latest, fail_on_data_loss=False) == {ONE: end}
 
 
-def test_batch_reads_what_lies_between_and_new_partitions_from_their_first_record() -> None:
+def test_batch_reads_new_partitions_from_their_first_record() -> None:
     ranges = stream_ranges({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, {TEN: 0}, fail_on_data_loss=True)
 
     assert ranges == [OffsetRange("orders", 1, 5, 9), OffsetRange("orders", 10, 0, 4)]
 
 
-def test_new_partition_whose_first_records_have_gone_is_an_error_or_begins_behind_them() -> None:
+def test_new_partition_without_first_records_fails_or_skips() -> None:
     with pytest.raises(DataLoss, match="orders-10: is new, and its records before offset 2 are lost"):
         stream_ranges({ONE: 5}, {ONE: 9, TEN: 4}, {TEN: 2}, fail_on_data_loss=True)
 

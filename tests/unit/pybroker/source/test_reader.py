@@ -68,7 +68,7 @@ def test_one_child_answers_all_requests_also_after_errors(reader: Reader, direct
     assert child(reader) == first
 
 
-def test_child_that_is_killed_is_an_error_and_the_next_request_has_another(reader: Reader, directory: Path) -> None:
+def test_killed_child_is_an_error_and_is_replaced(reader: Reader, directory: Path) -> None:
     splits(reader, directory)
     os.kill(child(reader), signal.SIGKILL)
 
@@ -77,7 +77,7 @@ def test_child_that_is_killed_is_an_error_and_the_next_request_has_another(reade
     assert len(splits(reader, directory)) == 4
 
 
-def test_child_ends_with_the_reader_and_with_an_iteration_that_is_left(reader: Reader, directory: Path) -> None:
+def test_child_ends_with_reader_and_with_abandoned_iteration(reader: Reader, directory: Path) -> None:
     [split, *_] = splits(reader, directory)
     left = child(reader)
     rows = reader.batches("read_log", ("offset",), **split)
@@ -91,7 +91,7 @@ def test_child_ends_with_the_reader_and_with_an_iteration_that_is_left(reader: R
     assert not Path(f"/proc/{closed}").exists()
 
 
-def test_rows_that_break_off_end_the_child_and_the_next_request_has_another(reader: Reader, directory: Path) -> None:
+def test_interrupted_rows_end_the_child_which_is_replaced(reader: Reader, directory: Path) -> None:
     """It waits for their end, and would take the next request for that."""
 
     def broken() -> Iterator[Any]:
@@ -108,7 +108,7 @@ def test_rows_that_break_off_end_the_child_and_the_next_request_has_another(read
     assert len(splits(reader, directory)) == 4
 
 
-def test_answer_that_is_not_waited_for_is_not_that_of_the_next_request(
+def test_abandoned_response_is_not_read_by_the_next_request(
     reader: Reader, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in a notebook."""

@@ -47,7 +47,7 @@ def batch(reader: TopicStream, start: dict[str, Any] | None) -> tuple[dict[str, 
     return end, [each.offsets for each in parts if isinstance(each, TopicRange)]
 
 
-def test_stream_from_the_end_on_reads_all_that_comes_after_its_start() -> None:
+def test_stream_from_the_end_reads_all_later_records() -> None:
     reader = stream(BusyTopic())
 
     first, nothing = batch(reader, None)

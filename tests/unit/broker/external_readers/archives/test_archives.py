@@ -72,7 +72,7 @@ def test_archive_that_is_furthest_behind_counts(stage: Stage) -> None:
     assert stage.archives.name_of(("orders", 0)) == "the archive other"
 
 
-def test_partition_of_an_archived_topic_is_awaited_from_its_beginning(stage: Stage) -> None:
+def test_new_partition_of_an_archived_topic_is_held_from_start(stage: Stage) -> None:
     """By archives that have others of the topic; topics that none has are nobody's."""
     put_manifest(stage.lake, {("orders", 0): 10})
     put_manifest(stage.other, {("orders", 0): 10, ("orders", 1): 10})
@@ -84,7 +84,7 @@ def test_partition_of_an_archived_topic_is_awaited_from_its_beginning(stage: Sta
     assert stage.archives.awaited_by(("clicks", 0)) == []
 
 
-def test_archive_that_cannot_be_read_holds_nothing_and_is_told_once(stage: Stage) -> None:
+def test_unreadable_archive_holds_nothing_and_is_reported_once(stage: Stage) -> None:
     """Not made yet, or damaged; and again only if it was readable in between. What it said last counts then."""
     missing = stage.lake / "_pybroker" / "manifest.json"
     broken = put_manifest(stage.other, {})
