@@ -1,4 +1,4 @@
-"""What tests of faults share."""
+"""Fixtures of the fault tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.history_clients import HistoryClient
 
 @pytest.fixture
 def history(tmp_path: Path) -> Iterator[History]:
-    """Of one test; it is in that test's folder when the test is over. Clients that a failure has left do not go on."""
+    """The history of one test, in its folder after the test. Clients that a failed test left behind are stopped."""
     written = History(tmp_path / "history.jsonl")
     yield written
     left = [each for each in threading.enumerate() if isinstance(each, HistoryClient)]

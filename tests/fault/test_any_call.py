@@ -1,7 +1,7 @@
-"""Any call to the disk fails, or is the last of the process: then the rules of storage/README.md hold of what is left.
+"""Any call to the disk fails, or is the last of the process. The rules of storage/README.md hold for what is left.
 
-Over everything that moves files: appends, rolls, flushes, checkpoints, retention, DeleteRecords, topics made and
-deleted, stops and starts; and the metadata log with its snapshots. All calls at the full size, some of them else.
+The calls are those of everything that moves files: appends, rolls, flushes, checkpoints, retention, DeleteRecords,
+topic creation and deletion, stops and starts, and the metadata log with its snapshots. The full size covers all calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERYTHING = 1 << 62
 
 
 def some(count: int, random: Random) -> Iterator[int]:
-    """Numbers of calls out of `count`: all of them at the full size."""
+    """Return numbers of calls out of `count`: all of them at the full size."""
     yield from range(1, count + 1) if SCALE >= 50 else random.sample(range(1, count + 1), min(count, scaled(CALLS)))
 
 
@@ -41,13 +41,13 @@ def calls_of(root: Path, seed: int) -> int:
 
 
 def answered(topic: Topic) -> int:
-    """Without a power loss all that was answered is promised."""
+    """Without a power loss the broker promises everything that it acknowledged."""
     return max(topic.values, default=-1) + 1
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_broker_dies_at_any_call(seed: int, tmp_path: Path) -> None:
-    """W1-W4, D1, R1, R4, R6: nothing is done after the call, of which a write has done a half."""
+    """W1-W4, D1, R1, R4, R6: the process makes no call after this one. A write has written half of its bytes."""
     for number in some(calls_of(tmp_path / "whole", seed), Random(seed)):
         fs = FailingFileSystem(number, dies=True)
         run = scenario(tmp_path / str(number), seed, fs)
@@ -60,7 +60,10 @@ def test_broker_dies_at_any_call(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", [False, True], ids=["once", "for-good"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_any_call_fails(code: int, broken: bool, tmp_path: Path) -> None:
-    """W1-W4, D3, H3: the directory goes offline, takes nothing more, and a start with a disk that works has it all."""
+    """W1-W4, D3, H3: the directory goes offline and accepts nothing more.
+
+    A start with a working disk recovers it all.
+    """
     seed = code
     for number in some(calls_of(tmp_path / "whole", seed), Random(seed + broken)):
         fs = FailingFileSystem(number, code=code, broken=broken)

@@ -1,7 +1,7 @@
-"""The metadata log and any call to its disk: it fails, it is the last of the process, or the power goes there.
+"""Any call of the metadata log to its disk: it fails, it is the last of the process, or the power fails there.
 
-A node makes topics, each answered once its record is forced to the disk; it writes a snapshot, cuts its log, stops and
-starts again. Whatever happens to it, the next start knows every topic that was answered (rule 3 of the controller).
+A node creates topics and acknowledges each once its record is forced to the disk. It writes a snapshot, truncates its
+log, stops and starts again. In each case the next start knows every acknowledged topic (rule 3 of the controller).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.scale import SCALE, scaled
 
 TOPICS = 6
 CALLS = 25
-#: So many of the seeds lose power at each call there is, at the full size.
+#: At the full size, the number of seeds that lose power at every call.
 WHOLE = 3
 
 
@@ -49,7 +49,7 @@ def config_of(log_dir: Path) -> BrokerConfig:
 
 
 def lives(log_dir: Path, fs: FileSystem, answer: Callable[[str], None]) -> None:
-    """Two lives of a node, of which the first ends in order."""
+    """Two lives of a node. The first one ends with a clean stop."""
     for life in range(2):
         node = open_node(config_of(log_dir), T0, fs=fs)
         for number in range(TOPICS):
@@ -74,7 +74,7 @@ def make_topic(node: Node, name: str) -> None:
 
 
 def cut_log(node: Node, fs: FileSystem) -> None:
-    """A snapshot, and what it makes superfluous goes."""
+    """Write a snapshot, and delete the files that it replaces."""
     log = node.metadata_log
     prepared = log.prepare_snapshot(node.image, T0)
     assert prepared is not None
@@ -85,7 +85,7 @@ def cut_log(node: Node, fs: FileSystem) -> None:
 
 
 def check(log_dir: Path, answered: list[str]) -> None:
-    """The next start knows all of them, and goes on."""
+    """The next start knows all topics, and the node works."""
     node = open_node(config_of(log_dir), T0)
     assert set(answered) <= set(node.image.topics_by_name)
     epoch = node.metadata_log.epoch
@@ -98,7 +98,7 @@ def check(log_dir: Path, answered: list[str]) -> None:
 
 
 def some(count: int, seed: int) -> list[int]:
-    """Numbers of calls out of `count`: all of them at the full size."""
+    """Return numbers of calls out of `count`: all of them at the full size."""
     numbers = range(1, count + 1)
     return list(numbers) if SCALE >= 50 else sorted(Random(seed).sample(numbers, min(count, scaled(CALLS))))
 
@@ -111,7 +111,7 @@ def count_calls(log_dir: Path) -> int:
 
 @pytest.mark.parametrize("how", ["dies", "once", "for-good"])
 def test_metadata_log_and_any_call(how: str, tmp_path: Path) -> None:
-    """Formatting, leading, appending, a snapshot, cutting the log, the stop."""
+    """Formatting, election, appends, a snapshot, truncation of the log, the stop."""
     for number in some(count_calls(tmp_path / "whole"), len(how)):
         fs = FailingFileSystem(number, code=errno.EIO, broken=how == "for-good", dies=how == "dies")
         answered: list[str] = []
@@ -125,7 +125,7 @@ def test_metadata_log_and_any_call(how: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(min(20, scaled(3))))
 def test_metadata_log_and_power_loss(seed: int, tmp_path: Path) -> None:
-    """P6 of docs/reference/durability.md: what was answered is on the disk."""
+    """P6 of docs/reference/durability.md: every acknowledged topic is on the disk."""
     journal = Journal()
     live = tmp_path / "live"
     answered: list[tuple[int, str]] = []

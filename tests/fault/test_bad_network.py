@@ -1,7 +1,7 @@
-"""A network that cuts, holds back, half closes and dribbles, and a clock that jumps: nothing is lost.
+"""A network that cuts, delays, half closes and fragments, and a clock that jumps: nothing is lost.
 
-Producers and readers of two unlike clients go on through it, and write down what they see (tests/support/history.py);
-what they wrote is checked by tests/support/checker.py.
+Producers and consumers of two different clients keep running and record what they see (tests/support/history.py).
+tests/support/checker.py checks the recorded history.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.support.scale import scaled
 
 PROPERTIES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
 PATIENCE_S = 120
-#: Longer than a busy machine keeps members or their broker waiting, and far shorter than the clock jumps.
+#: Longer than a busy machine delays members or their broker, and far shorter than the jumps of the clock.
 SESSION_MS = 30_000
 
 
 def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> None:
-    """Connections are cut, half closed, held up and handed over byte by byte; now and then all are cut at once."""
+    """Connections are cut, half closed, delayed and delivered byte by byte. Now and then all are cut at once."""
     port = free_port()
     with FaultProxy(port, seed=8) as proxy:
         advertised = {"advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
@@ -51,11 +51,11 @@ def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> N
 
 
 def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, history: History) -> None:
-    """An hour forward and back, again and again. As in Apache Kafka a transaction's time is that of the wall clock.
+    """An hour forward and back, repeatedly. As in Apache Kafka, transactions time out by the wall clock.
 
-    Sessions are not: no member of a group loses what it has.
+    Sessions do not: no member of a group loses its partitions.
     """
-    # Records that are more than an hour early are refused unless told otherwise, which is Kafka's default.
+    # By default, as in Kafka, the broker rejects records with a timestamp more than an hour ahead.
     early = {"log.message.timestamp.after.max.ms": str(2 * HOUR_MS)}
     broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS), **early})
     try:

@@ -1,6 +1,6 @@
-"""A broker that sleeps for longer than sessions last (SIGSTOP), as on a machine that is suspended: nothing is lost.
+"""A broker sleeps for longer than sessions last (SIGSTOP), as on a suspended machine: nothing is lost.
 
-Members of groups go on afterwards, where their groups had committed; of those whose session is over nothing is taken.
+Group members continue afterwards from their committed offsets. Commits of expired members are rejected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.scale import scaled
 from tests.support.wire import WireClient
 
 SESSION_MS = 2_000
-#: Of members that are driven by hand, one step after the other.
+#: The session timeout of members that the test drives step by step.
 PATIENT_SESSION_MS = 3_000
 PROPERTIES = {
     "group.consumer.assignment.interval.ms": "0",
@@ -39,7 +39,7 @@ PROPERTIES = {
 
 @contextmanager
 def asleep(broker: OurBroker) -> Iterator[None]:
-    """It does nothing meanwhile; its sockets take what is sent."""
+    """Stop the broker for that time. Its sockets still accept what clients send."""
     os.kill(broker.pid, signal.SIGSTOP)
     try:
         yield
@@ -49,7 +49,7 @@ def asleep(broker: OurBroker) -> Iterator[None]:
 
 @pytest.mark.parametrize("jump_ms", [0, HOUR_MS], ids=["for-a-while", "for-an-hour"])
 def test_clients_go_on_where_they_were(tmp_path: Path, history: History, jump_ms: int) -> None:
-    """For longer than sessions and requests last; where the wall clock says an hour, longer than transactions, too."""
+    """Longer than sessions and requests last. Where the wall clock jumps an hour, longer than transactions too."""
     broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **sessions(SESSION_MS)})
     try:
         load = stock_load(broker, history, session_ms=SESSION_MS)
@@ -67,7 +67,7 @@ def test_clients_go_on_where_they_were(tmp_path: Path, history: History, jump_ms
 
 
 def test_nobody_commits_for_a_generation_that_is_over(tmp_path: Path) -> None:
-    """A commit that came while it slept is taken or refused, as the answer says; one that comes later is refused."""
+    """A commit that arrived during the sleep is accepted or rejected, as its response says. A later one is rejected."""
     broker = OurBroker(tmp_path, {**PROPERTIES, **sessions(PATIENT_SESSION_MS)})
     group = Group(broker, "classic", "c")
     session = ConsumerSession(broker, "modern", {"m": 1})
@@ -125,7 +125,7 @@ def send_commit(client: WireClient, sender: tuple[str, str, int], topic: str, of
 
 
 def is_taken(answer: Struct) -> bool:
-    """Whether a commit was taken. If not, the answer has to say that the sender's time is over."""
+    """Return whether the commit was accepted. If not, the error must be that the sender's session is over."""
     code = ErrorCode(answer.topics[0].partitions[0].error_code)
     late = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS)
     assert code in (ErrorCode.NONE, *late, ErrorCode.STALE_MEMBER_EPOCH)

@@ -1,4 +1,4 @@
-"""A disk that fails, or a process that ends, at each single call of a round of cleaning: nothing is lost by it."""
+"""A disk that fails, or a process that ends, at each single call of a cleaning round: nothing is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=400, inde
 
 
 class Unsynced(FileSystem):
-    """Forces nothing to the disk: these tests let processes end, not machines, and have thousands of files."""
+    """Forces nothing to the disk: these tests end processes, not machines, and have thousands of files."""
 
     def sync(self, handle: int) -> None:
         pass
@@ -35,7 +35,7 @@ class Unsynced(FileSystem):
 
 
 class Failing(FailingFileSystem):
-    """The same, but fails as if it did."""
+    """The same, but a sync fails like a real one."""
 
     def sync(self, handle: int) -> None:
         if self._count("sync"):
@@ -50,7 +50,7 @@ Contents = list[tuple[int, bytes | None, bytes | None]]
 
 
 def fill(root: Path) -> None:
-    """Several segments, of which the cleaner makes fewer; an aborted transaction, tombstones, a producer."""
+    """Several segments that the cleaner merges, with an aborted transaction, tombstones and a producer."""
     log = open_log(root, SMALL)
     for number in range(14):
         builder = BatchBuilder(producer_id=5, producer_epoch=0, base_sequence=2 * number)
@@ -76,7 +76,7 @@ def contents(log: PartitionLog) -> Contents:
 
 
 def run_round(log: PartitionLog, fs: FileSystem) -> None:
-    """A round as the broker has it done. Raises what the worker would; a failed task takes the directory offline."""
+    """Run a round like the broker. Raises the worker's error; a failed task takes the directory offline."""
     job = job_for(log, T0)
     assert job is not None
     result = clean(job, fs)
@@ -92,7 +92,10 @@ def run_round(log: PartitionLog, fs: FileSystem) -> None:
 
 
 def check_after(root: Path, before: Contents, cleaned: Contents, producers: dict[int, int]) -> None:
-    """Reopened, the log has what it had, less what a cleaner may take; a further round makes it what it should be."""
+    """The reopened log has its records, except those that a cleaner may remove.
+
+    Another round completes the cleaning.
+    """
     log = open_log(root, CONFIG, fs=Unsynced())
     found = contents(log)
     assert set(cleaned) <= set(found) <= set(before)
@@ -107,7 +110,7 @@ def check_after(root: Path, before: Contents, cleaned: Contents, producers: dict
 
 
 def expectations(root: Path) -> tuple[Contents, Contents, dict[int, int]]:
-    """What is to be read before, and after; the producers' last sequences."""
+    """Return the records before and after cleaning, and the producers' last sequences."""
     copy = root.parent / "expected"
     shutil.copytree(root, copy)
     log = open_log(copy, CONFIG, clean=True)
@@ -123,7 +126,7 @@ def expectations(root: Path) -> tuple[Contents, Contents, dict[int, int]]:
 
 
 def each_call(tmp_path: Path, fail: Callable[[Failing, int], None]) -> int:
-    """Have a round fail at its first call, then at its second, and so on; how many there are."""
+    """Fail a round at its first call, then at its second, and so on. Return the number of calls."""
     (tmp_path / "origin").mkdir()
     fill(tmp_path / "origin")
     before, cleaned, producers = expectations(tmp_path / "origin")
@@ -151,7 +154,7 @@ def each_call(tmp_path: Path, fail: Callable[[Failing, int], None]) -> int:
 
 
 def test_call_that_fails(tmp_path: Path) -> None:
-    """Only that one: what comes after it works again, as on a disk that was full for a moment."""
+    """Only that call fails. Later calls succeed, as on a disk that was full for a moment."""
 
     def fail(fs: Failing, number: int) -> None:
         fs.fail_at, fs.code = number, errno.ENOSPC if number % 2 else errno.EIO
@@ -160,7 +163,7 @@ def test_call_that_fails(tmp_path: Path) -> None:
 
 
 def test_process_that_ends(tmp_path: Path) -> None:
-    """No further call is made: as the files are then, the next start finds them."""
+    """The process makes no further call. The next start finds the files as they are then."""
 
     def fail(fs: Failing, number: int) -> None:
         fs.fail_at, fs.broken = number, True

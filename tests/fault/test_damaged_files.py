@@ -1,7 +1,7 @@
-"""Files damaged between two lives of a broker: what can be made anew is not missed, and no record is lost.
+"""Files are damaged between two lives of a broker: derived files are rebuilt, and no record is lost.
 
-One data directory is written by a broker that stopped, one by a broker that was killed; each test damages a copy. The
-topic has a partition for each of its files, so that one start sees all of them damaged.
+One broker stopped cleanly and another was killed; each left a data directory. Each test damages a copy of one. The
+topic has one partition for each kind of file, so that one start sees all of them damaged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Choice = Callable[[Path], Sequence[Path]]
 
 
 def first(suffix: str) -> Choice:
-    """The file with that suffix of the oldest segment that has one."""
+    """Return the file with that suffix of the oldest segment that has one."""
     return lambda directory: sorted(directory.glob(f"*{suffix}"))[:1]
 
 
@@ -38,7 +38,7 @@ def every(*patterns: str) -> Choice:
     return lambda directory: [path for pattern in patterns for path in directory.glob(pattern)]
 
 
-# What is damaged in the partition of the same number: each kind by itself, all of it, nothing
+# The damage in the partition of the same number: each kind of file alone, all of them, none
 TARGETS = [
     first(".index"),
     last(".index"),
@@ -70,7 +70,7 @@ DIRECTORY_FILES = [
 
 @pytest.fixture(scope="module")
 def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Written]:
-    """The directory that was left clean, and the other."""
+    """The directory of the clean stop, and that of the kill."""
     return {
         clean: write(tmp_path_factory.mktemp("clean" if clean else "killed"), len(TARGETS), clean=clean)
         for clean in (True, False)
@@ -79,7 +79,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Written]
 
 @pytest.fixture(params=[True, False], ids=["stopped", "killed"])
 def written(request: pytest.FixtureRequest, directories: dict[bool, Written], tmp_path: Path) -> Written:
-    """A copy of one of them, to be damaged."""
+    """Return a copy of one of them, to be damaged."""
     original = directories[request.param]
     shutil.copytree(original.log_dir, tmp_path / "logs")
     mine = copy.deepcopy(original)
@@ -88,7 +88,7 @@ def written(request: pytest.FixtureRequest, directories: dict[bool, Written], tm
 
 
 def check(written: Written) -> None:
-    """A broker on the directory has everything; the next one finds what the first has mended."""
+    """A broker on the directory serves everything. The next broker finds the files that the first one rebuilt."""
     broker = OurBroker(written.log_dir.parent)
     try:
         with DataClient(HOST, broker.port) as client:
@@ -102,16 +102,16 @@ def check(written: Written) -> None:
         broker.kill()
 
 
-# All at once, as they do not depend on each other; the full size has each of the directory's files by itself, too.
+# All at once, as they are independent. The full size also damages each of the directory's files alone.
 CHOICES = [DIRECTORY_FILES, *([pattern] for pattern in DIRECTORY_FILES if SCALE >= 10)]
 
 
 @pytest.mark.parametrize("patterns", CHOICES, ids=lambda patterns: patterns[0] if len(patterns) == 1 else "all")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_lose_nothing(damage: Damage, patterns: list[str], written: Written) -> None:
-    """S16.9: indexes, snapshots, epochs, topic ids are made anew from records and metadata.
+    """S16.9: indexes, snapshots, epochs and topic ids are rebuilt from records and metadata.
 
-    Checkpoints say how much need not be looked at: without them more is.
+    Checkpoints limit how much a start reads: without them it reads more.
     """
     for partition, choose in enumerate(TARGETS):
         for path in choose(written.log_dir / f"{TOPIC}-{partition}"):
@@ -124,7 +124,7 @@ def test_damaged_files_lose_nothing(damage: Damage, patterns: list[str], written
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_meta_properties_are_refused(damage: Damage, directories: dict[bool, Written], tmp_path: Path) -> None:
-    """Nothing else says whose the data is: as Kafka does, the broker does not start, and touches nothing."""
+    """No other file says whose data this is. As in Kafka, the broker does not start, and changes nothing."""
     log_dir = tmp_path / "logs"
     shutil.copytree(directories[True].log_dir, log_dir)
     damage(log_dir / "meta.properties")

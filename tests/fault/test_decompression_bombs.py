@@ -1,7 +1,7 @@
-"""Batches of a few bytes whose records take gigabytes: refused where they are opened, harmless where they lie.
+"""Batches of a few bytes whose records take gigabytes: rejected if the broker opens them, harmless if it does not.
 
-The broker takes the batches of a topic by their headers, unless something asks for their records; see
-docs/decisions/header-validation.md. While all of it goes on a good client is served, and the memory is bounded.
+The broker accepts the batches of a topic by their headers, unless something needs their records; see
+docs/decisions/header-validation.md. A good client is served all the while, and the memory is bounded.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tests.support.scale import SCALE, scaled
 
 MIB = 1 << 20
 CODECS = [codec for codec in Codec if codec]
-#: All but the first are more than a batch of 16 MiB may unpack to, 256 MiB. What lz4 and snappy make of more is larger.
+#: Except for the first, each is more than the 256 MiB that a batch of 16 MiB may decompress to; lz4 and snappy, more.
 SIZES = [MIB, 300 * MIB] if SCALE <= 1 else [MIB, 300 * MIB, 1024 * MIB, 10240 * MIB]
 MOST_BYTES = 16 * MIB
-#: Who ask for all bombs at a time. Each of them costs both cores two seconds, whoever else asks.
+#: Clients that request all bombs at the same time. Each bomb keeps both cores busy for two seconds.
 CLIENTS = min(scaled(3), 40)
-#: What the broker itself may grow by: some requests of 16 MiB. It unpacks next to nothing itself.
+#: How much the broker's own memory may grow: some requests of 16 MiB. It decompresses almost nothing itself.
 GROWTH_BYTES = 128 * MIB
-#: What all of its workers may have: two at a time with 256 MiB each, twice, and what they need themselves.
+#: The memory of all workers: two at a time with 256 MiB each, twice, and what they need themselves.
 WORKERS_BYTES = 1280 * MIB
 PROPERTIES = {
     "message.max.bytes": str(MOST_BYTES),
@@ -42,9 +42,9 @@ PROPERTIES = {
     "log.cleaner.backoff.ms": "100",
     "num.io.threads": "2",
 }
-#: Topics whose records are opened when they are written.
+#: Topics whose records are opened when they are produced.
 OPENED = {"keyed": {"cleanup.policy": "compact"}, "repacked": {"compression.type": "uncompressed"}}
-#: What consumers are told who know no batches; of zstd nothing else.
+#: The errors for consumers that do not know batches; zstd has only this one.
 NOT_CONVERTED = {
     *(ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.CORRUPT_MESSAGE),
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -60,7 +60,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 @pytest.fixture
 def watch(broker: OurBroker) -> Iterator[None]:
-    """A good client at work beside the test; the memory of the broker and its workers is bounded all the while."""
+    """A good client works beside the test. The memory of the broker and its workers stays bounded."""
     good = GoodThread(broker.port)
     good.start()
     before = MemoryWatch(broker.pid).own_bytes
@@ -77,7 +77,7 @@ def watch(broker: OurBroker) -> Iterator[None]:
 
 
 def bombs() -> Iterator[tuple[int, bytes]]:
-    """Each with its size once unpacked."""
+    """Return each bomb with its decompressed size."""
     for codec in CODECS:
         for size in SIZES:
             made = [large_record(size, codec)]
@@ -96,7 +96,7 @@ def code_of(client: DataClient, topic: str, records: bytes) -> ErrorCode:
 
 @pytest.mark.usefixtures("watch")
 def test_bombs_are_refused_where_records_are_opened(broker: OurBroker) -> None:
-    """By their size where it is too large, else by what is wrong with them, as in Apache Kafka; if anything is."""
+    """A bomb that is too large fails by its size; another by its own error, if it has one, as in Apache Kafka."""
     found: dict[str, dict[bool, set[ErrorCode]]] = {topic: {True: set(), False: set()} for topic in OPENED}
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         for topic, configs in OPENED.items():
@@ -115,9 +115,9 @@ def test_bombs_are_refused_where_records_are_opened(broker: OurBroker) -> None:
 
 @pytest.mark.usefixtures("watch")
 def test_bombs_in_a_log_are_found_by_time_where_they_begin(broker: OurBroker) -> None:
-    """Taken by their headers, which promise a later time than any record has: nobody looks through all of them.
+    """The headers were accepted, and promise a later time than any record has. No look-up reads all the records.
 
-    Whoever asks for a time is told of the first of their offsets, and misses nothing.
+    A look-up by timestamp returns the first of their offsets, so the consumer misses nothing.
     """
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         for number, (size, made) in enumerate(bombs()):
@@ -134,7 +134,7 @@ def test_bombs_in_a_log_are_found_by_time_where_they_begin(broker: OurBroker) ->
 
 @pytest.mark.usefixtures("watch")
 def test_many_look_ups_in_bombs_at_a_time_wait_for_each_other(broker: OurBroker) -> None:
-    """Many clients ask for all of them at once; half of them hang up."""
+    """Many clients look up all of them at once, and half of the clients disconnect."""
     topics = []
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         for number, (_, made) in enumerate(bombs()):
@@ -157,7 +157,7 @@ def test_many_look_ups_in_bombs_at_a_time_wait_for_each_other(broker: OurBroker)
 
 @pytest.mark.usefixtures("watch")
 def test_bombs_in_a_log_are_not_converted(broker: OurBroker) -> None:
-    """Consumers of the time before batches are told of an error, or given what there is; others are given the batch."""
+    """Consumers of the old formats get an error, or what can be converted. Newer consumers get the batch."""
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         client.create_topic("plain")
         for _, made in bombs():
@@ -172,7 +172,7 @@ def test_bombs_in_a_log_are_not_converted(broker: OurBroker) -> None:
 
 @pytest.mark.usefixtures("watch")
 def test_bombs_in_a_log_that_is_compacted_later_stop_its_cleaner_alone(broker: OurBroker) -> None:
-    """Their partition is not cleaned any more, which the log says, or is; others are."""
+    """Their partition is cleaned, or it is not cleaned any more and the log says so. Other partitions are cleaned."""
     segments = {"late": MOST_BYTES, "other": 4096}
     with DataClient(HOST, broker.port, timeout_s=300) as client:
         for topic, size in segments.items():
@@ -193,7 +193,7 @@ def test_bombs_in_a_log_that_is_compacted_later_stop_its_cleaner_alone(broker: O
 
 
 def is_met(broker: OurBroker) -> bool:
-    """Whether a cleaner has come to the bombs: it has gone past them, or said that they cannot be cleaned."""
+    """Return whether a cleaner has reached the bombs: it went past them, or reported that they cannot be cleaned."""
     path = broker.log_dir / "cleaner-offset-checkpoint"
     cleaned = path.exists() and any(line.startswith("late 0 ") for line in path.read_text().splitlines())
     return cleaned or "late-0" in broker.output

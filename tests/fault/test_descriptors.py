@@ -1,4 +1,4 @@
-"""A process that may have few file descriptors, and has many partitions and clients: slower, never wrong."""
+"""A process with few file descriptors, and many partitions and clients: slower, never wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENTS = 300
 
 
 class NarrowBroker(OurBroker):
-    """With `ulimit -n 256`."""
+    """A broker with `ulimit -n 256`."""
 
     def _command(self, config: Path) -> list[str]:
         return ["sh", "-c", f'ulimit -n {LIMIT}; exec "$@"', "sh", *super()._command(config)]
@@ -38,7 +38,7 @@ def descriptors(broker: OurBroker) -> int:
 
 
 def test_more_partitions_and_clients_than_descriptors(broker: NarrowBroker) -> None:
-    """Clients that find no room wait until others go; every partition is written, flushed and read; a restart has all.
+    """Clients without room wait until others disconnect. Every partition is written and read, also after a restart.
 
     Segments roll meanwhile, so that files are opened, not only kept open.
     """
@@ -81,7 +81,7 @@ def test_more_partitions_and_clients_than_descriptors(broker: NarrowBroker) -> N
 
 
 def write_all(port: int, number: int) -> None:
-    """A record for each partition."""
+    """Produce one record to each partition."""
     with DataClient(HOST, port) as client:
         for partition in range(PARTITIONS):
             assert client.produce("events", batch(b"%d" % number + bytes(800)), partition) == number

@@ -1,7 +1,7 @@
-"""A disk that is full or fails: its log directory goes offline, all others go on, nothing acknowledged is lost.
+"""A disk is full or fails: its log directory goes offline, the others continue, no acknowledged record is lost.
 
-Limits on the size of files stand for a full disk: a write is cut short, and the next one fails, as with ENOSPC; and a
-small file system really is filled (tests/support/full_disks.py).
+A limit on the size of files simulates a full disk: a write is cut short, and the next one fails, as with ENOSPC. Other
+tests fill a small file system (tests/support/full_disks.py).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ NOISE = random.Random(5).randbytes(60_000)
 
 @pytest.fixture(params=DISKS)
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    """What will be full: `tmp_path`/full."""
+    """The directory that will be full: `tmp_path`/full."""
     made: Disk = request.param(tmp_path / "full")
     yield made
     made.remove()
 
 
 def start(tmp_path: Path, *names: str, disk: Disk | None = None) -> OurBroker:
-    """A broker with those log directories, of which one may be `disk`."""
+    """A broker with those log directories. One of them may be `disk`."""
     dirs = ",".join(str(tmp_path / name) for name in names)
     properties = {**PROPERTIES, "log.dirs": dirs}
     if disk is None:
@@ -55,7 +55,7 @@ def start(tmp_path: Path, *names: str, disk: Disk | None = None) -> OurBroker:
 
 
 class Writer:
-    """An idempotent producer of one partition, which knows what was acknowledged."""
+    """An idempotent producer of one partition, which remembers the acknowledged records."""
 
     def __init__(self, client: DataClient, topic: str, partition: int) -> None:
         self.topic = topic
@@ -64,7 +64,7 @@ class Writer:
         self.acknowledged: list[bytes] = []
 
     def write(self, client: DataClient) -> None:
-        """The next record; the same again until it is acknowledged."""
+        """Send the next record, and retry it until it is acknowledged."""
         number = len(self.acknowledged)
         value = b"%d:" % number + NOISE
         records = batch(value, producer_id=self.producer_id, producer_epoch=0, base_sequence=number)
@@ -72,20 +72,20 @@ class Writer:
         self.acknowledged.append(value)
 
     def fill(self, client: DataClient) -> None:
-        """Until the disk is full."""
+        """Send records until the disk is full."""
         for _ in range(200):
             if refuses(lambda: self.write(client)):
                 return
         raise AssertionError("the disk is not full")
 
     def check(self, client: DataClient) -> None:
-        """Everything that was acknowledged is there, and nothing else; the next record is taken."""
+        """Every acknowledged record is there, and no other. The next record is accepted."""
         assert client.values(self.topic, self.partition) == self.acknowledged
         self.write(client)
 
 
 def directory_of(client: DataClient, topic: str) -> dict[int, str]:
-    """The name of the log directory of each partition that is online."""
+    """Return the name of the log directory of each partition that is online."""
     answer = client.call(DESCRIBE_LOG_DIRS, 4, topics=None)
     return {
         partition.partition_index: Path(result.log_dir).name
@@ -102,19 +102,19 @@ def directory_errors(client: DataClient) -> dict[str, int]:
 
 
 def leaders(client: DataClient, topic: str) -> dict[int, tuple[int, int, list[int]]]:
-    """Of each partition the error code, the leader, and the replicas that are offline."""
+    """Return for each partition the error code, the leader, and the offline replicas."""
     [found] = client.call(METADATA, 12, topics=[MetadataRequestTopic(name=topic)]).topics
     return {each.partition_index: (each.error_code, each.leader_id, each.offline_replicas) for each in found.partitions}
 
 
 def is_quiet(broker: OurBroker) -> bool:
-    """Whether the output says it once, without a traceback, however often clients ask."""
+    """Return whether the output has the line once and no traceback, however often clients retry."""
     lines = [line for line in broker.output.splitlines() if " INFO " not in line]
     return "Traceback" not in broker.output and len(lines) < 20
 
 
 def refuses(call: Callable[[], object]) -> bool:
-    """Whether a request is answered with KAFKA_STORAGE_ERROR."""
+    """Return whether the response to a request is KAFKA_STORAGE_ERROR."""
     try:
         call()
     except Refused as refused:
@@ -123,7 +123,10 @@ def refuses(call: Callable[[], object]) -> bool:
 
 
 def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path: Path) -> None:
-    """Its partitions answer KAFKA_STORAGE_ERROR and have no leader; with room again all is there after a restart."""
+    """Its partitions return KAFKA_STORAGE_ERROR and have no leader.
+
+    With free space a restart brings back all records.
+    """
     broker = start(tmp_path, "data", "full", disk=disk)
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", PARTITIONS)
@@ -160,7 +163,7 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
         [polled] = polling.receive().responses[0].partitions
         assert polled.error_code == OFFLINE
         polling.close()
-        # New partitions go where there is a disk, and the metadata go on.
+        # New partitions go to a working disk, and the metadata log continues.
         client.create_topic("later", 2)
         assert set(directory_of(client, "later").values()) == {"data"}
         for _ in range(100):
@@ -189,13 +192,13 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
 
 
 def long_poll(partition: int) -> dict[str, object]:
-    """A Fetch of `events` that waits for a second record."""
+    """Send a Fetch of `events` that waits for a second record."""
     wanted = FetchPartition(partition=partition, fetch_offset=1, partition_max_bytes=1 << 20)
     return {"max_wait_ms": 60_000, "min_bytes": 1, "topics": [FetchTopic(topic="events", partitions=[wanted])]}
 
 
 def test_groups_of_a_directory_that_fails(disk: Disk, tmp_path: Path) -> None:
-    """They have no coordinator until the next start, and members who wait are told; other groups go on."""
+    """They have no coordinator until the next start, and waiting members get the error. Other groups continue."""
     broker = start(tmp_path, "data", "full", disk=disk)
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", 4)
@@ -243,7 +246,7 @@ def join(group: str) -> dict[str, object]:
 
 
 def test_directory_that_cannot_be_read_at_the_start(tmp_path: Path) -> None:
-    """The broker starts without it, as Apache Kafka does, and has all of it when it works again."""
+    """The broker starts without it, as Apache Kafka does. Once the directory works again, all its records are back."""
     broker = start(tmp_path, "data", "failing")
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", PARTITIONS)
@@ -279,7 +282,7 @@ def test_directory_that_cannot_be_read_at_the_start(tmp_path: Path) -> None:
 
 
 def test_only_directory_is_full_and_the_broker_ends(disk: Disk, tmp_path: Path) -> None:
-    """As Apache Kafka does: nothing is left to serve. The client is told why before the connection closes."""
+    """As in Apache Kafka: nothing is left to serve. The client gets the error before its connection closes."""
     broker = start(tmp_path, "full", disk=disk)
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events")
@@ -302,7 +305,7 @@ def test_only_directory_is_full_and_the_broker_ends(disk: Disk, tmp_path: Path) 
 
 
 def test_directory_of_the_metadata_is_full(disk: Disk, tmp_path: Path) -> None:
-    """Nothing can be changed any more, and whoever tries is told so; partitions elsewhere are served."""
+    """Metadata cannot change, and requests that would change it get an error. Partitions elsewhere are served."""
     broker = start(tmp_path, "full", "data", disk=disk)
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", PARTITIONS)
@@ -336,7 +339,7 @@ def test_directory_of_the_metadata_is_full(disk: Disk, tmp_path: Path) -> None:
 
 
 def test_disk_that_is_found_full_by_the_stop(tmp_path: Path) -> None:
-    """Directories that can be written are left clean; the next start recovers the other."""
+    """Directories that can be written are left clean. The next start recovers the other one."""
     broker = start(tmp_path, "full", "data")
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", 200)
@@ -359,7 +362,7 @@ def test_disk_that_is_found_full_by_the_stop(tmp_path: Path) -> None:
 
 
 def test_disk_on_which_nothing_can_be_written_at_all(tmp_path: Path) -> None:
-    """From one moment to the next: no hang, no flood of messages, and what was acknowledged is there afterwards."""
+    """All writes fail from one moment on: no hang, few log lines, and acknowledged records are there afterwards."""
     broker = start(tmp_path, "data")
     with DataClient(HOST, broker.port) as client:
         client.create_topic("events", 3)

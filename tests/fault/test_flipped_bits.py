@@ -26,7 +26,7 @@ from tests.support.logs import T0, append, batch, end, idempotent, read_all
 from tests.support.scale import scaled
 from tools.data.verify import check_directory
 
-#: Of a batch's header: base offset, length, leader epoch, magic.
+#: In a batch's header: base offset, length, leader epoch, magic.
 UNCOVERED = range(17)
 TOPIC_ID = bytes(range(16))
 SUFFIXES = ("index", "timeindex", "txnindex", "snapshot")
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Original:
-    """A directory, and what is in it."""
+    """A directory, and its contents."""
 
     log_dir: Path
     values: dict[int, bytes | None]
@@ -196,7 +196,7 @@ def test_bits_that_the_checksum_leaves_out(original: Original, tmp_path: Path) -
 
 
 def readable_values(log: PartitionLog) -> dict[int, bytes | None]:
-    """What consumers get, who go on behind what they cannot read; offsets go up."""
+    """Return what consumers get that skip what they cannot read. Offsets go up."""
     found: dict[int, bytes | None] = {}
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -213,7 +213,7 @@ def readable_values(log: PartitionLog) -> dict[int, bytes | None]:
 
 @pytest.mark.parametrize("kind", [*SUFFIXES, *SMALL])
 def test_bits_of_what_is_derived(kind: str, original: Original, tmp_path: Path) -> None:
-    """R6, D2: indexes, snapshots, epochs, checkpoints, the topic id: everything is read as before."""
+    """R6, D2: indexes, snapshots, epochs, checkpoints, the topic id. Everything is read as before."""
     random = Random(kind)
     pattern = f"orders-0/*.{kind}" if kind in SUFFIXES else f"**/{kind}"
     for _ in range(scaled(2)):

@@ -1,7 +1,7 @@
-"""One flipped bit in what a broker needs for itself: meta.properties, the metadata log, committed offsets.
+"""One flipped bit in a file that the broker needs itself: meta.properties, the metadata log, committed offsets.
 
-It starts with what can be trusted, and the damage is told with file and place; or it says in one line why not. What was
-not hit is there, and nothing is made up.
+The broker starts with what it can trust and reports the damage with file and place, or it gives the reason in one line.
+Everything that the bit did not hit is there, and nothing is invented.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TOPICS = ("one", "two", "three")
 GROUPS = {f"group-{number}": 100 + number for number in range(6)}
 METADATA, OFFSETS = "__cluster_metadata-0", "__consumer_offsets-0"
 SETTINGS = {"offsets.topic.num.partitions": "1"}
-#: Of a batch's header: what its checksum leaves out.
+#: The fields of a batch's header that its checksum does not cover.
 UNCOVERED = 21
 
 
 @dataclass(frozen=True)
 class Original:
-    """A directory; where the commit of each group lies in the log of the offsets: position and size."""
+    """A directory, and where each group's commit is in the log of offsets: position and size."""
 
     log_dir: Path
     commits: list[tuple[int, int]]
@@ -69,7 +69,7 @@ def flip(path: Path, position: int, bit: int) -> None:
 
 
 def started(directory: Path) -> OurBroker | str:
-    """The broker, or what it says instead of starting."""
+    """Start the broker, or return its message if it does not start."""
     try:
         return OurBroker(directory, SETTINGS)
     except AssertionError:
@@ -92,7 +92,7 @@ def started(directory: Path) -> OurBroker | str:
     ],
 )
 def test_bits_of_what_says_whose_the_data_is(pattern: str, original: Original, tmp_path: Path) -> None:
-    """S16.9: topics that are gone are told, with the place in the metadata log, and kept as they are."""
+    """S16.9: topics that are lost are reported, with the place in the metadata log, and their files are kept."""
     random = Random(pattern)
     for _ in range(scaled(1)):
         directory = original.copy(tmp_path / "copy")
@@ -131,7 +131,7 @@ def test_bits_of_what_says_whose_the_data_is(pattern: str, original: Original, t
 
 @pytest.mark.parametrize("where", ["records", "header"])
 def test_bits_of_committed_offsets(where: str, original: Original, tmp_path: Path) -> None:
-    """A commit with a wrong checksum counts as none. After a kill those behind it are cut off with it (R4)."""
+    """A commit with a wrong checksum is ignored. After a kill the commits behind it are cut off too (R4)."""
     random = Random(where)
     for _ in range(scaled(2)):
         directory = original.copy(tmp_path / "copy")

@@ -1,6 +1,6 @@
-"""Any value in any field of any request: each has an answer of its schema, or its connection ends; nobody else notices.
+"""Any value in any field of any request: the broker answers by the schema or disconnects; other clients notice nothing.
 
-Each API and version that the broker serves has as many requests; in all 100,000 at full size.
+Each API and version that the broker serves has the same number of requests: 100,000 in all at the full size.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.support.processes import open_descriptors, resident_bytes
 from tests.support.scale import SCALE, scaled
 
 CONNECTIONS = 8
-#: Of each API and version, in each of two rounds: of 275 that are some 2,200 requests, and 110,000 at full size.
+#: Requests for each API and version, in each of two rounds: 275 of them make some 2,200 requests, 110,000 in full.
 EACH = min(scaled(4), 200)
-#: What the second round may add to the broker's memory: of requests, nothing is kept.
+#: How much the second round may add to the broker's memory: requests leave nothing behind.
 GROWTH_BYTES = 24 << 20
 
 
@@ -34,14 +34,14 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 class Log:
-    """What the broker prints while it is sent requests."""
+    """Return what the broker prints while it receives requests."""
 
     def __init__(self, broker: OurBroker) -> None:
         self._path = broker.directory / "output.txt"
         self._read = 0
 
     def check(self, request: Hostile) -> None:
-        """Nothing has gone wrong in the broker since the last time."""
+        """The broker has logged no error since the last call."""
         if (size := self._path.stat().st_size) == self._read:
             return
         with self._path.open("rb") as file:
@@ -55,7 +55,7 @@ class Log:
 def send_round(
     client: HostileClient, log: Log, served: Sequence[tuple[Api, int]], topic_ids: Sequence[bytes], number: int
 ) -> None:
-    """So many of each API and version, the same ones each time; other ones in each round."""
+    """Return that many requests of each API and version: the same in every run, different in each round."""
     for place, (api, version) in enumerate(served):
 
         @seed(number * len(served) + place)
@@ -77,7 +77,7 @@ def send_round(
 
 
 def test_hostile_requests_are_answered_and_others_do_not_notice(broker: OurBroker) -> None:
-    """No traceback, no error in the log; a good client has all its records; memory is as after the first half."""
+    """No traceback, no error in the log. A good client reads all its records. Memory stays as after the first half."""
     good = GoodThread(broker.port)
     good.start()
     served, topic_ids = prepared(broker.port)

@@ -1,6 +1,6 @@
-"""An archive's process is killed at random moments and repeated: each record is there once, whenever one looks.
+"""An archiving process is killed at random moments and started again: each record is in the archive once, at any time.
 
-Kills at every call of its own: tests/unit/pybroker/archive/test_store.py; of a restore: tests/integration.
+Kills at each of its own calls: tests/unit/pybroker/archive/test_store.py; kills of a restore: tests/integration.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tests.support.scale import scaled
 
 KILLS = min(scaled(8), 100)
 TOPIC = "orders"
-#: Before each attempt.
+#: How many records are written before each attempt.
 RECORDS = 33
 
 
 def archived(lake: Path) -> list[dict[str, Any]]:
-    """What any reader of Parquet sees of an archive, by offset."""
+    """Return what any reader of Parquet sees of an archive, by offset."""
     rows = [row for path in lake.glob("topic=*/date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
     return sorted(rows, key=lambda row: row["offset"])
 
 
 def test_each_record_is_archived_once_through_kills(tmp_path: Path) -> None:
-    """In small steps, with compaction; more is written between the attempts, and the last one comes to its end."""
+    """In small steps, with compaction. Records are written between the attempts, and the last attempt completes."""
     dice, data, lake = random.Random(7), tmp_path / "data", tmp_path / "lake"
     data.mkdir()
     log = open_log(data)
@@ -68,6 +68,6 @@ def test_each_record_is_archived_once_through_kills(tmp_path: Path) -> None:
 
 
 def _state(lake: Path) -> tuple[float, int]:
-    """Changes with each commit."""
+    """Return a value that changes with each commit."""
     manifest = lake / "_pybroker" / "manifest.json"
     return (manifest.stat().st_mtime, manifest.stat().st_ino) if manifest.exists() else (0, 0)

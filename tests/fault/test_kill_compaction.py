@@ -1,4 +1,4 @@
-"""kill -9 while compacted topics are written to and cleaned: no key ever goes back, and what was begun is finished."""
+"""kill -9 while compacted topics are written and cleaned: no key goes back, and an interrupted round is completed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.scale import scaled
 
 KEYS = 40
 KILLS = min(12, scaled(3))
-# Many small segments, cleaned as soon as there is one: kills fall into rounds and swaps.
+# Many small segments, cleaned as soon as there is one: kills hit rounds and swaps.
 CONFIGS = {
     "cleanup.policy": "compact",
     "internal.segment.bytes": 4096,
@@ -35,7 +35,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 class Writer:
-    """Numbers that only grow, under keys; what of each was acknowledged, by topic."""
+    """Numbers that only grow, under keys, and the acknowledged ones of each topic."""
 
     def __init__(self, topics: list[str]) -> None:
         self.acknowledged: dict[str, dict[bytes, int]] = {topic: {} for topic in topics}
@@ -43,7 +43,7 @@ class Writer:
         self.dice = random.Random(3)
 
     def write(self, client: DataClient, seconds: float) -> None:
-        """Batches to the topics in turn, for so long."""
+        """Send batches to the topics in turn, for that time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for topic, known in self.acknowledged.items():
@@ -58,7 +58,7 @@ class Writer:
                 known.update(sent)
 
     def check(self, client: DataClient) -> None:
-        """Each key has the last number that was acknowledged, or a later one, and no offset comes twice."""
+        """Each key has the last acknowledged number or a later one, and no offset occurs twice."""
         for topic, known in self.acknowledged.items():
             records = client.read_all(topic)
             offsets = [record.offset for record in records]
@@ -74,14 +74,14 @@ class Writer:
 
 
 def cleaned_up_to(broker: OurBroker, topic: str) -> int:
-    """What the checkpoint says."""
+    """Return the contents of the checkpoint."""
     path = broker.log_dir / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     return next((int(line.split()[2]) for line in lines if line.startswith(topic + " ")), 0)
 
 
 def test_kills_while_logs_are_cleaned(broker: OurBroker) -> None:
-    """The full size is twelve kills. No file of a round that was ended is left behind."""
+    """The full size is twelve kills. An interrupted round leaves no file behind."""
     dice = random.Random(8)
     topics = ["one", "two"]
     with DataClient(HOST, broker.port) as client:

@@ -1,4 +1,4 @@
-"""kill -9 under a consumer group, again and again: what a heartbeat was told holds, and no commit is lost."""
+"""kill -9 under a consumer group, repeatedly: what a heartbeat acknowledged holds, and no commit is lost."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PROPERTIES = {"group.consumer.assignment.interval.ms": "0", "offsets.topic.num.p
 
 
 class Member(threading.Thread):
-    """A client by the book: it has what it was told last, gives up what it must, and commits for what it has.
+    """A correct client: it keeps the last assignment, revokes what it must, and commits for its partitions.
 
-    It leaves at times, and comes back under a new id.
+    It sometimes leaves, and joins again under a new id.
     """
 
     def __init__(self, number: int, broker: OurBroker) -> None:
@@ -54,7 +54,7 @@ class Member(threading.Thread):
             self.failure = error
 
     def step(self, session: ConsumerSession) -> None:
-        """One heartbeat, and a commit."""
+        """Send one heartbeat, and a commit."""
         if not self.member_id:
             self.lives += 1
             self.member_id, self.epoch, self.owned = f"m{self.number}-{self.lives}", 0, []
@@ -77,7 +77,7 @@ class Member(threading.Thread):
         time.sleep(0.002)
 
     def commit(self, session: ConsumerSession) -> None:
-        """One offset further for one of its partitions."""
+        """Move one offset forward in one of its partitions."""
         if self.owned:
             partition = self.random.choice(self.owned)
             offset = max(self.committed.get(partition, 0), session.committed(TOPIC)[1].get(partition, 0)) + 1

@@ -1,6 +1,6 @@
-"""kill -9 with every append forced to the disk, while retention takes segments away and records are deleted.
+"""kill -9 with every append forced to the disk, while retention deletes segments and clients delete records.
 
-What was acknowledged is there from the log start on, and no offset is given twice. Compaction: test_kill_compaction.py.
+Acknowledged records are there from the log start on, and no offset is used twice. Compaction: test_kill_compaction.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def settled_log(client: DataClient) -> tuple[int, int, dict[int, bytes]]:
-    """Where the log begins and ends, and what is in it, once retention, which goes on after the start, lets it be."""
+    """Return where the log begins and ends, and its records, once retention, which runs after the start, is done."""
     deadline = time.monotonic() + 120
     while True:
         start, end = client.bounds("events")

@@ -1,4 +1,4 @@
-"""kill -9 while partitions move between log directories under load: what was acknowledged is there, once, in order."""
+"""kill -9 while partitions move between log directories under load: acknowledged records are there once, in order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def limit(client: DataClient, bytes_per_second: int) -> None:
 
 
 def places(client: DataClient) -> dict[int, tuple[str, bool]]:
-    """Where each partition is, and whether it is moving away from there."""
+    """Return where each partition is, and whether it is moving away from there."""
     found: dict[int, str] = {}
     moving = set()
     for directory in client.call(DESCRIBE_LOG_DIRS, 5, topics=None).results:
@@ -61,13 +61,13 @@ def places(client: DataClient) -> dict[int, tuple[str, bool]]:
 
 
 def names(home: Path) -> list[str]:
-    """Of all directories of partitions; a log that has moved is among them until its copy is on the disk."""
+    """Return all directories of partitions. A log that moved has two until its copy is on the disk."""
     found = (path.name for path in home.glob("logs*/*"))
     return sorted(name for name in found if TOPIC in name and not name.endswith("-delete"))
 
 
 def move_all(client: DataClient, directories: tuple[str, str]) -> None:
-    """Send each partition to where it is not."""
+    """Move each partition to the other directory."""
     wanted: dict[str, list[int]] = {path: [] for path in directories}
     for index, (path, _) in places(client).items():
         wanted[directories[path == directories[0]]].append(index)
@@ -80,7 +80,7 @@ def move_all(client: DataClient, directories: tuple[str, str]) -> None:
 
 
 def test_moves_go_on_after_kills(broker: OurBroker, tmp_path: Path) -> None:
-    """KIP-113: copies are resumed, a partition is never twice or nowhere; its producer loses and repeats nothing."""
+    """KIP-113: copies are resumed, no partition is twice or nowhere, and its producer loses and repeats nothing."""
     directories = (f"{tmp_path}/logs", f"{tmp_path}/logs-2")
     dice = random.Random(17)
     with DataClient(HOST, broker.port) as client:

@@ -1,4 +1,4 @@
-"""kill -9 of one process of num.workers=3 after the other under load: nothing is lost, or there twice."""
+"""kill -9 of each process of num.workers=3 in turn, under load: no record is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 60
 
 
 class Load:
-    """An idempotent producer that writes numbers into all partitions, and counts what was acknowledged."""
+    """An idempotent producer that writes numbers to all partitions and counts the acknowledged ones."""
 
     def __init__(self, bootstrap: str) -> None:
         quick = {"reconnect.backoff.max.ms": 100, "retry.backoff.max.ms": 100, "log_level": 0}
@@ -34,7 +34,7 @@ class Load:
         self._producer.poll(0)
 
     def wait_for(self, partition: int, count: int) -> None:
-        """Until so many were acknowledged."""
+        """Wait until that many were acknowledged."""
         deadline = time.monotonic() + _PATIENCE_S
         while self.acknowledged[partition] < count:
             assert time.monotonic() < deadline
@@ -53,7 +53,10 @@ class Load:
 
 
 def test_each_process_is_killed_under_load(tmp_path: Path) -> None:
-    """The others go on, and the one comes back; with the owner all go. At last all stop within a bounded time."""
+    """The others continue, and the killed one comes back.
+
+    If the owner dies, all end. The last stop is bounded in time.
+    """
     broker = WorkersBroker(tmp_path, WORKERS)
     broker.client().create_topic("t", PARTITIONS)
     workers = [worker_of("t", index, WORKERS) for index in range(PARTITIONS)]

@@ -1,4 +1,4 @@
-"""kill -9 under a share group: no record is lost, and none that was acknowledged comes again."""
+"""kill -9 under a share group: no record is lost, and no acknowledged record is delivered again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
 NAME = "shared"  # of the group and of its topic
 
 
-def test_kill_loses_no_record_and_repeats_none_that_was_acknowledged(tmp_path: Path) -> None:
-    """What was acquired, or released, comes again; what was accepted or rejected does not. Several times over."""
+def test_kill_loses_and_repeats_no_acknowledged_record(tmp_path: Path) -> None:
+    """Acquired and released records are delivered again, accepted and rejected ones are not. Several kills."""
     broker = OurBroker(tmp_path, SHARE_PROPERTIES)
     count, kills = min(scaled(200, at_least=20), 2_000), 3  # as many as a member may have locked at a time
     done: set[int] = set()

@@ -25,7 +25,7 @@ from tests.support.txn_client import TxnClient
 KILLS = min(20, scaled(2))
 RECORDS = 150 * KILLS
 DEADLINE_S = 60 + 15 * KILLS
-#: How long a worker that has ended is left alone: two of the same id would only fence each other.
+#: How long a worker that ended stays down: two of the same id would only fence each other.
 PAUSE_S = 1.5
 
 JAVA = Path(__file__).parent / "java"
@@ -37,7 +37,7 @@ PROPERTIES = {
 
 
 class Workers:
-    """Processes by transactional id; those that have ended by being fenced or killed are started again."""
+    """Processes by transactional id. A process that was fenced or killed is started again."""
 
     def __init__(self, command: list[str], names: list[str], output: Path) -> None:
         self._command = command
@@ -49,7 +49,7 @@ class Workers:
         return subprocess.Popen([*self._command, name], stdout=self._output, stderr=self._output)
 
     def look_after(self) -> None:
-        """Start again who is gone; nobody may have ended in another way."""
+        """Start ended workers again. None may have ended for another reason."""
         for index, (name, process) in enumerate(self._running):
             code = process.poll()
             if code is None:
@@ -78,7 +78,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def worker(kind: str, broker: OurBroker, folder: Path) -> list[str]:
-    """The command of a worker, but for its id."""
+    """Return the command of a worker, without its id."""
     arguments = [broker.bootstrap, "in", "out"]
     if kind != "java":
         return [sys.executable, "-m", "tests.fault.transfer_worker", kind, *arguments]
