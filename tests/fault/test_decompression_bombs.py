@@ -171,7 +171,7 @@ def test_bombs_in_a_log_are_not_converted(broker: OurBroker) -> None:
 
 
 @pytest.mark.usefixtures("watch")
-def test_bombs_in_a_log_that_is_compacted_later_stop_its_cleaner_alone(broker: OurBroker) -> None:
+def test_bombs_stop_the_cleaner_of_their_partition_alone(broker: OurBroker) -> None:
     """Their partition is cleaned, or it is not cleaned any more and the log says so. Other partitions are cleaned."""
     segments = {"late": MOST_BYTES, "other": 4096}
     with DataClient(HOST, broker.port, timeout_s=300) as client:

@@ -1,7 +1,7 @@
-"""kill -9 in the middle of load, again and again: what was acknowledged is there, once, in order; nothing goes back.
+"""kill -9 in the middle of load, repeatedly: acknowledged records are there, once, in order, and nothing goes back.
 
-Producers go on through all of it as real ones do: what was not acknowledged is sent again, with the same sequences, and
-a transaction whose end is not known is asked for. What stock clients saw is written down (tests/support/history.py) and
+Producers continue through all of it like real ones: they resend unacknowledged records with the same sequences, and
+ask for the end of a transaction if they do not know it. What clients saw is recorded (tests/support/history.py) and
 checked by tests/support/checker.py, which knows nothing of the broker.
 """
 
@@ -33,7 +33,7 @@ PARTITIONS = 3
 KILLS = min(100, scaled(10))
 #: Between two steps of who works by hand: a run of many kills leaves no more behind than a start has time for.
 PAUSE_S = 0.005
-# Segments roll every few dozen batches: kills fall into rolls, too.
+# Segments roll every few dozen batches, so that kills hit rolls too.
 TOPIC_CONFIGS = {"internal.segment.bytes": 64 * 1024, "segment.index.bytes": 4096, "index.interval.bytes": 1024}
 IN_FLIGHT = 5
 PROPERTIES = {
@@ -41,12 +41,12 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-#: The modes of docs/reference/durability.md: answers that do not wait for the disk, and answers that do.
+#: The modes of docs/reference/durability.md: responses that do not wait for the disk, and responses that do.
 MODES = {"page-cache": {}, "group-commit": {"log.flush.interval.messages": "1"}}
 
 
 class Load(threading.Thread):
-    """Works against a broker that comes and goes; `failure` is what it should not have seen."""
+    """Works against a broker that dies and returns. `failure` is the error that it should not have seen."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -74,7 +74,7 @@ class Load(threading.Thread):
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Let it finish; raises what it failed with."""
+        """Let it finish. Raises the error that it failed with."""
         self.stopping.set()
         self.join(120)
         assert not self.is_alive()
@@ -86,7 +86,10 @@ class Load(threading.Thread):
 
 
 class IdempotentProducer(Load):
-    """Batches of numbers to each partition in turn, five in flight; after a loss all that is open goes out again."""
+    """Sends batches of numbers to each partition in turn, five in flight.
+
+    After a disconnect it resends the open ones.
+    """
 
     def __init__(self, port: int, topic: str) -> None:
         super().__init__(port)
@@ -130,7 +133,7 @@ class IdempotentProducer(Load):
 
 
 class Committer(Load):
-    """Commits ever higher offsets; whenever it is back, the last acknowledged one or a later one has to be there."""
+    """Commits ever higher offsets. After each restart it must find the last acknowledged offset or a later one."""
 
     group = "workers"
 
@@ -160,7 +163,10 @@ class Committer(Load):
 
 
 class Administrator(Load):
-    """Makes topics, deletes old ones, sets a configuration; whenever it is back, all that was acknowledged is so."""
+    """Creates topics, deletes old ones, alters a configuration.
+
+    After each restart every acknowledged change must hold.
+    """
 
     key = "retention.ms"
     kept = 5
@@ -198,7 +204,7 @@ class Administrator(Load):
 
 @contextmanager
 def accepting(code: ErrorCode) -> Iterator[None]:
-    """What an earlier attempt has done, whose answer was lost."""
+    """What an earlier attempt did, whose response was lost."""
     try:
         yield
     except Refused as refused:
@@ -214,9 +220,9 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OurBroker
 
 
 def test_everything_acknowledged_survives_kills(broker: OurBroker, history: History) -> None:
-    """S16.6, S16.9: records once and in order, transactions whole, offsets of groups, topics and their configurations.
+    """S16.6, S16.9: records once and in order, whole transactions, group offsets, topics and their configurations.
 
-    Starts and stops are killed in the middle, too. The full size is a hundred kills.
+    Starts and stops are killed too. The full size is a hundred kills.
     """
     dice = random.Random(9)
     with DataClient(HOST, broker.port) as client:
@@ -229,7 +235,7 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker, history: Hist
     loads = [*own, *stock.clients]
 
     def run(seconds: float, waited_for: Sequence[Load | HistoryClient]) -> None:
-        """Until each of these has got on, and then for some time."""
+        """Wait until each of these has made progress, and then some time longer."""
         before = [load.done for load in waited_for]
         deadline, until = time.monotonic() + 120, None
         while until is None or time.monotonic() < until:

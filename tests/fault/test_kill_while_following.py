@@ -1,6 +1,6 @@
 """`pybroker produce --follow` while a log is rotated, and broker and follower are killed: every line is in the topic.
 
-At least once, and in the order in which they were written, going by the first time that each is seen.
+Each line is there at least once. In the order of their first occurrences the lines are as they were written.
 """
 
 from __future__ import annotations

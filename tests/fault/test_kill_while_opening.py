@@ -1,6 +1,6 @@
-"""kill -9 while the logs that a clean stop has left are opened one after the other.
+"""kill -9 while a start opens, one after the other, the logs that a clean stop left.
 
-Some were written to again, some are open, most have not been looked at, and a topic was deleted and made again.
+Some were written again, some are open, most are unopened, and a topic was deleted and created again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def fill(client: DataClient, topic: str) -> None:
-    """Two records into each partition."""
+    """Produce two records to each partition."""
     records = batch(b"one", b"two")
     data = [PartitionProduceData(index=index, records=records) for index in range(PARTITIONS)]
     topics = [TopicProduceData(name=topic, partition_data=data)]
@@ -70,7 +70,7 @@ def sizes(client: DataClient) -> dict[tuple[str, int], int]:
 
 
 def test_kill_while_logs_are_opened(broker: OurBroker) -> None:
-    """What was acknowledged is there, nothing that was deleted is, and no offset is given twice."""
+    """Acknowledged records are there, deleted ones are not, and no offset is used twice."""
     dice = random.Random(3)
     with DataClient(HOST, broker.port) as client:
         for topic in ("many", "gone"):

@@ -1,6 +1,6 @@
-"""What clients can make a broker hold on to is bounded: its memory stays small, and others are served meanwhile.
+"""Clients can make a broker hold only a bounded amount: its memory stays small, and other clients are served meanwhile.
 
-They come from several addresses of loopback, as there are not enough ports of one for all of them at full size.
+The clients use several loopback addresses, as one address has not enough ports for the full size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HALF_BYTES = 8 << 20
 GIGABYTE = 1 << 30
 ANSWER_BYTES = 1 << 20
 SOURCES = [f"127.0.0.{number}" for number in range(2, 10)]
-#: What a connection may cost, and all together besides.
+#: The memory of each connection, and the memory of all together besides.
 _EACH_BYTES, _AIR_BYTES = 8 << 10, 24 << 20
 #: On a machine that is busy with other tests only that an answer comes; else what people may rely on.
 WORST_MS = 50 if SCALE > 1 else 2_000
@@ -50,7 +50,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def connections(broker: OurBroker, count: int) -> Iterator[socket.socket]:
-    """Connections from all the addresses in turn; they take in as little as the system allows."""
+    """Connections from all the addresses in turn, with the smallest receive buffers that the system allows."""
     for number in range(count):
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -60,7 +60,7 @@ def connections(broker: OurBroker, count: int) -> Iterator[socket.socket]:
 
 
 def test_memory_is_bounded_and_others_are_served(broker: OurBroker) -> None:
-    """Half-sent requests, announced gigabytes, and readers who ask for a megabyte and read nothing of it.
+    """Half-sent requests, announced gigabytes, and consumers that request a megabyte and read nothing of it.
 
     The full size is 8,000, 500 and 2,000 of them.
     """
@@ -99,7 +99,7 @@ def test_memory_is_bounded_and_others_are_served(broker: OurBroker) -> None:
 
 
 def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
-    """By default a request has 100 MiB at most: who announces a gigabyte is not listened to."""
+    """By default a request has 100 MiB at most. A client that announces a gigabyte is disconnected."""
     broker = OurBroker(tmp_path)
     try:
         good = GoodClient(broker.port)
@@ -114,15 +114,15 @@ def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
 
 
 def budgeted(directory: Path, budget_bytes: int) -> OurBroker:
-    """A broker that may hold so much of requests, and serves requests of that size."""
+    """A broker with that budget for requests, which serves requests of that size."""
     keys = ("socket.request.max.bytes", "queued.max.request.bytes")
     return OurBroker(directory, dict.fromkeys(keys, str(budget_bytes)))
 
 
 def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None:
-    """Requests of 64 MiB that begin and are not sent on: 400 MiB of them, of which so much is received as there may be.
+    """Requests of 64 MiB begin and are never completed: 400 MiB of them, of which the broker receives only the budget.
 
-    Small requests are served all the while, a large one of a good client as soon as who does not send on has gone.
+    Small requests are served all the while. A large one is served once the clients of the incomplete ones disconnect.
     """
     broker = budgeted(tmp_path, BUDGET)
     try:
@@ -133,7 +133,7 @@ def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None
         unsent = {connection: memoryview(beginning) for connection in connections(broker, HALVES)}
 
         def send_on() -> int:
-            """What the broker takes of them now; how much memory it has then."""
+            """Return how much of them the broker receives now, and its memory then."""
             for connection, data in unsent.items():
                 with suppress(OSError):  # no more is taken, or it has been closed
                     unsent[connection] = data[connection.send(data) :]
@@ -154,7 +154,7 @@ def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None
             answer.result()
         assert time.monotonic() - began < 30
         growth = highest - before
-        # The budget, one request, and of each connection two reads.
+        # The budget, one request, and two reads of each connection.
         assert growth < 2 * BUDGET + HALVES * 256 * 1024 + _AIR_BYTES, f"{growth >> 20} MiB more"
         assert good.p99_ms() < WORST_MS
         assert "others wait for memory (queued.max.request.bytes)" in broker.output
@@ -166,8 +166,8 @@ def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None
         broker.kill()
 
 
-def test_large_requests_that_come_together_are_served_one_after_the_other(tmp_path: Path) -> None:
-    """Four times the budget, from clients who send all at once: nobody is turned away."""
+def test_large_requests_at_once_are_served_in_turn(tmp_path: Path) -> None:
+    """Four times the budget, from clients that send all at once: no client is rejected."""
     budget = 32 << 20
     broker = budgeted(tmp_path, budget)
     try:

@@ -1,5 +1,5 @@
-"""The power goes, a call fails, or the process ends, at any call to the disk while a partition moves between two log
-directories and back: what was promised is there once, in one of them, and the move goes on.
+"""The power fails, a call fails, or the process ends, at any call to the disk while a partition moves between two log
+directories and back. Every promised record is in one of them, once, and the move continues.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CONFIG = LogConfig(file_delete_delay_ms=0, segment_bytes=2_000, segment_index_by
 
 @pytest.fixture(autouse=True)
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a hundred bytes were much."""
+    """Make a hundred bytes count as much."""
     monkeypatch.setattr(broker.maintenance.replica_move, "REST_BYTES", 400)
     monkeypatch.setattr(broker.maintenance.replica_move, "ROUND_BYTES", 1_500)
 
 
 class Story:
-    """The same for a seed.
+    """The same story for the same seed.
 
     `answered`: the values that were appended, in order; so many of them are on the disk for sure (`forced`). `refused`:
     which may be in between all the same.
@@ -61,7 +61,7 @@ class Story:
             self.refused.remove(value)
 
     def flush(self) -> None:
-        """As before the answer to a producer where flush.messages asks for it."""
+        """Flush, as before the response to a producer where flush.messages requires it."""
         broker, before = self.broker, len(self.answered)
         if broker.partition.online:
             broker.background.held = False
@@ -77,7 +77,7 @@ class Story:
         self.moves += self.broker.send_to(int(place == "data0")) is ErrorCode.NONE
 
     def copy(self) -> None:
-        """A round of a worker."""
+        """Run a round of a worker."""
         if self.broker.copies.is_wanted:
             self.broker.copies.release()
 
@@ -101,7 +101,7 @@ class Story:
 
 
 def check(home: Path, story: Story, promised: int) -> None:
-    """A start with a disk that works: nothing of what was promised is missing, and the move comes to its end.
+    """Start with a working disk: no promised record is missing, and the move completes.
 
     Above that there may be gaps (docs/reference/durability.md), and nothing out of order.
     """
@@ -123,13 +123,13 @@ def check(home: Path, story: Story, promised: int) -> None:
 
 
 def some(count: int, random: Random, examples: int) -> set[int]:
-    """Numbers below `count`."""
+    """Return the numbers below `count`."""
     return set(random.sample(range(count), min(count, MOST, scaled(examples))))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_power_loss_at_any_call_of_a_move(seed: int, tmp_path: Path) -> None:
-    """W3, D5: what was forced to the disk is there, whichever of the two directories it is in."""
+    """W3, D5: every record that was forced to the disk is there, in either of the two directories."""
     home, after = tmp_path / "live", tmp_path / "after"
     home.mkdir()
     disk, journal = Disk(home), Journal()
@@ -158,7 +158,7 @@ def calls_of(home: Path, seed: int) -> int:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_broker_dies_at_any_call_of_a_move(seed: int, tmp_path: Path) -> None:
-    """D5, W1: all that was answered is there."""
+    """D5, W1: every acknowledged record is there."""
     count = calls_of(tmp_path / "whole", seed)
     for number in some(count, Random(seed), 8):
         home = tmp_path / str(number)
@@ -176,7 +176,7 @@ def test_broker_dies_at_any_call_of_a_move(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
 def test_any_call_of_a_move_fails(code: int, tmp_path: Path) -> None:
-    """D3, D5: a directory may go offline by it, or only that call fail; the next start has all that was answered."""
+    """D3, D5: a directory may go offline, or only the call may fail. The next start has every acknowledged record."""
     count = calls_of(tmp_path / "whole", code)
     for number in some(count, Random(code), 8):
         home = tmp_path / str(number)

@@ -1,4 +1,4 @@
-"""Fail the Nth call to the disk, for each N: nothing acknowledged is lost, nothing refused is there, the rest works."""
+"""Fail the Nth call to the disk, for each N: acknowledged records stay, rejected ones are absent, the rest works."""
 
 import errno
 from pathlib import Path
@@ -29,7 +29,7 @@ def work(log: PartitionLog, acknowledged: list[tuple[int, bytes]]) -> None:
 
 
 def check(root: Path, acknowledged: list[tuple[int, bytes]]) -> None:
-    """What was acknowledged is there, at its offset, once; the log takes appends again. Rules W1-W3, R4."""
+    """Acknowledged records are there, at their offset, once, and the log accepts appends. Rules W1-W3, R4."""
     log = open_log(root, CONFIG)
     found = {record.offset: record.value for record in read_all(log)}
     for offset, value in acknowledged:
@@ -78,7 +78,7 @@ def test_nth_call_fails_and_nothing_acknowledged_is_lost(code: int, broken: bool
 
 
 def test_failed_write_leaves_the_log_as_it_was(tmp_path: Path) -> None:
-    """Rule W2: half a batch was written, then cut off again; offsets, producers and readers never saw it."""
+    """Rule W2: half a batch was written and then truncated. Offsets, producers and readers never saw it."""
     fs = FailingFileSystem()
     log = open_log(tmp_path, CONFIG, fs=fs)
     append(log, idempotent(0))
@@ -92,7 +92,7 @@ def test_failed_write_leaves_the_log_as_it_was(tmp_path: Path) -> None:
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:
-    """Rule W1: what the system left over is written, or the append fails."""
+    """Rule W1: the rest of a short write is written, or the append fails."""
     log = open_log(tmp_path, CONFIG, fs=ShortWrites())
     values = [b"value-%d" % number for number in range(20)]
     for value in values:
@@ -103,8 +103,8 @@ def test_short_writes_are_continued(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["sync", "sync_path"])
-def test_failed_fsync_takes_the_directory_offline_and_is_not_retried(call: str, tmp_path: Path) -> None:
-    """Rule D3: the recovery point stays, appends are refused, and no second attempt is made."""
+def test_a_failed_fsync_ends_the_directory_without_a_retry(call: str, tmp_path: Path) -> None:
+    """Rule D3: the recovery point stays, appends are rejected, and the fsync is not retried."""
     fs = FailingFileSystem()
     manager = LogManager([str(tmp_path / "a"), str(tmp_path / "b")], fs=fs)
     failures = []
@@ -139,7 +139,7 @@ def test_failed_fsync_takes_the_directory_offline_and_is_not_retried(call: str, 
 
 
 def test_directory_that_fails_at_the_start_leaves_the_others(tmp_path: Path) -> None:
-    """Rule D3: its logs are not known, so no partition that may lie there is made anew elsewhere."""
+    """Rule D3: its logs are unknown, so no partition that may be there is created elsewhere."""
     for name in "ab":
         manager = LogManager([str(tmp_path / name)])
         manager.lock()

@@ -1,7 +1,7 @@
-"""The machine loses its power: at any call, with any part of what was not forced to the disk lost or out of order.
+"""The machine loses power at any call. Any part of what was not forced to the disk is lost or out of order.
 
-docs/reference/durability.md says what is promised then. Here for logs, checkpoints and directories as a broker uses
-them; test_power_loss_broker.py has a whole broker.
+docs/reference/durability.md has the promises for this case. These tests cover logs, checkpoints and directories as a
+broker uses them; test_power_loss_broker.py covers a whole broker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.scale import SCALE, scaled
 
 STEPS = 50
 CUTS = 12
-#: So many of the seeds are cut at each sync there is, at the full size.
+#: At the full size, the number of seeds that lose power at every sync.
 WHOLE = 8
 
 

@@ -1,7 +1,7 @@
-"""A whole broker loses its power under load: what docs/reference/durability.md promises is there, nothing is made up.
+"""A whole broker loses power under load: every promise of docs/reference/durability.md holds, and nothing is invented.
 
-One run of a broker is noted call by call; at moments of it, mostly just before a sync ends, the disk is put together as
-it may have been left, and a broker started on it.
+One run of a broker is recorded call by call. For some moments, mostly just before a sync ends, the test rebuilds the
+disk as it may have been left, and starts a broker on it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CONFIGS = {"internal.segment.bytes": 8 * 1024, "segment.index.bytes": 1200, "ind
 GROUP = "readers"
 CUTS = min(100, scaled(6))
 SECONDS = 1.5
-# records that may be lost of a partition: none, less than five, any number
+# records that a partition may lose: none, fewer than five, any number
 MODES = {"group-commit": 1, "every-5": 5, "page-cache": None}
 
 
 @dataclass
 class Known:
-    """What clients were told, with the moment at which they knew."""
+    """What clients learnt, with the moment at which they learnt it."""
 
     records: list[tuple[int, int, int, bytes]] = field(default_factory=list)  # moment, partition, offset, value
     commits: list[tuple[int, int]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Known:
 
 
 class Load:
-    """Clients at work, each with a connection and a thread."""
+    """Clients, each with a connection and a thread."""
 
     def __init__(self, broker: JournaledBroker) -> None:
         self.broker = broker
@@ -90,7 +90,7 @@ class Load:
         self.known.commits.append((self.broker.moment(), number))
 
     def change(self, client: DataClient, number: int) -> None:
-        """A topic, a setting, and the end of an earlier topic."""
+        """Create a topic, alter a setting, and delete an earlier topic."""
         known, moment = self.known, self.broker.moment
         client.create_topic(f"made-{number}")
         known.made.append((moment(), f"made-{number}"))
@@ -182,7 +182,7 @@ def check_records(client: DataClient, known: Known, moment: int, partition: int,
 
 
 class EmptyBroker(DataClient):
-    """Has lost everything."""
+    """A broker that lost everything."""
 
     def __init__(self) -> None: ...
 
@@ -190,8 +190,8 @@ class EmptyBroker(DataClient):
         return []
 
 
-def test_the_check_tells_what_is_missing() -> None:
-    """A record is promised from the moment at which it was answered."""
+def test_the_check_finds_what_is_missing() -> None:
+    """A record is promised from the moment of its response."""
     known = Known(records=[(5, 0, 0, b"v")], tried={b"v"})
     check_records(EmptyBroker(), known, 4, 0, 1)
     with pytest.raises(AssertionError, match="answered"):

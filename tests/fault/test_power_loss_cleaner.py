@@ -1,4 +1,4 @@
-"""The power goes at any call of a round of cleaning: the log has what it had, less what a cleaner may take."""
+"""The power fails at any call of a cleaning round: the log has its records, except those that a cleaner may remove."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.scale import SCALE, scaled
 
 
 def test_power_loss_while_segments_are_replaced(tmp_path: Path) -> None:
-    """W3, R1: an old segment and the one that replaces it are never both there, nor neither of them."""
+    """W3, R1: an old segment and its replacement are never both there, and never both missing."""
     origin, live = tmp_path / "origin", tmp_path / "live"
     origin.mkdir()
     fill(origin)

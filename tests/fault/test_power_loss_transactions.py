@@ -1,4 +1,4 @@
-"""What a power loss leaves of transaction indexes: nobody would miss one, and readers would get what was aborted."""
+"""Transaction indexes after a power loss: nobody would notice a missing one, and readers would get aborted records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = LogConfig(segment_bytes=400, retention_ms=-1)
 
 
 class _Worst(Random):
-    """Of what was not forced to the disk no name stays."""
+    """Lose every file name that was not forced to the disk."""
 
     def choice(self, seq: Sequence[Any]) -> Any:
         return seq[0]
@@ -33,8 +33,8 @@ def _started(log_dir: Path, journal: Journal) -> LogManager:
     return manager
 
 
-def test_index_that_was_begun_after_a_flush_is_there_after_a_clean_stop(tmp_path: Path) -> None:
-    """P2, R6: its name is forced to the disk, though that of its segment was before."""
+def test_an_index_made_after_a_flush_survives_a_clean_stop(tmp_path: Path) -> None:
+    """P2, R6: its name is forced to the disk, although the name of its segment was forced before."""
     journal = Journal()
     manager = _started(tmp_path / "live" / "logs", journal)
     log = manager.create("t", 0, bytes(16), CONFIG, T0)
@@ -57,7 +57,7 @@ def test_index_that_was_begun_after_a_flush_is_there_after_a_clean_stop(tmp_path
 
 
 def test_index_goes_once_its_records_are_gone_for_good(tmp_path: Path) -> None:
-    """Retention that a power loss undoes brings back no records whose transaction was aborted, without their index."""
+    """If a power loss undoes retention, aborted records must not come back without their index."""
     journal = Journal()
     manager = _started(tmp_path / "live" / "logs", journal)
     log = manager.create("t", 0, bytes(16), CONFIG, T0)

@@ -1,4 +1,4 @@
-"""A broker that is stopped in order and started again under load: clients go on, and try again at most."""
+"""A broker is stopped cleanly and started again under load: clients continue, and at most retry."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.history_members import sessions
 from tests.support.scale import scaled
 
 RESTARTS = min(50, scaled(3))
-#: Longer than a restart takes on a busy machine: members keep what they have.
+#: Longer than a restart takes on a busy machine: members keep their partitions.
 SESSION_MS = 30_000
 
 
 def test_clients_go_on_over_restarts(tmp_path: Path, history: History) -> None:
-    """Every record once and in order; no producer begins anew, no group is rebalanced, no start has to recover."""
+    """Every record once and in order. No producer is reset, no group rebalances, no start has to recover."""
     broker = OurBroker(tmp_path / "broker", sessions(SESSION_MS))
     try:
         # None is aborted: librdkafka asks for the end also of a transaction whose partitions it could not tell the

@@ -1,4 +1,4 @@
-"""Files that nobody wrote there: names and contents that make no sense, in a log directory and in a partition's.
+"""Foreign files in a log directory and in a partition's directory, with names and contents that make no sense.
 
 A start takes what it can trust: all records are there, the other partitions are not touched. Where a file is something
 else altogether (a directory, a loop of links) the log directory is offline, as at Apache Kafka, and it is said why.
@@ -74,7 +74,7 @@ def make_foreign(log_dir: Path) -> None:
 
 
 def make_leftovers(log_dir: Path) -> None:
-    """What a crash leaves, and what nobody would leave."""
+    """Files that a crash leaves, and files that nothing would leave."""
     base = first(log_dir / "one-0", ".log")
     for suffix in (".log.deleted", ".index.deleted", ".log.cleaned", ".timeindex.cleaned", ".txnindex.cleaned"):
         (base.parent / (base.stem + suffix)).write_bytes(b"half")
@@ -108,7 +108,7 @@ def exchange_derived(log_dir: Path) -> None:
 
 
 def link(log_dir: Path) -> None:
-    """Files and directories that are somewhere else."""
+    """Links to files and directories elsewhere."""
     target = log_dir.parent / "elsewhere"
     shutil.rmtree(target, ignore_errors=True)
     shutil.move(log_dir / "one-0", target)
@@ -142,8 +142,8 @@ def load(log_dir: Path) -> LogManager:
 
 
 @pytest.mark.parametrize("what", HARMLESS)
-def test_what_does_not_belong_there_harms_nobody(what: str, original: Path, tmp_path: Path) -> None:
-    """D4, R1, R6: all records, before and after another stop."""
+def test_foreign_files_do_no_harm(what: str, original: Path, tmp_path: Path) -> None:
+    """D4, R1, R6: all records are there, before and after another stop."""
     log_dir = tmp_path / "logs"
     shutil.copytree(original, log_dir)
     HARMLESS[what](log_dir)
@@ -169,7 +169,7 @@ def test_what_does_not_belong_there_harms_nobody(what: str, original: Path, tmp_
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
 @pytest.mark.parametrize("how", ["directory", "loop", "pipe", "device"])
 def test_something_else_where_a_file_should_be(suffix: str, how: str, original: Path, tmp_path: Path) -> None:
-    """Either it is not needed, or the directory is offline with the file's name as the reason; no other error."""
+    """Either the file is not needed, or the directory goes offline with the file's name as the reason."""
     log_dir = tmp_path / "logs"
     shutil.copytree(original, log_dir)
     path = sorted((log_dir / "one-0").glob(f"*{suffix}"))[-1]
@@ -202,7 +202,7 @@ LARGE = [*CHECKPOINTS, ".kafka_cleanshutdown", "one-0/leader-epoch-checkpoint", 
 
 @pytest.mark.parametrize("name", [*LARGE, "one-0/*.snapshot", "one-0/*.txnindex"])
 def test_a_small_file_of_ten_gigabytes(name: str, original: Path, tmp_path: Path) -> None:
-    """A hole as large as that is no memory, and the file is as good as missing."""
+    """A sparse file of that size must not be read into memory. It counts as missing."""
     log_dir = tmp_path / "logs"
     shutil.copytree(original, log_dir)
     path = sorted(log_dir.glob(name))[-1] if "*" in name and list(log_dir.glob(name)) else log_dir / name

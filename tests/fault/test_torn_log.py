@@ -1,7 +1,7 @@
-"""The end of a log as a crash of the system may leave it: exactly the whole and right batches before the damage stay.
+"""The end of a log as a system crash may leave it: exactly the whole and valid batches before the damage stay.
 
-What is left agrees with itself: the log end offset, the producer's last sequence, the leader epochs, the group's
-offsets. Each partition of the topic has an end of its own, so that one start sees all of them.
+Everything else agrees with them: the log end offset, the producer's last sequence, the leader epochs, the group's
+offsets. Each partition of the topic has a different end, so that one start sees all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DICE = random.Random(16)
 
 @dataclass(frozen=True)
 class Place:
-    """A batch in the last segment of a partition: what lies before it in the file, and its size."""
+    """A batch in the last segment of a partition: its position in the file, and its size."""
 
     position: int
     size: int
@@ -56,7 +56,7 @@ def cut_two(data: bytearray, before: Place, last: Place) -> int:
 
 
 def zeros_from(data: bytearray, before: Place, last: Place) -> int:
-    """The length of the file reached the disk, its last blocks did not."""
+    """The file's length reached the disk, its last blocks did not."""
     start = DICE.randrange(last.position, last.position + last.size - 1)
     if not any(data[start:]):
         return 0
@@ -75,13 +75,13 @@ def garbage_behind(data: bytearray, before: Place, last: Place) -> int:
 
 
 def flip_a_bit(data: bytearray, before: Place, last: Place) -> int:
-    """In what the checksum covers, of the last batch but one: what follows it goes, too."""
+    """Damage in the last batch but one, within its checksum. The batch behind it is lost too."""
     data[DICE.randrange(before.position + 21, last.position)] ^= 1 << DICE.randrange(8)
     return 2
 
 
 def wrong_offset(data: bytearray, before: Place, last: Place) -> int:
-    """The base offset is not covered by the checksum."""
+    """The checksum does not cover the base offset."""
     data[last.position : last.position + 8] = (1).to_bytes(8, "big")
     return 1
 
@@ -104,7 +104,7 @@ def written(tmp_path: Path) -> Written:
 
 
 def tear(path: Path, how: Tear) -> int:
-    """Damage the last segment of a partition; how many batches are lost."""
+    """Damage the last segment of a partition. Return how many batches are lost."""
     data = bytearray(path.read_bytes())
     *_, before, last = (Place(position, header.size_bytes) for position, header in iter_batches(bytes(data)))
     lost = how(data, before, last)
@@ -113,7 +113,7 @@ def tear(path: Path, how: Tear) -> int:
 
 
 def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> None:
-    """S16.9: and the producer goes on from what was kept, without a gap and without a repetition."""
+    """S16.9: the producer continues from the kept batches, without a gap and without a duplicate."""
     kept = []
     for partition, how in enumerate(CASES):
         path = max((written.log_dir / f"{TOPIC}-{partition}").glob("*.log"))
@@ -146,7 +146,7 @@ def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> No
 
 
 def go_on(client: DataClient, written: Written, partition: int, count: int) -> None:
-    """The producer sends again from four batches before the end on; what would leave a gap is refused."""
+    """The producer resends from four batches before the end on. A batch that would leave a gap is rejected."""
     end = written.batches[count][0] if count < len(written.batches) else len(written.records)
     ahead = batch(b"", producer_id=written.producer_id, producer_epoch=0, base_sequence=end + 1)
     with pytest.raises(Refused) as refused:
@@ -157,7 +157,7 @@ def go_on(client: DataClient, written: Written, partition: int, count: int) -> N
 
 
 def last_sequences(client: DataClient, written: Written) -> list[int]:
-    """What the broker says of the producer, by partition."""
+    """Return the producer state that the broker reports, by partition."""
     found = []
     for partition in range(written.partitions):
         [producer] = client.producers(TOPIC, partition)
@@ -167,7 +167,7 @@ def last_sequences(client: DataClient, written: Written) -> list[int]:
 
 
 def epoch_ends(client: DataClient, partitions: int) -> list[int]:
-    """The end of the current leader epoch, by partition."""
+    """Return the end of the current leader epoch, by partition."""
     [topic] = client.call(METADATA, 12, topics=[MetadataRequestTopic(name=TOPIC)]).topics
     wanted = [
         OffsetForLeaderPartition(partition=each.partition_index, leader_epoch=each.leader_epoch)
@@ -181,9 +181,9 @@ def epoch_ends(client: DataClient, partitions: int) -> list[int]:
 
 @pytest.mark.parametrize("tail", [b"", bytes(3000), DICE.randbytes(700)], ids=["cut", "zeros", "garbage"])
 def test_torn_logs_of_the_broker_itself(tail: bytes, tmp_path: Path) -> None:
-    """The metadata log and the groups' log end before their last batch: everything before it is there.
+    """The metadata log and the groups' log end before their last batch. Everything before it is there.
 
-    Where something lies behind the last batch instead, nothing is missing.
+    If bytes follow the last batch instead, nothing is missing.
     """
     broker = OurBroker(tmp_path)
     with DataClient(HOST, broker.port) as client:

@@ -1,4 +1,4 @@
-"""num.workers=2, and a log directory fails where one of them writes: it is offline for both, the other one goes on."""
+"""num.workers=2, and a log directory fails for one worker: it goes offline for both, and the other one continues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOISE = bytes(60_000)
 
 
 def refusal(call: Callable[[], object]) -> ErrorCode:
-    """With which code a request is refused; NONE if it is not."""
+    """Return the error code of a request, or NONE."""
     try:
         call()
     except Refused as refused:
@@ -27,7 +27,7 @@ def refusal(call: Callable[[], object]) -> ErrorCode:
 
 
 def places(broker: WorkersBroker) -> dict[int, str]:
-    """The name of the log directory of each partition, as both workers tell of their own."""
+    """Return the name of each partition's log directory, as reported by its worker."""
     return {
         partition.partition_index: Path(result.log_dir).name
         for worker in (0, 1)
@@ -39,7 +39,7 @@ def places(broker: WorkersBroker) -> dict[int, str]:
 
 
 def test_a_directory_that_fails_for_one_fails_for_all(tmp_path: Path) -> None:
-    """Its partitions have no leader, whoever had them; with room again all is there after a restart."""
+    """Its partitions have no leader, in either worker. With free space a restart brings back all records."""
     dirs = ",".join(str(tmp_path / name) for name in ("data", "full"))
     broker = WorkersBroker(tmp_path / "broker", properties={"log.dirs": dirs, "log.index.size.max.bytes": "4096"})
     broker.client().create_topic("t", PARTITIONS)

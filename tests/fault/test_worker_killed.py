@@ -1,7 +1,7 @@
-"""num.workers=2, and processes are killed under load: nothing that was acknowledged is lost.
+"""num.workers=2, and processes are killed under load: no acknowledged record is lost.
 
-A worker comes back, and the others go on meanwhile; with the owner all ends. The producers go on through all of it as
-real ones do: what was not acknowledged is sent again, with the same sequences.
+A worker is started again, and the others continue. If the owner dies, all end. The producers continue like real ones:
+they resend unacknowledged records with the same sequences.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PARTITIONS = 4
 PLACES: list[Partition] = [("t", index) for index in range(PARTITIONS)]
 KILLS = 3
 TRANSACTION = 8
-# Segments roll every few dozen batches: kills fall into rolls, too.
+# Segments roll every few dozen batches, so that kills hit rolls too.
 TOPIC_CONFIGS = {"internal.segment.bytes": 64 * 1024, "segment.index.bytes": 4096, "index.interval.bytes": 1024}
 PATIENCE_S = 120
 _IMPATIENT = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "retry.backoff.ms": 20, "log_level": 0}
 
 
 class PatchedBroker(WorkersBroker):
-    """`patch`: what is otherwise in its owner's process."""
+    """`patch` runs in the owner's process."""
 
     patch: str
 
@@ -44,13 +44,13 @@ class PatchedBroker(WorkersBroker):
 
 
 class ImpatientBroker(PatchedBroker):
-    """Its owner thinks of a worker that is silent for three seconds that it hangs."""
+    """The owner considers a worker hung that is silent for three seconds."""
 
     patch = "liveness.BEAT_S, liveness.BEATS_WITHOUT_ANSWER = 0.2, 15"
 
 
 class PromptBroker(PatchedBroker):
-    """A worker that dies again and again is started again in a second: it would be 16 after the sixth time."""
+    """A worker that dies repeatedly is started again in a second. Otherwise it takes 16 s after the sixth time."""
 
     patch = "handle.LONGEST_PAUSE_S = 1.0"
 
@@ -71,7 +71,7 @@ def wait_for_another(broker: WorkersBroker, killed: int) -> None:
 
 
 def load_of(broker: WorkersBroker, history: History) -> HistoryLoad:
-    """A producer for the partitions of the owner, one for those of the other worker, and a reader of all."""
+    """A producer for the owner's partitions, one for the other worker's, and a consumer of all."""
     broker.client().create_topic("t", PARTITIONS, TOPIC_CONFIGS)
     leaders = broker.leaders("t")
     producers = [
@@ -82,7 +82,7 @@ def load_of(broker: WorkersBroker, history: History) -> HistoryLoad:
 
 
 def test_what_was_acknowledged_survives_a_workers_death(broker: WorkersBroker, history: History) -> None:
-    """Once and in order; readers see all of it. Partitions of the owner are written to while the worker is away."""
+    """Once and in order, and consumers see all records. The owner's partitions are written while the worker is away."""
     dice = random.Random(7)
     load = load_of(broker, history)
     for _ in range(KILLS):
@@ -100,7 +100,7 @@ def test_what_was_acknowledged_survives_a_workers_death(broker: WorkersBroker, h
 
 
 def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, history: History) -> None:
-    """All ends with it, and no orphan is left; a stop in good order under the same load comes last."""
+    """All processes end with it, and no orphan is left. At last comes a clean stop under the same load."""
     dice = random.Random(8)
     load = load_of(broker, history)
     for _ in range(KILLS):
@@ -131,7 +131,7 @@ def prompt_broker(tmp_path: Path) -> Iterator[WorkersBroker]:
 
 
 def test_transactions_go_through_a_workers_death(prompt_broker: WorkersBroker) -> None:
-    """A transaction over both is whole or not there, also where a marker has to wait for the worker to be back."""
+    """A transaction over both is whole or absent, also if a marker waits for the worker to return."""
     broker = prompt_broker
     broker.client().create_topic("t", PARTITIONS)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "x", **_IMPATIENT})
@@ -171,7 +171,7 @@ def test_transactions_go_through_a_workers_death(prompt_broker: WorkersBroker) -
 
 
 def test_a_worker_that_hangs_is_ended_and_another_comes(tmp_path: Path) -> None:
-    """Its connections end, too, so that clients do not wait for it."""
+    """Its connections close too, so that clients do not wait for it."""
     broker = ImpatientBroker(tmp_path)
     broker.client().create_topic("t", PARTITIONS)
     theirs = broker.leaders("t").index(2)

@@ -1,4 +1,4 @@
-"""Worker processes that die, and brokers that die over them: no batch is lost, half there, or there twice."""
+"""Worker processes die, and brokers die with them: no batch is lost, partial, or duplicated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def batch(producer_id: int, number: int) -> bytes:
 
 
 class Producer(threading.Thread):
-    """Sends its batches in order, each again until it is taken; ends when the broker is gone."""
+    """Sends its batches in order and retries each until it is accepted. Ends when the broker is gone."""
 
     def __init__(self, port: int, topic: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Producer(threading.Thread):
 
 
 def check(client: DataClient, topic: str, producers: list[Producer], *, complete: bool) -> None:
-    """Each producer's records are there in order, at least those that were acknowledged, and whole batches only."""
+    """The records of each producer are there in order, at least the acknowledged ones, in whole batches only."""
     found: dict[bytes, list[int]] = {b"%d" % each.producer_id: [] for each in producers}
     for offset, record in enumerate(client.read_all(topic)):
         assert record.offset == offset
@@ -83,7 +83,7 @@ def check(client: DataClient, topic: str, producers: list[Producer], *, complete
 
 
 def test_killed_workers_cost_no_batch(broker: OurBroker) -> None:
-    """Kill one after the other while producers write; the partition beside them does not notice."""
+    """Kill one worker after the other while producers write. Another partition is not affected."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("zipped", configs={"compression.type": "gzip"})
         client.create_topic("plain")
@@ -112,7 +112,7 @@ def _plain() -> bytes:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_broker_that_ends_takes_its_workers_along(broker: OurBroker, number: signal.Signals) -> None:
-    """In the middle of the load; what was acknowledged is there after the next start, and nothing by halves."""
+    """In the middle of the load. After the next start acknowledged records are there, and no partial batch is."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("zipped", configs={"compression.type": "zstd", "compression.zstd.level": 19})
     producers = [Producer(broker.port, "zipped") for _ in range(PRODUCERS)]
@@ -136,7 +136,7 @@ def test_a_broker_that_ends_takes_its_workers_along(broker: OurBroker, number: s
 
 
 def test_a_worker_does_not_hold_up_others(broker: OurBroker) -> None:
-    """While a large batch is written anew for seconds, another partition answers at once."""
+    """While a worker rewrites a large batch for seconds, another partition answers at once."""
     with DataClient(HOST, broker.port, timeout_s=120) as slow, DataClient(HOST, broker.port) as quick:
         slow.create_topic("zipped", configs={"compression.type": "zstd", "compression.zstd.level": 19})
         slow.create_topic("plain")

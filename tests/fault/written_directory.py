@@ -1,4 +1,4 @@
-"""A log directory with some of everything, written by a broker, and what is known to have been acknowledged of it."""
+"""A log directory with every kind of file, written by a broker, and the records known to be acknowledged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG_START = 7
 
 @dataclass
 class Written:
-    """`events` has the same batches in each of its partitions, of one idempotent producer and in all codecs."""
+    """`events` has the same batches in each of its partitions, from one idempotent producer and with all codecs."""
 
     log_dir: Path
     partitions: int
@@ -33,7 +33,7 @@ class Written:
     committed: int = 0
 
     def next_batch(self, size: int) -> bytes:
-        """The batch that follows; its timestamps go back a little every now and then."""
+        """Return the next batch. Its timestamps sometimes go back a little."""
         begin = len(self.records)
         timestamp = T0 + begin * 10 - 500 * (begin % 3)
         values = [
@@ -52,7 +52,7 @@ class Written:
         return records
 
     def extend(self, client: DataClient, count: int) -> None:
-        """So many more batches, and a commit of the end."""
+        """Produce that many more batches, and commit the end."""
         for number in range(count):
             base_offset = len(self.records)
             records = self.next_batch(1 + number % 30)
@@ -62,7 +62,7 @@ class Written:
         client.commit(GROUP, {(TOPIC, partition): self.committed for partition in range(self.partitions)})
 
     def check(self, client: DataClient) -> None:
-        """Everything is there, by every way to it; a batch sent again is recognised; the next ones are taken."""
+        """Every record is there by every way of reading. A resent batch is recognised, and new ones are accepted."""
         assert client.topics() == self.topics
         assert client.topic_config(TOPIC, "index.interval.bytes") == "512"
         assert client.committed(GROUP, TOPIC, range(self.partitions)) == [self.committed] * self.partitions

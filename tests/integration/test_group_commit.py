@@ -154,7 +154,7 @@ def test_who_waits_when_the_broker_stops_is_told(tmp_path: Path) -> None:
     with_partitions(tmp_path, 1, life)
 
 
-def test_requests_of_a_connection_that_wait_for_the_disk_do_not_hold_up_those_behind(tmp_path: Path) -> None:
+def test_requests_that_wait_for_the_disk_block_no_others(tmp_path: Path) -> None:
     """They are appended as they come, forced to the disk together, and answered in order."""
     with OneConnection(tmp_path) as connection:
         broker = connection.broker

@@ -91,7 +91,7 @@ def test_a_quiet_close_is_noticed_while_nothing_is_received(server, application)
             client.receive()
 
 
-def test_what_was_sent_before_an_end_is_served_also_while_the_broker_is_behind(server, application):
+def test_requests_before_a_half_close_are_still_served(server, application):
     """A producer with acks=0 writes what it has and closes: nothing of it is lost because serving took longer."""
     count = 3000
     with connect(server) as client:

@@ -77,7 +77,7 @@ def test_line_that_is_too_long_is_cut_and_named(broker: OurBroker, tmp_path: Pat
         assert [len(value) for value in client.values("long")] == [5, 1_000_000, 3]
 
 
-def test_follower_leaves_out_only_the_lines_that_the_topic_does_not_take(broker: OurBroker, tmp_path: Path) -> None:
+def test_follower_skips_only_the_lines_that_are_rejected(broker: OurBroker, tmp_path: Path) -> None:
     """Many small lines are too much at once: they are sent one by one."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("small", configs={"max.message.bytes": 2000})

@@ -76,7 +76,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
             yield running
 
 
-def test_retention_waits_for_who_is_behind_where_the_topic_asks_for_it(stage: Stage) -> None:
+def test_retention_waits_for_slow_groups_if_configured(stage: Stage) -> None:
     """And warns, of either, before and after; what has been read goes."""
     for topic in ("held", "let-go"):
         stage.produce(topic, 20)
