@@ -95,7 +95,7 @@ def test_retention_waits_for_the_archive(stage: Stage) -> None:
 def test_archive_that_says_nothing_of_a_topic_holds_nothing(
     stage: Stage, ends: dict[tuple[str, int], int] | None, told: str
 ) -> None:
-    """Half a manifest, or one of another topic: told once, and retention goes on."""
+    """A truncated manifest, or one of another topic, is logged once, and retention continues."""
     path = put_manifest(stage.lake, ends or {("held", 0): 0})
     if ends is None:
         path.write_bytes(path.read_bytes()[:-10])

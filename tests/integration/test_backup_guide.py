@@ -18,7 +18,7 @@ BACKUP, VERIFY, RESTORE = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | 
 
 
 def test_restored_broker_has_what_it_had_at_the_backup(tmp_path: Path) -> None:
-    """What was written after the backup is gone, all else is there."""
+    """Records written after the backup are gone. Everything else is there."""
     port = free_port()
     (tmp_path / "config").mkdir()
     shutil.copy(ROOT / "config/server.properties", tmp_path / "config")

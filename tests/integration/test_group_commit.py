@@ -121,7 +121,7 @@ def test_partitions_are_forced_to_the_disk_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_producer_need_not_wait_to_send_the_next(tmp_path: Path) -> None:
-    """What one producer has in flight is forced together, too."""
+    """The batches that one producer has in flight are forced to the disk together too."""
 
     async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         waits = []
@@ -139,7 +139,7 @@ def test_a_producer_need_not_wait_to_send_the_next(tmp_path: Path) -> None:
 
 
 def test_who_waits_when_the_broker_stops_is_told(tmp_path: Path) -> None:
-    """What is under way is finished; nobody is left without an answer."""
+    """Requests in progress are completed, and every client gets a response."""
 
     async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         append = asyncio.create_task(produce(partitions[0], background, 1))

@@ -55,12 +55,12 @@ class Peer:
 
 
 def good(frame: bytes) -> bytes:
-    """What a producer gets: a correlation id, no error."""
+    """The response to a producer: a correlation id, no error."""
     return b"\0\0\0\7\0\0"
 
 
 def records(frame: bytes) -> bytes:
-    """What a consumer gets: two batches and half of one, from the offset it asks for up to 6."""
+    """The response to a consumer: two batches and half of one, from the requested offset up to 6."""
     size = 12 if int.from_bytes(frame, "big") < 6 else 0
     return b"\0\0\0\7\0\0" + size.to_bytes(4, "big") + bytes(size)
 

@@ -79,7 +79,7 @@ def test_manager_hears_that_clients_are_served(broker: Watched) -> None:
 
 
 def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
-    """What a client has written and read; sizes as they lie on the disk."""
+    """The bytes that a client has written and read, in their size on the disk."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("counted", partitions=1)
         for _ in range(3):

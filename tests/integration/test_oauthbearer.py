@@ -1,4 +1,4 @@
-"""Who gets in by a bearer token, with stock clients, on a broker of its own."""
+"""Which clients authenticate with a bearer token: stock clients, on a broker of its own."""
 
 from __future__ import annotations
 

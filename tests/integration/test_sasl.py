@@ -1,4 +1,4 @@
-"""Who gets in by SASL and who does not, with stock clients and by hand, on a broker of its own."""
+"""Which clients authenticate by SASL, and which do not: stock clients and raw requests, on a broker of its own."""
 
 from __future__ import annotations
 

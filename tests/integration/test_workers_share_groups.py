@@ -78,7 +78,7 @@ def read_all(broker: WorkersBroker, owner: ShareClient) -> None:
 
 
 def test_records_are_given_where_the_leader_is(broker: WorkersBroker, owner: ShareClient) -> None:
-    """What was acknowledged is in the owner's log when that is answered, and no other member gets it."""
+    """A record that was acknowledged is in the owner's log by the response, and no other member gets it."""
     with at_leader(broker, owner) as member:
         assert member.acquire(most=4, mode=1, wait_ms=60_000) == [(0, 3, 1)]
         assert member.acknowledge((0, 1, [1]), (2, 2, [2])) == "NONE ['0 NONE None']"
