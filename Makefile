@@ -102,10 +102,11 @@ clean: ## remove what the verbs made (not data/)
 
 # What is installed, newest first: a stamp for each set, renewed when the project's pins change, or what is compiled.
 # That is done with the broker (setup.py), and not again. Python's own bytecode as well: where PYTHONDONTWRITEBYTECODE is
-# set, as in many containers, each start would compile all modules, and take twice as long.
+# set, as in many containers, each start would compile all modules, and take twice as long. By way of wheels: an old pip
+# leaves no record of wheel tags for packages that come as source alone (crcmod), and the tests pack what is installed.
 $(VENV)/.broker: pyproject.toml setup.py constraints.txt $(COMPILED) $(COMPILED:.py=.pxd) | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
-	@$(INSTALL) --editable '.[security]'
+	@$(INSTALL) --use-pep517 --editable '.[security]'
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
 	@touch $@
 

@@ -39,7 +39,8 @@ class PatchedBroker(WorkersBroker):
     patch: str
 
     def _command(self, config: Path) -> list[str]:
-        imports = "import sys; from broker.main import main; from broker.workers import handle, liveness"
+        imports = "import sys; from pybroker.engine_process import enter; enter(); from broker.main import main"
+        imports += "; from broker.workers import handle, liveness"
         return [sys.executable, "-c", f"{imports}; {self.patch}; sys.exit(main())", str(config)]
 
 

@@ -297,7 +297,7 @@ def test_every_other_page(page: Page) -> None:
     expect(page.locator("[data-sample*=requests] polyline")).to_have_attribute("points", re.compile(r"\d+,\d+"))
     check(page)
     for name, told in (
-        ("Transactions", "No transactional id is known."),
+        ("Transactions", "There are no transactional ids."),
         ("Access", "User:clerk"),
         ("Clients", "Subscriptions"),
         ("Log", "The console is at"),
