@@ -19,5 +19,5 @@ def test_directory_of_another_topic_is_refused(tmp_path: Path) -> None:
     of_one = DirectoryInput(str(tmp_path / "orders-0"), committed=True, active=True)
 
     assert [(each.topic, each.latest) for each in of_one.ends(["orders"])] == [("orders", 1)]
-    with pytest.raises(UnknownPartition, match="is of orders, and not of clicks"):
+    with pytest.raises(UnknownPartition, match="holds orders, not clicks"):
         of_one.ends(["clicks"])

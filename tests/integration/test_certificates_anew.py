@@ -26,6 +26,9 @@ from tests.support.wire import Closed, WireClient
 
 _TOPIC = "written-all-the-while"
 _HASTY = """
+from pybroker.engine_process import enter
+
+enter()
 import broker.access.authentication.tls_listener as listener
 from broker.main import run
 listener._LOOK_MS = 200

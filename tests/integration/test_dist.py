@@ -155,7 +155,8 @@ def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, t
     store = options(type="PKCS12", location=certificate.with_suffix(".p12"), password=PASSWORD)
     refused = environment.run("pybroker", "serve", "--ephemeral", *store, code=2).stderr
     assert refused.count("\n") == 1
-    assert "it is a store of PKCS12, and No module named 'cryptography': pip install 'pybroker[security]'" in refused
+    reader = "install its reader with pip install 'pybroker[security]'"
+    assert f"it is a PKCS12 store, and No module named 'cryptography': {reader}" in refused
 
     environment.install("pip", f"{built['.whl']}[security]")
     with environment.broker(*store) as listeners:

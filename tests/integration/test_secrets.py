@@ -39,6 +39,9 @@ MECHANISM = ScramMechanism.SCRAM_SHA_256
 _BROKER, _LOGGER = 4, 8
 #: What goes wrong is a step of doomed's login, and a change of their credential: Python's errors, with what was asked.
 _SPOILED = """
+from pybroker.engine_process import enter
+
+enter()
 import broker.handlers.alter_user_scram_credentials as handler, security.scram as scram
 from metadata.scram import Upsertion
 from broker.main import run
@@ -54,6 +57,9 @@ handler.alter_credentials = altered
 run()
 """
 _ENDING = """
+from pybroker.engine_process import enter
+
+enter()
 import broker.lifecycle
 from broker.main import run
 
