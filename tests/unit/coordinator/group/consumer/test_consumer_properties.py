@@ -231,12 +231,29 @@ class ConsumerGroups(RuleBasedStateMachine):
             assert member.epoch <= group.target_epoch <= group.epoch  # type: ignore[union-attr]
             assert (member.state is MemberState.UNREVOKED_PARTITIONS) >= bool(member.revoking)
 
+    def subscribe_to(self, member_id: str, names: list[str]) -> None:
+        """Change the subscription of a consumer."""
+        group = self.h.shard.consumer("g")
+        known = group.members.get(member_id) if group else None
+        if known is not None and not known.speaks_classic and known.epoch >= 0:
+            owned = by_name(known.assigned)
+            self.h.beat(
+                member_id, known.epoch, owned, topics=names, subscribed_topic_regex="", instance_id=known.instance_id
+            )
+
     def teardown(self) -> None:
         """Without further events, consumers reach their targets, and all partitions are assigned."""
         self.h.advance(10_001)
         group = self.h.shard.consumer("g")
         if group is None:
             return
+        if self.took_over_at_upgrade:  # any change of a subscription gives the group its partitions
+            for member_id in list(group.members):
+                self.subscribe_to(member_id, ["v"])
+                self.subscribe_to(member_id, ["t", "u"])
+            group = self.h.shard.consumer("g")
+            if group is None:
+                return
         for _ in range(60):
             for member in list(group.members.values()):
                 if member.speaks_classic or member.epoch < 0:
@@ -253,8 +270,6 @@ class ConsumerGroups(RuleBasedStateMachine):
             if group.state.value == "Stable":
                 break
         assert group.state.value == "Stable"
-        if self.took_over_at_upgrade:
-            return
         for name in group.subscription().topics:
             topic = self.h.topics.topic(name)
             for index in range(topic.partition_count if topic else 0):
