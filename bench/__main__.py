@@ -1,6 +1,6 @@
-"""The benchmarks that are named, or pybroker beside Apache Kafka: `python -m bench [NAME ...] [--OPTION ...]`.
+"""Run named benchmarks, or compare pybroker with Apache Kafka: `python -m bench [NAME ...] [--OPTION ...]`.
 
-Each is also a module of its own; `all` stands for all of them. Options are for the one that is named last.
+Each benchmark is also a module of its own; `all` runs all of them. Options apply to the benchmark that is named last.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> int:
     if wanted == ["all"]:
         wanted = known
     if unknown := set(wanted) - set(known):
-        print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}, all", file=sys.stderr)
+        print(f"unknown benchmark {', '.join(sorted(unknown))}; known are: {', '.join(known)}, all", file=sys.stderr)
         return 2
     for name in wanted:
         print(f"\n== {name}", flush=True)

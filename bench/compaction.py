@@ -1,9 +1,9 @@
-"""What the cleaner does a second, beside Apache Kafka's: `python -m bench compaction [--megabytes 100] [--alone]`.
+"""Measure the cleaner's speed beside Apache Kafka's: `python -m bench compaction [--megabytes 100] [--alone]`.
 
-One round over a log that was never cleaned, in MB of what was read a second of processor time; batches of 100 records,
-or as said. Ours runs in this process. Apache Kafka gets a copy of the same directory and cleans one log after the
-other, warm from two that do not count; what counts is the time of its cleaner's thread alone, without the compiler's
-and the collector's. `--alone` leaves it out.
+A figure is the MB read for each second of processor time, in one round over a log that was never cleaned. Batches have
+100 records unless the shape says otherwise. Our cleaner runs in this process. Apache Kafka gets a copy of the same
+directory and cleans one log after the other; its first two rounds warm it up and do not count. Of Apache Kafka, only
+the processor time of the cleaner thread counts, without the JIT compiler and the garbage collector.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from tests.support.brokers import OurBroker
 
 T0 = 1_700_000_000_000
 SEGMENT_BYTES = 64 << 20
-#: What keeps Apache Kafka from everything but cleaning.
+#: Settings with which Apache Kafka does nothing but clean.
 KAFKA_PROPERTIES = {"log.cleaner.backoff.ms": "100", "log.retention.ms": "-1"}
 DEADLINE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A log: how many different keys for each record (1: none comes twice), how large, how many in a batch."""
+    """A log: distinct keys as a share of its records (1: no key repeats), value sizes, records in a batch."""
 
     name: str
     distinct: float = 0.1
     value_bytes: int = 100
-    spread_bytes: int = 0  # the values' sizes are so far from that at most
+    spread_bytes: int = 0  # the largest difference of a value's size from `value_bytes`
     batch_records: int = 100
     codec: Codec = Codec.NONE
 
 
 SHAPES = (
-    Shape("100 B, one in ten stays"),
+    Shape("100 B, one in ten remains"),
     Shape("the same, of 50 to 150 B", spread_bytes=50),
-    Shape("the same, all stay", distinct=1.0),
+    Shape("the same, all remain", distinct=1.0),
     Shape("records of 1 kB", value_bytes=1000),
     Shape("100 B, lz4", codec=Codec.LZ4),
     Shape("100 B, zstd", codec=Codec.ZSTD),
@@ -74,7 +74,7 @@ WARM_UP = (SHAPES[1], SHAPES[4])
 
 
 def fill(log: PartitionLog, shape: Shape, size_bytes: int) -> None:
-    """Some text as values, so that codecs have something to do; keys as in Apache Kafka's own performance tests."""
+    """Append records with compressible text as values and the keys of Apache Kafka's own performance tests."""
     chance = random.Random(1)
     words = b" ".join(b"%x" % chance.getrandbits(20) for _ in range(5000))
     records = size_bytes // (shape.value_bytes + 25)
@@ -93,7 +93,7 @@ def fill(log: PartitionLog, shape: Shape, size_bytes: int) -> None:
 
 
 def make(directory: Path, shape: Shape, size_bytes: int) -> CleanJob:
-    """Fill the partition in `directory`, whether there is one or not, and close it; a round over all of it."""
+    """Fill the partition in `directory` (created if missing) and close it; return a job that cleans all of it."""
     config = LogConfig(segment_bytes=SEGMENT_BYTES)
     topic = directory.name.removesuffix("-0")
     log = load_log(LogDirectory(str(directory.parent)), StoredLog(str(directory), topic, 0, config, T0, clean=True))
@@ -108,14 +108,14 @@ def make(directory: Path, shape: Shape, size_bytes: int) -> CleanJob:
 
 
 def rate(job: CleanJob) -> float:
-    """MB a second of processor time."""
+    """Return the MB cleaned for each second of processor time."""
     began = time.process_time()
     result = clean(job)
     return result.read_bytes / 1e6 / (time.process_time() - began)
 
 
 class KafkaCleaner:
-    """Apache Kafka on a directory whose logs nobody cleans until they are named."""
+    """Apache Kafka on a directory in which a log is cleaned only when `seconds` names it."""
 
     def __init__(self, root: Path) -> None:
         self._broker = Kafka(root, {**KAFKA_PROPERTIES, "log.cleaner.threads": "1"})
@@ -125,7 +125,7 @@ class KafkaCleaner:
         self._broker.stop()
 
     def seconds(self, topic: str) -> float:
-        """Processor time of its cleaner for a round over the topic."""
+        """Return the cleaner's processor time for one round over the topic."""
         before = self._processor_s()
         policy = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
@@ -161,7 +161,7 @@ def kafka_cleaner(root: Path) -> Iterator[KafkaCleaner]:
 
 
 def make_topics(root: Path, names: list[str]) -> Path:
-    """A log directory with empty topics that neither broker cleans, or removes anything of."""
+    """Create a log directory with empty topics that neither broker cleans or deletes from."""
     broker = OurBroker(root)
     try:
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": str(SEGMENT_BYTES)}
@@ -176,9 +176,9 @@ def make_topics(root: Path, names: list[str]) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=100, help="of each log")
+    parser.add_argument("--megabytes", type=int, default=100, help="size of each log")
     parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
-    parser.add_argument("--directory", help="where the logs are made, and removed again")
+    parser.add_argument("--directory", help="where the logs are created, and deleted afterwards")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="bench-", dir=options.directory))
     shapes = SHAPES if options.alone else (*SHAPES, *WARM_UP)

@@ -1,7 +1,7 @@
-"""What producers notice of a cleaner: `python -m bench.compaction_latency [MEGABYTES]`.
+"""Measure how a cleaner slows down producers: `python -m bench.compaction_latency [MEGABYTES]`.
 
-One connection sends batches of 1 kB to a topic of its own, one after the other, first with nothing else to do, then
-while a log of that size is cleaned: p50 and p99 of the answers, in ms.
+One connection sends batches of 1 kB to a topic of its own, one after the other: first while the broker is otherwise
+idle, then while it cleans a log of MEGABYTES. Prints p50 and p99 of the response times, in ms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAUSE_S = 0.002
 
 
 def fill_topic(broker: OurBroker, topic: str, size_bytes: int) -> None:
-    """While the broker is down."""
+    """Fill a topic while the broker is stopped."""
     directory = LogDirectory(str(broker.log_dir))
     config = LogConfig(segment_bytes=64 << 20)
     log = load_log(directory, StoredLog(f"{broker.log_dir}/{topic}-0", topic, 0, config, T0, clean=True))
@@ -42,7 +42,7 @@ def is_clean(broker: OurBroker, topic: str) -> bool:
 
 
 def measure(client: DataClient, going_on: Callable[[], bool]) -> list[float]:
-    """Answers' times, in order, as long as `going_on()` says."""
+    """Return the response times in order; stop when `going_on()` is false."""
     records = batch(bytes(900))
     times = []
     while going_on():

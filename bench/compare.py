@@ -1,16 +1,16 @@
-"""pybroker beside Apache Kafka: `make bench`, or `python -m bench compare [--loads NAME ...]` for some of it.
+"""Compare pybroker with Apache Kafka: `make bench`, or `python -m bench compare [--loads NAME ...]` for some loads.
 
-    --rounds 3 --seconds 4 --warm 20     how often and how long is measured, after how many seconds of the same load
+    --rounds 3 --seconds 4 --warm 20     number and length of the rounds, after a warm-up of so many seconds
     --alone                              pybroker alone
 
-Both brokers run at the same time, on the first core there is; the load runs on the second, against one and the other
-in turn. Both are warmed up with each load, since a JVM reaches its full speed only after a while. The figures to trust
-on a noisy machine are those of processor time: the broker's own, from /proc, whatever the load could have asked for
-besides. Apache Kafka comes from its jars, which are fetched once, and runs on the Java that there is with the options
-of its own start script. A ratio above 1 says that pybroker is better. What is read lies in the page cache, but where it
-says cold.
+Both brokers run at the same time on the first core; the load generator runs on the second and drives them in turn.
+Each load first warms up both brokers, because a JVM needs a while to reach its full speed. On a noisy machine, trust
+the figures of processor time: they are the broker's own, from /proc, and do not depend on what else limited the load.
+Apache Kafka comes from its jars, which are fetched once, and runs on the installed Java with the options of its own
+start script. A ratio above 1 says that pybroker is better. Reads are served from the page cache unless a load is
+called cold.
 
-A whole run is written to docs/how-it-works/benchmarks.md and benchmarks.svg beside it; a partial run is only printed.
+A whole run writes docs/how-it-works/benchmarks.md and benchmarks.svg beside it; a partial run is only printed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IDLE_S = 3
 
 
 def measure_starts(session: Session) -> Iterator[Figure]:
-    """Of brokers whose directories are formatted; how much memory they have a moment later."""
+    """Measure how long brokers with formatted directories take to start, and their memory a moment later."""
     took = [[start_again(broker) for _ in range(session.rounds)] for broker in session.brokers]
     yield figure(Axis.START, "start", "s until it answers", took, lambda seconds: seconds)
     time.sleep(_IDLE_S)
@@ -63,14 +63,14 @@ MEASURES: dict[str, Callable[[Session], Iterable[Figure]]] = {
 
 
 def show(name: str, what: str, values: Sequence[float], *, more_is_better: bool = False) -> None:
-    """Print what was measured: ours, and Apache Kafka's if there is one."""
+    """Print the measured values: ours, and Apache Kafka's if it ran."""
     shown = Figure(Axis.CPU, name, what, (values[0],), tuple(values[1:]), more_is_better)
     kafka = f"   kafka {rounded(values[1]):>9}   ratio {rounded(shown.ratio):>6}" if len(values) > 1 else ""
     print(f"{name:36} {what:26} ours {rounded(values[0]):>9}{kafka}", flush=True)
 
 
 def report(session: Session, figures: Sequence[Figure]) -> str:
-    """The part of the document that is measured."""
+    """Return the measured part of the document."""
     return (
         f"Measured on: {machine.description()}. Load generator: {generator.language()}. {session.rounds} rounds of "
         f"{session.seconds:g} s after {session.warm_s:g} s of the same load.\n\n"
@@ -79,7 +79,7 @@ def report(session: Session, figures: Sequence[Figure]) -> str:
 
 
 def write(session: Session, figures: Sequence[Figure]) -> None:
-    """Put table and picture into the documents."""
+    """Put the table and the picture into the documents."""
     _PICTURE.write_text(picture(figures))
     _DOCUMENT.write_text(put_between_marks(_DOCUMENT.read_text(), report(session, figures)))
     print(f"written: {_DOCUMENT}, {_PICTURE}")

@@ -1,11 +1,11 @@
-"""What an open console costs the broker: `python -m bench.console [--topics N] [--seconds N] [--rounds N] [--browser]`.
+"""Measure the broker's cost of an open console: `python -m bench.console [--topics N] [--seconds N] [--browser]`.
 
-One broker with so many topics, console and metrics on. The page with the curves is opened and left, in turn with
-nobody who looks: as the page asks (its numbers every five seconds), or with --browser in a
-Chromium, which is another load on the same machine. Of each turn: processor time of the broker and of the console's
-process in percent of a core, first idle, then while one client produces at a fixed rate; and how long its answers take.
+One broker with N topics runs with console and metrics. A turn has the page with the curves open, or not. By default
+this process sends the page's requests (its numbers every five seconds); with --browser a Chromium does, which loads
+the same machine. A turn measures the processor time of the broker's and the console's process in percent of a core,
+first idle, then while one client produces at a fixed rate; and the response times.
 
-Turns without and with alternate, so that what else runs on the machine falls on both; the median of the rounds counts.
+Turns with and without the page alternate, so that other load on the machine affects both. Prints medians over rounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 
-#: As console/static/console.js asks.
+#: The intervals of console/static/console.js.
 EVERY_S, SOON_S = 5.0, 2.2
 RATE = 200
 VALUE_BYTES = 1_000
@@ -38,7 +38,7 @@ TOPICS_A_REQUEST = 500
 
 
 class Turn(NamedTuple):
-    """Percent of a core that the broker, and the console, have taken; answers in ms, sorted, where any were asked."""
+    """Percent of a core that broker and console used; response times in ms, sorted, if requests were sent."""
 
     broker: float
     console: float
@@ -56,12 +56,12 @@ def make_topics(broker: Broker, count: int) -> None:
             for name in names[first : first + TOPICS_A_REQUEST]
         ]
         broker.call(CREATE_TOPICS, 7, CREATE_TOPICS.request(topics=topics, timeout_ms=60_000))
-    for name in names:  # a topic that nobody has written to has no figures of its own
+    for name in names:  # a topic without records has no metrics
         produce(broker, name)
 
 
 def produce(broker: Broker, topic: str) -> float:
-    """Write a record; the time until it is acknowledged, in ms."""
+    """Write a record; return the time until it is acknowledged, in ms."""
     builder = BatchBuilder()
     builder.append(int(time.time() * 1000), None, bytes(VALUE_BYTES))
     data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=builder.build())])]
@@ -73,7 +73,7 @@ def produce(broker: Broker, topic: str) -> float:
 
 @contextmanager
 def looked_at(port: int) -> Iterator[None]:
-    """The page is open meanwhile: it asks as its script does."""
+    """Keep the page open: send the requests of its script."""
     connection = HTTPConnection("127.0.0.1", port)
 
     def get(path: str) -> bytes:
@@ -94,7 +94,7 @@ def looked_at(port: int) -> Iterator[None]:
     def ask() -> None:
         wait_s = SOON_S
         while not is_over.wait(wait_s):
-            connection.close()  # the console does not keep it open for so long
+            connection.close()  # the console closes idle connections sooner
             get(numbers[1])
             wait_s = EVERY_S
 
@@ -111,7 +111,7 @@ def looked_at(port: int) -> Iterator[None]:
 
 @contextmanager
 def in_a_browser(port: int) -> Iterator[None]:
-    """The same in a Chromium."""
+    """Keep the page open in a Chromium."""
     from tests.support.browsers import chromium
 
     with chromium() as browser:
@@ -121,19 +121,19 @@ def in_a_browser(port: int) -> Iterator[None]:
 
 
 def spent_ms(pid: int) -> float:
-    """Processor time of a process until now."""
+    """Return the processor time that a process has used."""
     stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return 1000 * (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def child_of(pid: int) -> int:
-    """The console's process: the broker has no other."""
+    """Return the process id of the console, the broker's only child."""
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(child)
 
 
 def turn(broker: Broker, console: int, seconds: float, rate: int) -> Turn:
-    """So long, with so many records a second."""
+    """Run one turn of `seconds` with `rate` records a second."""
     began = time.perf_counter()
     before = spent_ms(broker.pid), spent_ms(console)
     answers: list[float] = []
@@ -172,9 +172,9 @@ def show(name: str, turns: dict[bool, list[Turn]]) -> None:
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.console", description=__doc__.partition(":")[0])
     parser.add_argument("--topics", type=int, default=1_000)
-    parser.add_argument("--seconds", type=float, default=30, help="of a turn")
+    parser.add_argument("--seconds", type=float, default=30, help="length of a turn")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each kind")
-    parser.add_argument("--browser", action="store_true", help="in a Chromium")
+    parser.add_argument("--browser", action="store_true", help="open the page in a Chromium")
     options = parser.parse_args(argv)
     console_port, metrics_port = free_ports(2)
     listeners = {
@@ -185,7 +185,7 @@ def main(argv: list[str]) -> None:
         make_topics(broker, options.topics)
         console = child_of(broker.pid)
         opened = in_a_browser if options.browser else looked_at
-        with looked_at(console_port):  # what is loaded with the first page counts for none
+        with looked_at(console_port):  # modules that the first page loads count for no turn
             time.sleep(SOON_S)
         for name, rate in (("idle", 0), (f"{RATE} records/s", RATE)):
             turns: dict[bool, list[Turn]] = {False: [], True: []}

@@ -1,8 +1,8 @@
-"""What Produce and Fetch cost, without sockets: `python -m bench.data_plane [DIRECTORY]`.
+"""Measure Produce and Fetch without sockets: `python -m bench.data_plane [DIRECTORY]`.
 
-From the bytes of a request to the pieces of its answer, with the log in files (of a directory made in DIRECTORY, in
-memory unless told); the best of many short rounds, in microseconds of one core. The system calls for the file are in
-it: `write` alone is shown beside.
+A figure is the time from the bytes of a request to the pieces of its response, with log files below DIRECTORY (default:
+in memory): the best of many short rounds, in microseconds of one core. It includes the system calls for the files; the
+time of `write` alone is shown beside it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fetch_frame(version: int, offset: int) -> bytes:
 
 
 def fetch_many_frame(version: int, partitions: int, session_id: int = 0, session_epoch: int = -1) -> bytes:
-    """All partitions from their beginnings, by topic id."""
+    """Return a Fetch of all partitions from their beginnings, by topic id."""
     wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in range(partitions)]
     of_session = {"session_id": session_id, "session_epoch": session_epoch}
     topics = [FetchTopic(topic_id=TOPIC_ID, partitions=wanted)]
@@ -89,7 +89,7 @@ def run(directory: Path) -> None:
     dispatcher = dispatcher_for(broker)
 
     def serve(data: bytes) -> None:
-        # A buffer of its own each time, as the network has: an append patches offsets in place.
+        # A fresh buffer each time, as from the network: an append patches offsets in place.
         answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))
         for chunk in answer if isinstance(answer, list) else ():
             if isinstance(chunk, FetchSlice):

@@ -1,8 +1,8 @@
-"""From nothing to a first message: `python -m bench.first_minutes [--python PYTHON] [--sources DIR]`.
+"""Record a new user's first minutes: `python -m bench.first_minutes [--python PYTHON] [--sources DIR]`.
 
-What a new user types, in an empty folder, with what it prints and how long it takes: a virtual environment, the install
-from the project's folder with pip's cache as it is, a broker, a topic, a record in and out. It writes
-docs/how-it-works/first-minutes.md between its marks, or prints it with --print. Port 9092 has to be free.
+Runs the commands of a new user in an empty folder, and records their output and times: create a virtual environment,
+install from the project's folder (pip's cache as it is), start a broker, create a topic, write and read a record. It
+updates docs/how-it-works/first-minutes.md between its marks, or prints with --print. Port 9092 has to be free.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.comparison.table import put_between_marks
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/how-it-works/first-minutes.md"
 _LIMIT_S = 300
-#: Each step has a shell of its own.
+#: Each step runs in a new shell.
 _ACTIVATED = "[ ! -e .venv/bin/activate ] || . .venv/bin/activate"
 STEPS = (
     "$PYTHON -m venv .venv && . .venv/bin/activate",
@@ -37,7 +37,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A step that was taken: its command, what it printed, and when it ended, in seconds from the first one's start."""
+    """A finished step: its command, its output, and when it ended, in seconds from the start of the first step."""
 
     command: str
     printed: str
@@ -46,7 +46,7 @@ class Done:
 
 
 def take(steps: Sequence[str], folder: Path, environment: dict[str, str]) -> list[Done]:
-    """Take each step, in the virtual environment as soon as there is one. Raises CalledProcessError."""
+    """Run each step, in the virtual environment once it exists. CalledProcessError: a step failed."""
     done: list[Done] = []
     began = time.perf_counter()
     for step in steps:
@@ -68,7 +68,7 @@ def take(steps: Sequence[str], folder: Path, environment: dict[str, str]) -> lis
 
 
 def transcript(done: Sequence[Done]) -> str:
-    """What stood on the terminal, each command with its time before it."""
+    """Return the terminal's content, with the time before each command."""
     lines = []
     for each in done:
         lines += [f"[{each.took_s:5.1f} s] $ {each.command}", *each.printed.splitlines()]
@@ -77,9 +77,9 @@ def transcript(done: Sequence[Done]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.first_minutes", description="From nothing to a message.")
-    parser.add_argument("--python", default=sys.executable, help="for the environment (this one)")
-    parser.add_argument("--sources", type=Path, default=_ROOT, metavar="DIR", help="what is installed (this project)")
-    parser.add_argument("--print", action="store_true", dest="printed", help="instead of writing the page")
+    parser.add_argument("--python", default=sys.executable, help="interpreter of the environment (default: this one)")
+    parser.add_argument("--sources", type=Path, default=_ROOT, metavar="DIR", help="sources (default: this project)")
+    parser.add_argument("--print", action="store_true", dest="printed", help="print instead of writing the page")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -93,11 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if (folder / "pybroker.pid").exists():
                 subprocess.run([folder / ".venv/bin/pybroker", "stop"], cwd=folder, check=False)
     version = ".".join(map(str, sys.version_info[:3]))
-    told = f"Taken at commit {commit()}, with CPython {version}.\n\n{transcript(done)}"
+    text = f"Taken at commit {commit()}, with CPython {version}.\n\n{transcript(done)}"
     if options.printed:
-        print(told)
+        print(text)
     else:
-        _PAGE.write_text(put_between_marks(_PAGE.read_text(), told))
+        _PAGE.write_text(put_between_marks(_PAGE.read_text(), text))
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Produce with flush.messages=1, where answers wait for the disk: `python -m bench.flushed_produce [ours] [kafka]`.
+"""Measure Produce with flush.messages=1, where responses wait for the disk: `bench.flushed_produce [ours] [kafka]`.
 
-Both brokers run on this machine with log directories beside each other, in the directory that TMPDIR names: let it be
-on a disk. Batches are of one record of 100 bytes; shown are requests a second and how long one takes. The last load
-has flush.ms=1000 instead: what a background flush does to those who do not wait for it.
+Both brokers run on this machine with log directories beside each other below TMPDIR, which should be on a disk. Batches
+have one record of 100 bytes; figures are requests a second and the latency of one. The last load has flush.ms=1000
+instead: it shows how a background flush slows down producers that do not wait for it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ async def create(port: int, topic: str, partitions: int, configs: dict[str, str]
     writer.write(request(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[wanted], timeout_ms=30_000)))
     await answered(reader)
     writer.close()
-    await asyncio.sleep(0.5)  # until Kafka's broker knows its partitions
+    await asyncio.sleep(0.5)  # Kafka's broker needs a moment to learn of its partitions
 
 
 async def connection(port: int, data: bytes, in_flight: int, until: float, waits: list[float]) -> None:
-    """One producer: so many requests under way at a time, until it is that late."""
+    """Produce on one connection with `in_flight` outstanding requests, until the time `until`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     sent: list[float] = []
     while sent or time.perf_counter() < until:
@@ -73,7 +73,7 @@ async def connection(port: int, data: bytes, in_flight: int, until: float, waits
 
 
 async def load(broker: RunningBroker, number: int, seconds: float) -> list[float]:
-    """How long each request took."""
+    """Return the latencies of all requests."""
     connections, partitions, in_flight, _, size = LOADS[number]
     builder = BatchBuilder()
     builder.append(time.time_ns() // 1_000_000, None, bytes(size))

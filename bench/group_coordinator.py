@@ -1,8 +1,8 @@
-"""What heartbeats, offset commits and loading groups cost, without sockets: `python -m bench.group_coordinator`.
+"""Measure heartbeats, offset commits and loading of groups without sockets: `python -m bench.group_coordinator`.
 
-From the bytes of a request to those of its answer, with a real log in a temporary directory; loading with commits of a
-hundred partitions and of one, where each record is a batch of its own. The best of many rounds, in microseconds of
-processor time.
+A figure is the time from the bytes of a request to those of its response, with a real log in a temporary directory.
+Loading is measured with commits of a hundred partitions, and of one, where each record is a batch of its own. Prints
+the best of many rounds, in microseconds of processor time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOPIC_ID = b"0123456789abcdef"
 
 
 def classic_member(broker: TxnBroker, group_id: str) -> str:
-    """The only member of a stable group of the classic protocol."""
+    """Create a stable classic group; return the id of its only member."""
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
     parked = broker.send(
         JOIN_GROUP,
@@ -63,7 +63,7 @@ def classic_member(broker: TxnBroker, group_id: str) -> str:
 
 
 def consumer_member(broker: TxnBroker, group_id: str, member_id: str) -> int:
-    """The epoch of the only member of a stable group of KIP-848's protocol."""
+    """Create a stable group of the KIP-848 protocol; return the epoch of its only member."""
     joined = broker.call(
         CONSUMER_GROUP_HEARTBEAT,
         1,
@@ -79,7 +79,7 @@ def consumer_member(broker: TxnBroker, group_id: str, member_id: str) -> int:
 
 
 def request(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Callable[[], object]:
-    """A call that serves the request once."""
+    """Return a call that serves the request once."""
     frame = memoryview(request_frame(api, version, 7, **fields))[4:]
     dispatcher = dispatcher_for(broker)
     connection: Any = SimpleNamespace(client_host="127.0.0.1", listener_name="PLAINTEXT")
@@ -87,7 +87,7 @@ def request(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Callabl
 
 
 def commit(broker: TxnBroker, member_id: str, version: int, partitions: int) -> Callable[[], object]:
-    """A call that commits offsets of so many partitions."""
+    """Return a call that commits offsets of `partitions` partitions."""
     offsets = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata="")
         for index in range(partitions)
@@ -106,7 +106,7 @@ def commit(broker: TxnBroker, member_id: str, version: int, partitions: int) -> 
 
 
 def log_of_commits(partitions: int) -> bytes:
-    """The batches of commits of so many partitions each, of two groups in turn."""
+    """Return the batches of commits of `partitions` partitions each, of two groups in turn."""
     batches = []
     for first in range(0, RECORDS, partitions):
         builder = BatchBuilder(first)
@@ -125,10 +125,10 @@ def load(data: bytes) -> None:
 
 
 def serve(directory: Path) -> None:
-    """Time one request after the other."""
+    """Time each kind of request."""
     broker = TxnBroker(directory)
     broker.create("t", partitions=10)
-    broker.call(HEARTBEAT, 4, group_id="group")  # makes the coordinator's topic
+    broker.call(HEARTBEAT, 4, group_id="group")  # creates the coordinator's topic
     member_id = classic_member(broker, "group")
     epoch = consumer_member(broker, "consumers", "member")
     broker.clock = Clock()  # type: ignore[assignment]
@@ -140,7 +140,7 @@ def serve(directory: Path) -> None:
         "commit of 1 partition": commit(broker, member_id, 9, 1),
         "commit of 10 partitions": commit(broker, member_id, 9, 10),
         "the same by topic id": commit(broker, member_id, 10, 10),
-        "the same from outside": commit(broker, "", 8, 10),
+        "the same without membership": commit(broker, "", 8, 10),
     }
     for name, call in calls.items():
         best = min(repeat(call, timer=time.process_time, number=CALLS, repeat=ROUNDS)) / CALLS

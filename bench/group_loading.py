@@ -1,9 +1,9 @@
-"""Loading a large `__consumer_offsets` after a restart: `python -m bench group_loading [--records 1000000] [--kafka]`.
+"""Load a large `__consumer_offsets` after a restart: `python -m bench group_loading [--records 1000000] [--kafka]`.
 
-Groups commit offsets until their log has so many records, the cleaner being off; then the broker is stopped and started
-again, and asked for groups until all of its partitions are loaded. First with commits of a hundred partitions, then of
-one, where each record is a batch of its own. What is told: seconds from the start of the process to its first answer,
-and to the first list of all groups; and processor time until then. `--kafka`: Apache Kafka, too.
+Groups commit offsets until their log has N records, with the cleaner off. Then the broker is restarted and asked for
+groups until all of its partitions are loaded: first with commits of a hundred partitions, then of one, where each
+record is a batch of its own. Figures are the seconds from the start of the process to its first answer and to the
+first complete list of groups, and the processor time until then. `--kafka`: measure Apache Kafka, too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tests.support.wire import WireClient
 
 TOPIC, PARTITIONS = "t", 100
 GROUPS = 100
-#: Requests on their way at a time.
+#: Outstanding requests.
 _AHEAD = 50
 _PATIENCE_S = 120
 
 
 def fill(broker: RunningBroker, records: int, partitions: int) -> None:
-    """So many records, by commits of so many partitions each."""
+    """Write `records` records, by commits of `partitions` partitions each."""
     create(broker, TOPIC, PARTITIONS)
     offsets = [OffsetCommitRequestPartition(partition_index=index, committed_offset=5) for index in range(partitions)]
     with WireClient(HOST, broker.port) as client:
@@ -58,7 +58,7 @@ def fill(broker: RunningBroker, records: int, partitions: int) -> None:
 
 
 def load(broker: RunningBroker) -> tuple[float, float, float]:
-    """Seconds until it answers, until all groups are there; processor time."""
+    """Return the seconds until the broker answers and until it lists all groups, and its processor time."""
     broker.stop()
     began = time.monotonic()
     broker.start()

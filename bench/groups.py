@@ -1,21 +1,20 @@
-"""Groups here and with Apache Kafka: `python -m bench groups [--only NAME ...] [--seconds 5] [--rounds 3] [--warm 10]`.
+"""Measure groups, here and with Apache Kafka: `bench groups [--only NAME ...] [--seconds 5] [--rounds 3] [--warm 10]`.
 
-commits    offset commits as fast as they come: 20 connections, a group each, of one and of ten partitions a request
-heartbeats 1,000 groups of 5 members, of the classic protocol and of KIP-848's on 1,000 partitions, share groups and
-           streams groups on 10: what they cost as often as clients send them (every 3 s, every 5 s), and one of them
-           when they come ten times as often
+commits    offset commits at full speed: 20 connections, a group each, of one and of ten partitions a request
+heartbeats 1,000 groups of 5 members: classic and KIP-848 groups on 1,000 partitions, share and streams groups on 10.
+           Figures are their cost at the interval of real clients (3 s, 5 s), and that of one heartbeat at a tenth of
+           the interval
 share      records that members of a share group fetch and acknowledge (see bench/share_records.py)
-rebalance  how long a group of 100 members on 1,000 partitions takes from the moment when they all enter, and after one
-           more has come, until each partition has one owner again, and the broker's CPU for it; members are heard from
-           twice a second
+rebalance  a group of 100 members on 1,000 partitions: the time until each partition has one owner, after all members
+           join at once and after one more joins, and the broker's CPU for it; members send two heartbeats a second
 
-By KIP-848 the first of many members gets everything at once, the others their share when an assignment interval (1 s)
-is over: the first has to be heard from before it gives up, and the others after that. With a heartbeat every 0.5 s that
-takes 1.5 s whatever a broker costs, or 2 s where the first one's comes just before the interval ends.
+In KIP-848's protocol, the first of many members gets all partitions at once. It gives up the others' shares by a
+heartbeat after the assignment interval (1 s), and the others get them by heartbeats after that. With a heartbeat every
+0.5 s, that takes at least 1.5 s with any broker, or 2 s if the first one's comes just before the interval ends.
 
-Both brokers run on the first core, the members on the second, against one and the other in turn. CPU is the broker's,
-from /proc: the figure that other work on the machine disturbs least. Rates say something on a quiet machine only: of
-a core that others want as well, a broker whose threads all wait for it gets more than one that has a single thread.
+Both brokers run on the first core; the members run on the second and drive them in turn. CPU is the broker's, from
+/proc: the figure that other work on the machine disturbs least. Trust the rates only on a quiet machine: on a shared
+core, a broker with many runnable threads gets a larger share than one with a single thread.
 """
 
 from __future__ import annotations
@@ -64,20 +63,20 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
 }
 TOPIC, PARTITIONS = "t", 1000
-#: Each share group has a state for each of its partitions, each streams group a task.
+#: A share group has a state, and a streams group a task, for each partition: few partitions keep that small.
 FEW, FEW_PARTITIONS = "few", 10
 COMMITTERS = 20
 COMMIT_VERSION = 8
 GROUPS, GROUP_SIZE = 1000, 5
 REBALANCED = 100
-#: What a member is given to settle in.
+#: The time within which members have to settle.
 _PATIENCE_S = 120
-#: After which a broker has taken many connections in, and nobody's entry waits for that.
+#: The time in which a broker accepts many connections, so that no member's join waits for that.
 _ACCEPTED_S = 0.5
 
 
 class Kind(NamedTuple):
-    """`interval_s`: between two heartbeats of its clients."""
+    """A kind of group; `interval_s` is the heartbeat interval of its clients."""
 
     member: type[LightMember]
     interval_s: float
@@ -94,7 +93,7 @@ KINDS = {
 
 
 def wait_for_coordinator(broker: RunningBroker) -> None:
-    """Until there is one: its topic is made when somebody asks."""
+    """Wait until the broker has a coordinator: its topic is created by the first request for one."""
     with WireClient(HOST, broker.port) as client:
         until = time.monotonic() + _PATIENCE_S
         while client.call(FIND_COORDINATOR, 3, key="any").error_code:
@@ -103,7 +102,7 @@ def wait_for_coordinator(broker: RunningBroker) -> None:
 
 
 def committer(group: str, partitions: int) -> Client:
-    """A client that commits the same offsets again and again."""
+    """Return a client that commits the same offsets again and again."""
     committed = [OffsetCommitRequestPartition(partition_index=index, committed_offset=5) for index in range(partitions)]
 
     def answer(failed: int, error_code: int) -> bytes:
@@ -130,7 +129,7 @@ def committer(group: str, partitions: int) -> Client:
 
 
 def commits(broker: RunningBroker, partitions: int, seconds: float) -> tuple[float, float]:
-    """CPU microseconds a request, requests a second."""
+    """Return (CPU microseconds a request, requests a second)."""
     clients = [committer(f"committer-{number}", partitions) for number in range(COMMITTERS)]
     found = generator.run(broker, seconds, clients)
     done = found.groups["commits"]
@@ -146,13 +145,13 @@ def measure_commits(brokers: list[RunningBroker], times: argparse.Namespace) -> 
         name = f"commit of {partitions}"
         show(name, "CPU us/commit", [statistics.median(each[0] for each in figures[1:]) for figures in found])
         if generator.language() == "Python":
-            continue  # what limits the rate is not the broker then
+            continue  # the broker does not limit the rate then
         rates = [statistics.median(each[1] for each in figures[1:]) for figures in found]
         show(name, "commits/s", rates, more_is_better=True)
 
 
 def entered(broker: Measured, kind: Kind, groups: Sequence[str], interval_s: float) -> Crowd:
-    """Groups whose members have all found their place."""
+    """Return groups whose members have all joined and settled."""
     crowd = Crowd(0.5)
     for first in range(0, len(groups), 50):
         some = [
@@ -164,7 +163,7 @@ def entered(broker: Measured, kind: Kind, groups: Sequence[str], interval_s: flo
                 crowd.add(member)
         until = time.monotonic() + _PATIENCE_S
         while not all(are_settled(members) for members in some):
-            assert time.monotonic() < until, f"{kind.member.__name__}s do not settle"
+            assert time.monotonic() < until, f"{kind.member.__name__}s did not settle in time"
             crowd.run(time.monotonic() + 0.1)
     crowd.interval_s = interval_s
     return crowd
@@ -178,7 +177,7 @@ def measure_heartbeats(brokers: list[RunningBroker], times: argparse.Namespace) 
             crowd = entered(broker, kind, groups, kind.interval_s / 10)
 
             def beats(seconds: float, crowd: Crowd = crowd, broker: RunningBroker = broker) -> tuple[float, float]:
-                """(share of a core in %, CPU microseconds a heartbeat)"""
+                """Return (share of a core in %, CPU microseconds a heartbeat)."""
                 crowd.run(time.monotonic() + 0.5 + crowd.interval_s)  # those that were due at the old interval
                 before, began = cpu_seconds(broker.pid), time.monotonic()
                 count = sum(member.beat_count for member in crowd.members)
@@ -197,11 +196,11 @@ def measure_heartbeats(brokers: list[RunningBroker], times: argparse.Namespace) 
 
 
 def settle(broker: RunningBroker, crowd: Crowd, newcomers: Sequence[LightMember]) -> tuple[float, float]:
-    """(how long it takes from when they enter until all have their share, the broker's CPU for it) in ms"""
+    """Return (time from joining until all members have their share, the broker's CPU for it), in ms."""
     before, began = cpu_seconds(broker.pid), time.monotonic()
     for member in newcomers:
         crowd.add(member)
-    assert crowd.run(began + _PATIENCE_S, lambda: are_settled(crowd.members)), "it does not settle"
+    assert crowd.run(began + _PATIENCE_S, lambda: are_settled(crowd.members)), "the group did not settle in time"
     return (time.monotonic() - began) * 1000, (cpu_seconds(broker.pid) - before) * 1000
 
 

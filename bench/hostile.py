@@ -1,12 +1,12 @@
-"""What a good client notices of requests that no client means: `python -m bench hostile [--requests N] [--kind KIND]`.
+"""Measure a good client beside hostile requests: `python -m bench hostile [--requests N] [--kind KIND]`.
 
-100,000 requests, drawn as tests/fault/test_hostile_requests.py draws them by schemas, come on eight connections, the
-same ones at both brokers, while a client writes a record, reads it and asks for its topic every 5 ms. Told are its
-waiting times, whether all of its records are there, and the broker's memory: when a tenth of the requests had come, and
-half a minute after the last one.
+Eight connections send 100,000 requests, generated from the schemas as in tests/fault/test_hostile_requests.py, the same
+ones to both brokers. Meanwhile a good client writes a record, reads it and asks for its topic every 5 ms. Figures are
+its latencies, whether all of its records are there, and the broker's memory after a tenth of the requests and half a
+minute after the last one.
 
-Apache Kafka has no answer to some of them, and closes no connection either: who waits for half a second goes on with
-another connection. AddRaftVoter is left out: an empty listener name in it ends Apache Kafka 4.3.1.
+Apache Kafka neither answers some requests nor closes their connections: after half a second without a response the
+sender opens another connection. AddRaftVoter is left out: an empty listener name in it ends Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from tests.support.hostile_client import PROPERTIES, prepared
 
 CONNECTIONS = 8
 PATIENCE_S, SETTLED_S = 0.5, 30.0
-#: Of one API and version no more are drawn at a time: what was drawn is remembered meanwhile.
-_AT_A_TIME = 500
+#: Requests of one API and version that are generated at a time: the generator keeps them in memory meanwhile.
+_BATCH = 500
 _ID = 7
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
 class Good(NamedTuple):
-    """What the good client saw."""
+    """The good client's observations."""
 
     times_ms: list[float]
     has_all: bool
 
 
 def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
-    """So many frames, as many of each API and version, in an order by chance; always the same ones."""
+    """Return `count` frames, evenly of each API and version, in random order with a fixed seed."""
     frames: list[bytes] = []
     each = -(-count // len(served))
     for place, (api, version) in enumerate(served):
-        for part in range(0, each, _AT_A_TIME):
+        for part in range(0, each, _BATCH):
 
             @seed(place * 1000 + part)
             @settings(
-                max_examples=min(_AT_A_TIME, each - part),
+                max_examples=min(_BATCH, each - part),
                 database=None,
                 deadline=None,
                 phases=(Phase.generate,),
@@ -81,7 +81,7 @@ def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
 
 
 def good_client(port: int, told: Connection) -> None:
-    """A process: serves itself until it is told to end, then tells what it saw."""
+    """Run the good client as a process, until a message arrives on `told`; then send the results."""
     client = GoodClient(port)
     client.work(200)
     client.times_ms.clear()
@@ -97,14 +97,14 @@ def good_client(port: int, told: Connection) -> None:
 
 
 class Senders:
-    """Connections that send requests one after the other, each when the one before is answered, or is not."""
+    """Connections that send one request after the other, each after the response to the last or its time-out."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self.outcomes: Counter[str] = Counter()
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """All of them."""
+        """Send all frames."""
         left = iter(frames)
         lock = threading.Lock()
         threads = [threading.Thread(target=self._work, args=(left, lock)) for _ in range(CONNECTIONS)]
@@ -154,7 +154,7 @@ def _sent(connection: socket.socket, frame: bytes) -> str:
 
 
 def measure(broker: RunningBroker, frames: Sequence[bytes]) -> None:
-    """One broker's figures."""
+    """Measure one broker."""
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(target=good_client, args=(broker.port, theirs), daemon=True)
     process.start()
@@ -185,7 +185,7 @@ def measure(broker: RunningBroker, frames: Sequence[bytes]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench hostile", description="requests that no client means")
+    parser = argparse.ArgumentParser(prog="python -m bench hostile", description="hostile requests")
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--kind", choices=[kind.kind for kind in BOTH], help="one of the brokers alone")
     options = parser.parse_args(argv)

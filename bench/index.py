@@ -1,7 +1,7 @@
-"""Look-ups: `python -m bench index`. In microseconds of one core, system calls included, files in the page cache.
+"""Measure index look-ups, in microseconds of one core with files in the page cache: `python -m bench index`.
 
-The index is as large as that of a full segment at the defaults: 1 GiB of records, an entry each 4 KiB. What a read
-costs beside its look-up is finding the batch from the entry on.
+The index is that of a full segment at the defaults: 1 GiB of records, an entry each 4 KiB. A read costs its look-up and
+finding the batch behind the entry. Times include system calls.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Many of everything: `python -m bench many [--only NAME ...] [--partitions N] [--connections N] [--polls N]`.
+"""Measure many of everything: `python -m bench many [--only NAME ...] [--partitions N] [--connections N] [--polls N]`.
 
-starts       the first start of an empty directory, those after it, and those with 10,000 partitions after a clean stop
-partitions   a Metadata of all of them, a small Produce to any of them and to any of ten, memory
-connections  10,000 that are opened at once, and asked one request each
-idle         100 long polls (500 ms) on 1,000 partitions in which nothing comes
-polls        5,000 long polls (10 s) that wait: what they cost, and what a record costs that one of them waits for
-groups       1,000 classic groups of five members, and 1,000 of KIP-848: heartbeats as often as clients send them
+starts       the first start on an empty directory, later starts, and starts with 10,000 partitions after a clean stop
+partitions   a Metadata of all partitions, a small Produce to any of them and to any of ten, memory
+connections  10,000 connections that are opened at once, with one request each
+idle         100 long polls (500 ms) on 1,000 empty partitions
+polls        5,000 long polls (10 s): their cost, and the cost of a record for which one of them waits
+groups       1,000 classic and 1,000 KIP-848 groups of five members, with heartbeats at the clients' interval
 
-One broker alone, with its load beside it. Times by the clock say something on a quiet machine; processor time, which is
-the broker's own, on any.
+One broker runs alone, with its load beside it. Trust the times by the clock on a quiet machine only; the processor
+time of the broker is reliable on any.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from protocol.records.builder import BatchBuilder
 STARTS = 5
 FEW = 10
 PRODUCES = 20_000
-#: After a start with many partitions all logs are opened, which takes some seconds; here it is waited for.
+#: The time in which all logs are opened after a start with many partitions.
 OPENED_S = 60
 WATCHED_S = 10
-#: Size, correlation id, throttling, error code.
+#: Position in a response, after size, correlation id, throttling, error code.
 _SESSION_AT = 14
 WAKES = 500
 GROUPS_PROPERTIES = {"group_initial_rebalance_delay_ms": 0, "offsets_topic_num_partitions": 10}
@@ -85,7 +85,7 @@ def measure_starts(folder: Path, sizes: argparse.Namespace) -> None:
 
 
 def many(folder: Path, sizes: argparse.Namespace) -> Path:
-    """A directory with so many partitions, after a clean stop by this broker."""
+    """Make a directory with `partitions` partitions, stopped cleanly by this broker."""
     path = folder / "many"
     if not path.exists():
         path.mkdir()
@@ -96,7 +96,7 @@ def many(folder: Path, sizes: argparse.Namespace) -> Path:
 
 
 def when_quiet(broker: Broker) -> None:
-    """Wait until it does next to nothing by itself, for two seconds."""
+    """Wait until the broker is idle for two seconds."""
     quiet = 0
     until = time.monotonic() + OPENED_S
     while quiet < 2 and time.monotonic() < until:
@@ -106,14 +106,14 @@ def when_quiet(broker: Broker) -> None:
 
 
 class Connection:
-    """A socket with requests one by one, of frames that were made before."""
+    """A socket that sends prepared frames, one at a time."""
 
     def __init__(self, broker: Broker) -> None:
         self.socket = socket.create_connection(("127.0.0.1", broker.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def call(self, frame: bytes) -> float:
-        """Milliseconds until the whole answer is there."""
+        """Return the milliseconds until the whole response has arrived."""
         began = time.perf_counter()
         self.socket.sendall(frame)
         received = self.socket.recv(1 << 16)
@@ -177,9 +177,9 @@ def measure_connections(folder: Path, sizes: argparse.Namespace) -> None:
 
 
 class Polls:
-    """Connections that each wait for records of some partitions, again when they were answered.
+    """Connections that each wait for records of some partitions, and poll again when they are answered.
 
-    With `sessions` they name them once, as clients of Java and Go do; without in each request, as librdkafka does.
+    With `sessions` they name the partitions once, as Java and Go clients do; else in each request, as librdkafka does.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Polls:
                 assert isinstance(connection, socket.socket)
                 answer = connection.recv(1 << 16)
                 if not answer:
-                    raise SystemExit("a poll has lost its connection")
+                    raise SystemExit("a poll lost its connection")
                 self.answers += 1
                 epoch, frame = key.data
                 if self._sessions:
@@ -229,7 +229,7 @@ class Polls:
 
 
 def share_of_a_core(broker: Broker, run: Callable[[float], object]) -> float:
-    """In %, after a moment in which those that were just made settle."""
+    """Return the broker's CPU in %, after a moment in which new connections settle."""
     run(2)
     before, began = cpu_seconds(broker.pid), time.monotonic()
     run(WATCHED_S)

@@ -1,7 +1,7 @@
-"""Requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
+"""Measure requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
 
-One connection sends one request at a time. Each line has the requests a second by the clock, and the processor time of
-the broker for one request, which other work on the machine disturbs less.
+One connection sends one request at a time. Each line has the requests a second by the clock, and the broker's processor
+time for one request, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SECONDS = 3.0
 PARTITIONS = 10
 SIZES = 100, 10_000
 _PRODUCE_VERSION, _FETCH_VERSION = 13, 17
-#: Of a Fetch's frame behind size and header: wait, least and most bytes, isolation level, session.
+#: Position of the session epoch in a Fetch request, after max wait, min and max bytes, isolation level, session id.
 _EPOCH_BEHIND_HEADER = 17
-_SESSION_AT = 15  # of an answer: size, correlation id, no tags, throttle time, error code
+_SESSION_AT = 15  # position in a response: after size, correlation id, no tags, throttle time, error code
 
 
 def _batch(size: int) -> bytes:
@@ -68,7 +68,7 @@ def _fetch(topic_id: bytes, partitions: int, session_id: int, epoch: int) -> byt
 
 
 class Client:
-    """One connection, with frames as they are."""
+    """One connection that sends prepared frames."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -76,7 +76,7 @@ class Client:
         self._buffer = bytearray(1 << 20)
 
     def exchange(self, data: bytes | bytearray) -> memoryview:
-        """Send a frame; the frame of the answer."""
+        """Send a frame; return the frame of the response."""
         self._connection.sendall(data)
         view, received, size = memoryview(self._buffer), 0, 4
         while received < size:

@@ -1,8 +1,8 @@
-"""What the process costs: `python -m bench.process`. Start, memory when idle, and both with 1,000 partitions.
+"""Measure the process: start, memory when idle, and both with 1,000 partitions: `python -m bench.process`.
 
-A start is from the spawning of the process until it answers ApiVersions, the best of several; beside it what of that
-was processor time, which other work on the machine does not disturb. The Metadata of all topics is asked over one
-connection, the best and the median of many.
+A start lasts from spawning the process until it answers ApiVersions; the best of several is shown, with its processor
+time, which other work on the machine does not disturb. The Metadata of all topics is requested over one connection;
+the best and the median of many are shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARTITIONS = 1000
 
 
 class Broker:
-    """A running broker, by the command that people start it with, and one connection to it."""
+    """A running broker, started by the users' command, with one connection to it."""
 
     def __init__(self, folder: Path, **properties: object) -> None:
         with socket.socket() as probe:
@@ -55,11 +55,11 @@ class Broker:
                 return socket.create_connection(("127.0.0.1", port))
             except OSError:
                 if self.process.poll() is not None:
-                    raise SystemExit("the broker does not start") from None
+                    raise SystemExit("the broker did not start in time") from None
                 time.sleep(0.002)
 
     def call(self, api: Api, version: int, request: Struct) -> Struct:
-        """Send a request; return its answer."""
+        """Send a request; return its response."""
         self._connection.sendall(
             frame(encode_request_header(api, version, 0, "bench"), api.request.encode(version, request))
         )
@@ -75,12 +75,12 @@ class Broker:
         return bytes(received)
 
     def cpu_ms(self) -> float:
-        """Processor time until now."""
+        """Return the processor time that the broker has used."""
         stat = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return 1000 * (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
-        """Resident memory now."""
+        """Return the broker's resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
@@ -100,7 +100,7 @@ def running(folder: Path, **properties: object) -> Iterator[Broker]:
 
 
 def starts(folder: Path) -> str:
-    """The best of several starts on one data directory."""
+    """Return the best of several starts on one data directory."""
     took, used = [], []
     for _ in range(STARTS):
         with running(folder) as broker:
@@ -110,7 +110,7 @@ def starts(folder: Path) -> str:
 
 
 def metadata_ms(broker: Broker) -> str:
-    """The times of a Metadata of all topics."""
+    """Return the times of a Metadata request for all topics."""
     took = []
     for _ in range(50):
         began = time.perf_counter()

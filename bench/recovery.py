@@ -1,9 +1,9 @@
-"""Recovery after kill -9, beside Apache Kafka's on the same files: `python -m bench recovery [--megabytes N] ...`.
+"""Measure recovery after kill -9, beside Apache Kafka on the same files: `python -m bench recovery [--megabytes N]`.
 
-A directory with many partitions is written and left as a killed broker leaves it. Each broker starts on it, and once
-more after a clean stop: what the first start took longer is the recovery. On a busy machine the seconds of processors
-tell more than those of the clock. The files are in the page cache for both. At full size, 10,000 MB in 100 partitions,
-it needs 20 GB of disk.
+Writes a directory with many partitions in the state that a killed broker leaves. Each broker starts on it, and again
+after a clean stop; the difference of the two times is the recovery. On a busy machine, processor seconds are more
+reliable than the clock's. The files are in the page cache for both. At full size, 10,000 MB in 100 partitions, it needs
+20 GB of disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOPIC = "recovered"
 
 
 def batches(size: int, count: int, now_ms: int) -> list[bytearray]:
-    """Of one idempotent producer, of some `size` bytes each, with records of a kilobyte at most."""
+    """Return batches of one idempotent producer, of about `size` bytes each, with records of at most 1 kB."""
     records = max(1, size // 1000)
     value = bytes(size // records - 8 - 61 // records)
     made = []
@@ -42,7 +42,7 @@ def batches(size: int, count: int, now_ms: int) -> list[bytearray]:
 
 
 def fill(log_dir: Path, megabytes: int, batch_bytes: int) -> int:
-    """Append to all partitions in turn, and end without a word; how many bytes."""
+    """Append to all partitions in turn, and end without closing the logs; return the bytes written."""
     now_ms = int(time.time() * 1000)
     logs = LogManager([str(log_dir)])
     logs.load(lambda topic: LogConfig(), now_ms)
@@ -59,7 +59,7 @@ def fill(log_dir: Path, megabytes: int, batch_bytes: int) -> int:
 
 
 def prepare(folder: Path, options: argparse.Namespace) -> int:
-    """A directory as a killed broker leaves it; the bytes to be recovered."""
+    """Make a directory in the state that a killed broker leaves; return the bytes to be recovered."""
     broker = OurBroker(folder)
     with WireClient(HOST, broker.port) as client:
         topic = CreatableTopic(name=TOPIC, num_partitions=options.partitions, replication_factor=1)
@@ -71,13 +71,13 @@ def prepare(folder: Path, options: argparse.Namespace) -> int:
 
 
 def processor_s(broker: RunningBroker) -> float:
-    """Of the broker's process and of those that it has waited for: its recovery's."""
+    """Return the processor time of the broker and of its finished recovery processes."""
     fields = Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()[11:15]
     return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(kind: type[RunningBroker], folder: Path, size: int) -> tuple[float, float]:
-    """Start it there, and again after a clean stop; the seconds, by the clock and of processors, of the recovery."""
+    """Start a broker twice, with recovery and after a clean stop; return the recovery's clock and processor seconds."""
     kind.start_timeout_s = 3600
     began = time.perf_counter()
     broker = kind(folder)
@@ -101,8 +101,8 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--megabytes", type=int, default=256)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--batch", type=int, default=16_000, help="bytes of a batch")
-    parser.add_argument("--ours", action="store_true", help="without Apache Kafka")
-    parser.add_argument("--folder", help="where there is room")
+    parser.add_argument("--ours", action="store_true", help="measure pybroker alone")
+    parser.add_argument("--folder", help="a folder with enough free space")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.folder) as scratch:
         ours, theirs = Path(scratch) / "ours", Path(scratch) / "kafka"

@@ -1,11 +1,10 @@
-"""Does a failed login tell by its time who is there? `python -m bench security [--attempts N]`.
+"""Check that a failed login's time does not reveal whether the user exists: `python -m bench security [--attempts N]`.
 
-Somebody who is there with a wrong password, and somebody who is not, by turns that chance decides; for each the time
-from a message to its answer, all messages of a login together. What the client computes is not in it, nor is the delay
-of failures, which is off. Of both kinds the distribution is shown, the ratio of their medians with what 95 of 100
-samples drawn from these again would give, and how often a login of somebody who is there took longer than one of
-somebody who is not (0.500: as often as not), which is the statistic of Mann and Whitney, with its distance from that in
-standard errors.
+An existing user with a wrong password and an unknown user log in, in random order. A time is the sum over a login's
+messages of the time from the message to its response. It excludes the client's computation, and the delay of failures,
+which is off. For both kinds it shows the distribution; the ratio of their medians with a 95 % bootstrap interval; and
+how often the login of an existing user took longer than that of an unknown one (0.500: equally often). That is the
+Mann-Whitney statistic, shown with its distance from 0.5 in standard errors.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _USER, _PASSWORD, _WRONG = "alice-is-there", "the right password", "another pass
 _DRAWN = 1_000
 
 
-class Door:
-    """A broker that lets one user in."""
+class LoginBroker:
+    """A broker with one SCRAM user."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -64,13 +63,13 @@ class Door:
                 client.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[user])
 
     def plain_us(self, user: str) -> float:
-        """A login by PLAIN, which fails."""
+        """Return the time of a failing PLAIN login."""
         with WireClient(HOST, self.port) as client:
             client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
             return _answered(client, plain_token(user, _WRONG), code=58)[1]
 
     def scram_us(self, mechanism: ScramMechanism, user: str) -> float:
-        """A login by SCRAM, which fails."""
+        """Return the time of a failing SCRAM login."""
         with WireClient(HOST, self.port) as client:
             client.call(SASL_HANDSHAKE, 1, mechanism=mechanism.sasl_name)
             bare = f"n={user},r=clientnonce"
@@ -90,7 +89,7 @@ def _answered(client: WireClient, message: bytes, code: int) -> tuple[bytes, flo
 def measured(
     log_in_us: Callable[[str], float], attempts: int, chance: random.Random
 ) -> tuple[list[float], list[float]]:
-    """Times of so many logins of somebody who is there, and of as many who are not; microseconds."""
+    """Return the times of `attempts` logins of the existing user, and of unknown ones, in microseconds."""
     there: list[float] = []
     not_there: list[float] = []
     turns = [True, False] * attempts
@@ -102,7 +101,7 @@ def measured(
 
 
 def ratio(there: list[float], not_there: list[float], chance: random.Random) -> tuple[float, float, float]:
-    """Of the medians, with the bounds of 95 of 100."""
+    """Return the ratio of the medians, with the bounds of its 95 % interval."""
     drawn = sorted(
         statistics.median(chance.choices(there, k=len(there)))
         / statistics.median(chance.choices(not_there, k=len(not_there)))
@@ -112,7 +111,7 @@ def ratio(there: list[float], not_there: list[float], chance: random.Random) -> 
 
 
 def longer(there: list[float], not_there: list[float]) -> tuple[float, float]:
-    """How often one of the first is larger than one of the second, and its distance from a half in standard errors."""
+    """Return how often a value of `there` exceeds one of `not_there`, and its distance from 0.5 in standard errors."""
     ranked = sorted([(value, True) for value in there] + [(value, False) for value in not_there])
     count, other = len(there), len(not_there)
     rank_sum = sum(rank for rank, (_, is_there) in enumerate(ranked, 1) if is_there)
@@ -137,13 +136,13 @@ def main(argv: list[str]) -> None:
     options = parser.parse_args(argv)
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        door = Door(Path(scratch))
+        door = LoginBroker(Path(scratch))
         try:
             kinds: dict[str, Callable[[str], float]] = {"PLAIN": door.plain_us}
             for mechanism in ScramMechanism:
                 kinds[mechanism.sasl_name] = lambda user, mechanism=mechanism: door.scram_us(mechanism, user)  # type: ignore[misc]
             for name, log_in_us in kinds.items():
-                measured(log_in_us, options.attempts // 20, chance)  # what is slow the first time is slow before
+                measured(log_in_us, options.attempts // 20, chance)  # warm-up: first calls are slow
                 show(name, *measured(log_in_us, options.attempts, chance), chance)
         finally:
             door.broker.stop()

@@ -1,11 +1,11 @@
 """Records through a share group, here and with Apache Kafka: `python -m bench share_records [--seconds 5]`.
 
-Four members, each with a connection and a partition of its own, fetch up to 500 records of 100 bytes with a ShareFetch
-and accept them with a ShareAcknowledge, one request after the other. Each round is a new group, which begins at the
-front of the same records; one that has come to their end is over. It is a part of `python -m bench groups`, too.
+Four members, each with its own connection and partition, fetch up to 500 records of 100 bytes with a ShareFetch and
+accept them with a ShareAcknowledge, one request after the other. Each round has a new group that begins at the start
+of the same records; a member that reaches the end is finished. `python -m bench groups` runs it, too.
 
-Both brokers run on the first core, the members on the second, against one and the other in turn. CPU is the broker's,
-from /proc.
+Both brokers run on the first core; the members run on the second and drive them in turn. CPU is the broker's, from
+/proc.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.support.data_client import batch
 from tests.support.settled import wait_for_changes, wait_for_topic
 from tests.support.share_client import ShareClient
 
-#: Of one node.
+#: Settings of a single node.
 PROPERTIES = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
 TOPIC, PARTITIONS = "shared", 4
-#: In each partition, in batches of a hundred.
+#: Records of each partition, in batches of a hundred.
 SOURCE_RECORDS = 500_000
 BATCH_RECORDS, RECORD_BYTES = 100, 100
 MOST_RECORDS = 500
@@ -47,10 +47,10 @@ _groups = count()
 
 
 class Sharer(ShareClient):
-    """A member with the partition of its number. `on_answer` is to be called when there is one."""
+    """A member of the partition of its number; `on_answer` is to be called for each response."""
 
     def begin(self, broker: RunningBroker, group: str, number: int, topic_id: bytes) -> None:
-        """Become a member, and wait for the first records, which are in `acquired` then."""
+        """Join the group, and wait until the first records are in `acquired`."""
         self.group, self.member, self.topic_id = group, f"member-{number}", topic_id
         self.number = number
         self.record_count = 0
@@ -85,7 +85,7 @@ class Sharer(ShareClient):
         )
 
     def accept(self) -> None:
-        """Acknowledge what was acquired."""
+        """Acknowledge the acquired records."""
         batches = [
             share_acknowledge.AcknowledgementBatch(
                 first_offset=each.first_offset, last_offset=each.last_offset, acknowledge_types=[_ACCEPT]
@@ -110,7 +110,7 @@ class Sharer(ShareClient):
             self.acquire_more()
 
     def _take(self) -> None:
-        """Take an answer, without the checks of a test."""
+        """Process a response, without the checks of a test."""
         api, version, _ = self._expected.pop(0)
         body = self.receive_frame()
         answer, _ = api.response.decode(version, body, 4 + api.response_header_version(version))
@@ -127,7 +127,7 @@ class Sharer(ShareClient):
 
 
 def share_records(broker: RunningBroker, topic_id: bytes, seconds: float) -> tuple[float, float]:
-    """CPU microseconds a record, records a second."""
+    """Return (CPU microseconds a record, records a second)."""
     sharers = [Sharer(HOST, broker.port) for _ in range(PARTITIONS)]
     selector = selectors.DefaultSelector()
     group = f"share-records-{next(_groups)}"
@@ -149,7 +149,7 @@ def share_records(broker: RunningBroker, topic_id: bytes, seconds: float) -> tup
 
 
 def measure_share_records(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
-    """With records that are made here, in a topic of their own."""
+    """Measure with new records in a topic of their own."""
     topic_ids = []
     for broker in brokers:
         with ShareClient(HOST, broker.port) as client:

@@ -1,15 +1,15 @@
 """Spark's sources beside each other: `python -m bench spark [--records 500000] [--codec none] [--cores 1 2]`.
 
-The same records in both brokers, read in batches that throw the rows away (Spark's `noop`):
+Reads the same records from both brokers, in batches that discard the rows (Spark's `noop`):
 
     connector   Spark's own Kafka source, with its jars
     pybroker    the source without a jar, over the wire
-    log         the data directory of our broker, which runs beside
+    log         the source on the data directory of our broker, while it runs
 
-All of them read all columns, and the same with `--columns value` and the like. Sources take turns, after a round that
-is not counted. Ratios above 1 say that ours is faster than the connector in the same round, or that our broker takes
-less processor time than Apache Kafka for a GB that the same connector reads. Processor time of Spark is that of the
-JVM, Python's workers and what these start. Nobody is bound to a core.
+All of them read all columns, or those of `--columns value` and the like. Sources take turns, after a round that does
+not count. A ratio above 1 means that ours is faster than the connector in the same round, or that our broker takes less
+processor time a GB than Apache Kafka for the same connector. Processor time of Spark is that of the JVM, Python's
+workers and their children. No process is bound to a core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WORDS = 4096
 
 @dataclass(frozen=True)
 class Round:
-    """What reading once took: seconds; processor time of Spark and of the broker that serves it, in seconds."""
+    """One reading: its seconds, and the processor time of Spark and of the broker that serves it, in seconds."""
 
     seconds: float
     spark_s: float
@@ -51,7 +51,7 @@ class Round:
 
 
 def fill(broker: RunningBroker, records: int, size: int, partitions: int, codec: str) -> int:
-    """Write records with values of so many bytes, and short keys; how many bytes of them there are in the log."""
+    """Write records with short keys and values of `size` bytes; return their bytes in the log."""
     create(broker, TOPIC, partitions)
     producer = Producer(
         {
@@ -78,7 +78,7 @@ def fill(broker: RunningBroker, records: int, size: int, partitions: int, codec:
 
 @contextmanager
 def opened(cores: int) -> Iterator[SparkSession]:
-    """Spark, with so many threads."""
+    """Open Spark with so many threads."""
     settings = {"spark.driver.memory": "2g", "spark.jars": connector_jars()}
     session = start_session("bench", f"local[{cores}]", settings)
     register(session)
@@ -89,7 +89,7 @@ def opened(cores: int) -> Iterator[SparkSession]:
 
 
 def rows_of(session: SparkSession, source: str, broker: RunningBroker, columns: str) -> DataFrame:
-    """All that there is; `columns`, with commas between them, or empty."""
+    """Return all rows; `columns` are separated by commas, or empty for all."""
     if source == "log":
         reader = session.read.format("pybroker-log").option("path", str(broker.log_dir)).option("subscribe", TOPIC)
     else:
@@ -111,7 +111,7 @@ def read_once(session: SparkSession, source: str, broker: RunningBroker, columns
 
 
 def _spark_seconds() -> float:
-    """Of the JVM that this process has started; brokers are not counted."""
+    """Return the processor time of the JVM that this process started; brokers are not counted."""
     return cpu_seconds(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
@@ -120,7 +120,7 @@ def _median(rounds: Sequence[Round], value: Callable[[Round], float]) -> float:
 
 
 def table(cores: int, found: dict[tuple[str, str], list[Round]], records: int, sizes: dict[str, int]) -> Iterator[str]:
-    """Rows of the table; ratios are medians of the rounds' own."""
+    """Return the rows of the table; ratios are medians of the rounds' ratios."""
     baseline = found["connector", "ours"]
     theirs = found.get(("connector", "kafka"))
     for (source, kind), rounds in found.items():
@@ -159,7 +159,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--columns", default="", help="which are read, with commas between them, instead of all")
+    parser.add_argument("--columns", default="", help="columns to read, separated by commas (default: all)")
     parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
     options = parser.parse_args(argv)
     lines: list[str] = []

@@ -1,7 +1,7 @@
-"""A start with many partitions, and with many segments: `python -m bench start [--partitions N] [--segments N]`.
+"""Start with many partitions, and with many segments: `python -m bench start [--partitions N] [--segments N]`.
 
-Time is from the spawning of the process until it answers; processor time is what other work on the machine does not
-disturb. Each partition has a few batches. The unclean start is with nothing but those to check.
+Time is from spawning the process until it answers; processor time is less disturbed by other work on the machine. Each
+partition has a few batches; the unclean start has nothing else to check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def a_batch(now_ms: int) -> bytearray:
 
 
 def make_partitions(folder: Path, count: int) -> None:
-    """Topics with so many partitions in all, and a few batches in each."""
+    """Make topics with `count` partitions in all, and a few batches in each."""
     with running(folder) as broker:
         for number in range(TOPICS):
             topic = CreatableTopic(name=f"many-{number}", num_partitions=count // TOPICS, replication_factor=1)
@@ -48,7 +48,7 @@ def make_partitions(folder: Path, count: int) -> None:
 
 
 def make_segments(folder: Path, count: int) -> None:
-    """A partition of so many segments, of one batch each."""
+    """Make a partition of `count` segments, of one batch each."""
     with running(folder) as broker:
         topic = CreatableTopic(name="long", num_partitions=1, replication_factor=1)
         broker.call(CREATE_TOPICS, 7, CREATE_TOPICS.request(topics=[topic], timeout_ms=60_000))

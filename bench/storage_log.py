@@ -1,7 +1,7 @@
-"""What the log costs, without protocol and sockets: `python -m bench.storage_log [DIRECTORY]`.
+"""Measure the log without protocol and sockets: `python -m bench.storage_log [DIRECTORY]`.
 
-Appends and reads of one partition, and a start with a thousand partitions, in microseconds or milliseconds of one
-core; the best of many short rounds. The system calls are in it, but where it says so.
+Times of appends and reads of one partition, and of a start with a thousand partitions, in microseconds or milliseconds
+of one core; the best of many short rounds. They include system calls unless a line says otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTITIONS = 1000
 
 
 class NoWrites(FileSystem):
-    """Takes records without writing them: what is left is ours."""
+    """Accepts records without writing them: what remains is our own code's time."""
 
     @staticmethod
     def pwrite(handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""How quick a broker for tests is: `python -m bench.testing [--rounds N] [--megabytes N]`.
+"""Measure how fast a broker for tests is: `python -m bench.testing [--rounds N] [--megabytes N]`.
 
-A start with `pybroker.testing.Broker` until clients can connect, a topic, a stop, a fork of loaded topics (its copy,
-and its start), what `pybroker serve --ephemeral --print-json` takes until its line. Best and median of the rounds.
+Times the start of `pybroker.testing.Broker` until clients can connect, a topic, a stop, a fork of loaded topics (its
+copy and its start), and `pybroker serve --ephemeral --print-json` until its line. Shows best and median of the rounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEGMENT_BYTES = 1 << 20
 
 
 class Clock:
-    """Times in ms by name."""
+    """Collects times in ms by name."""
 
     def __init__(self) -> None:
         self._took: dict[str, list[float]] = {}
@@ -40,7 +40,7 @@ class Clock:
 
 
 def fill(broker: Broker, megabytes: int) -> None:
-    """A topic of so many megabytes in segments of one."""
+    """Write a topic of `megabytes` megabytes in segments of one."""
     broker.create_topic("loaded", config={"segment.bytes": SEGMENT_BYTES})
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
     for _ in range(megabytes * 1_000_000 // VALUE_BYTES):
@@ -81,7 +81,7 @@ def one_line(clock: Clock) -> None:
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.testing", description=__doc__.partition(":")[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--megabytes", type=int, default=200, help="in the topic that is forked")
+    parser.add_argument("--megabytes", type=int, default=200, help="size of the forked topic")
     options = parser.parse_args(argv)
     clock = Clock()
     with Broker() as loaded:

@@ -1,9 +1,9 @@
-"""Transactions a second, here and with Apache Kafka: `python -m bench transactions [--rounds] [--seconds] [--warm]`.
+"""Measure transactions a second, here and with Apache Kafka: `bench transactions [--rounds] [--seconds] [--warm]`.
 
-Ten producers, each with a connection and a transactional id of its own; each transaction has one record in each of ten
-partitions, in one Produce request, and then EndTxn (both of KIP-890's protocol: four requests' work for a coordinator
-of the older one). Both brokers run on the first core, the load on the second, against one and the other in turn. CPU is
-the broker's, from /proc.
+Ten producers each have a connection and a transactional id. A transaction writes one record to each of ten partitions
+in one Produce request, then sends EndTxn, both of KIP-890's protocol (the older protocol needs four coordinator
+requests). Both brokers run on the first core; the load runs on the second and drives them in turn. CPU is the
+broker's, from /proc.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOPIC = "t"
 
 
 class Producer(TxnClient):
-    """Sends one request after the other; `on_answer` is to be called when there is one."""
+    """Sends one request after the other; `on_answer` is to be called for each response."""
 
     def begin(self, name: str) -> None:
         self.transactional_id = name
@@ -72,7 +72,7 @@ class Producer(TxnClient):
             self.send_records()
 
     def receive(self) -> Struct:
-        """Without the checks of a test."""
+        """Receive a response without the checks of a test."""
         api, version, _ = self._expected.pop(0)
         body = self.receive_frame()
         answer, _ = api.response.decode(version, body, 4 + api.response_header_version(version))
@@ -80,7 +80,7 @@ class Producer(TxnClient):
 
 
 class Load:
-    """Producers that have begun with a broker, and go on where they stopped whenever they are told to."""
+    """Producers that are initialized at a broker; each run continues where the last one stopped."""
 
     def __init__(self, broker: RunningBroker) -> None:
         create(broker, TOPIC, PARTITIONS)
@@ -93,7 +93,7 @@ class Load:
             producer.send_records()
 
     def run(self, seconds: float) -> tuple[float, float]:
-        """CPU microseconds of the broker a transaction, transactions a second."""
+        """Return (the broker's CPU microseconds a transaction, transactions a second)."""
         used, began, before = cpu_seconds(self._pid), time.monotonic(), self._committed()
         while time.monotonic() < began + seconds:
             for key, _ in self._selector.select(1):

@@ -1,11 +1,10 @@
-"""One worker beside several: `python -m bench workers [--workers 2] [--loads small large ...]`.
+"""Compare one worker with several: `python -m bench workers [--workers 2] [--loads small large ...]`.
 
-The loads are those of `compare`, here by as many generators as there are workers, each with the clients of one worker's
-partitions: so would clients divide themselves. Where there are more cores than workers, the brokers have the first ones
-and the load has the others; else all share all of them, and the load takes from the brokers what it needs. So it is
-told how many cores the broker, the load and everybody else had: a rate is the broker's own only where some were left.
-What a request costs is told as well; divided into a second, by so many workers, it is what they could serve with cores
-enough.
+The loads are those of `compare`. Each worker has a generator with the clients of its partitions, as if the clients
+divided themselves. Where the machine has more cores than workers, the brokers get the first ones and the load the
+others; else they share all cores, and the load takes cores from the brokers. The table therefore shows how many cores
+the broker, the load and everything else used: a rate is the broker's limit only where cores were left. It also shows
+the cost of a request, from which follows what the workers could serve with enough cores.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _FILLING_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One round: what all generators have done in `seconds`, and whose processor time it was."""
+    """One round: the results of all generators in `seconds`, and the processor time by its user."""
 
     requests: int
     bytes: int
@@ -49,7 +48,7 @@ class Found:
 
 
 def divided(load: Load, workers: int) -> list[list[Client]]:
-    """The clients of a load, by the worker that has their partition."""
+    """Return the clients of a load, by the worker that has their partition."""
     parts: list[list[Client]] = [[] for _ in range(workers)]
     for number, client in enumerate(clients(load)):
         parts[worker_of(load.topic, number % load.partitions, workers)].append(client)
@@ -57,7 +56,7 @@ def divided(load: Load, workers: int) -> list[list[Client]]:
 
 
 def run(broker: WorkersBroker, load: Load, seconds: float, limit_bytes: int = 0) -> Found:
-    """A generator for each worker that has anything to do, all at the same time."""
+    """Run a generator for each worker that has clients, all at the same time."""
     with ExitStack() as stack:
         generators = []
         for worker, part in enumerate(divided(load, broker.count)):
@@ -82,13 +81,13 @@ def run(broker: WorkersBroker, load: Load, seconds: float, limit_bytes: int = 0)
 
 
 def _load_seconds() -> float:
-    """Processor time of the generators that have ended, from their start on."""
+    """Return the processor time of the generators that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def prepare(broker: WorkersBroker, load: Load) -> None:
-    """Make the topic of a load, if it is not there, and fill it if it is to be fetched."""
+    """Create the topic of a load if it is missing, and fill it if the load fetches."""
     if load.topic in broker.client().topics():
         return
     broker.client().create_topic(load.topic, load.partitions)
@@ -98,7 +97,7 @@ def prepare(broker: WorkersBroker, load: Load) -> None:
 
 
 def row(name: str, load: Load, workers: int, rounds: Sequence[Found]) -> str:
-    """A line of the table: medians."""
+    """Return a line of the table with medians."""
 
     def median(values: list[float]) -> float:
         return statistics.median(values)
@@ -116,7 +115,7 @@ def row(name: str, load: Load, workers: int, rounds: Sequence[Found]) -> str:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description="one worker beside several")
+    parser = argparse.ArgumentParser(description="compare one worker beside several")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--loads", nargs="+", metavar="NAME", choices=LOADS, default=_CHOSEN, help=", ".join(LOADS))
     parser.add_argument("--rounds", type=int, default=3)

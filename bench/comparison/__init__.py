@@ -1,1 +1,1 @@
-"""What the benchmark of pybroker beside Apache Kafka is made of: loads, their senders, figures, how they are shown."""
+"""The parts of the comparison of pybroker and Apache Kafka: loads, load generators, figures, tables and pictures."""

@@ -1,4 +1,4 @@
-"""The brokers that are compared: started on a core of their own, with properties that suit a load."""
+"""The compared brokers, started on a core of their own, with properties that suit a load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.java import java_command
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
 
-#: Both delete what is older than 384 MiB a partition, so that a run stays in the page cache.
+#: Both brokers delete data beyond 384 MiB a partition, so that a run fits into the page cache.
 PROPERTIES = {
     "log.segment.bytes": "134217728",
     "log.retention.bytes": "402653184",
@@ -28,7 +28,7 @@ KAFKA_OPTIONS = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", 
 
 
 class Kafka(KafkaBroker):
-    """As its start script runs it; the brokers of the tests are made for a quick start instead."""
+    """Apache Kafka as its start script runs it; the tests' broker is tuned for a quick start instead."""
 
     def _command(self, config: Path) -> list[str]:
         super()._command(config)  # formats the directory
@@ -38,12 +38,12 @@ class Kafka(KafkaBroker):
 BOTH: tuple[type[RunningBroker], ...] = (OurBroker, Kafka)
 
 
-#: The first is the brokers', the second the load's; those that a test run, say, has left to this process.
+#: The first core is the brokers', the second the load's; only cores that this process may use.
 _CORES = sorted(os.sched_getaffinity(0))
 
 
 def create(broker: RunningBroker, topic: str, partitions: int) -> None:
-    """Make a topic, and wait until the broker serves it."""
+    """Create a topic, and wait until the broker serves it."""
     with WireClient(HOST, broker.port) as client:
         wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
         client.call(CREATE_TOPICS, 5, topics=[wanted], timeout_ms=60_000)
@@ -52,7 +52,7 @@ def create(broker: RunningBroker, topic: str, partitions: int) -> None:
 
 @contextmanager
 def on_first_core() -> Iterator[None]:
-    """What is started within runs on the first core; this process and what comes later, on the second."""
+    """Run processes that the block starts on the first core; move this process to the second afterwards."""
     os.sched_setaffinity(0, _CORES[:1])
     try:
         yield
@@ -64,7 +64,7 @@ def on_first_core() -> Iterator[None]:
 def started(
     folder: Path, properties: Mapping[str, str] = PROPERTIES, kinds: Sequence[type[RunningBroker]] = BOTH
 ) -> Iterator[list[RunningBroker]]:
-    """The brokers, ours first, on the first core; this process is on the second meanwhile."""
+    """Yield the brokers, ours first, running on the first core; this process runs on the second meanwhile."""
     brokers: list[RunningBroker] = []
     try:
         with on_first_core():
@@ -78,7 +78,7 @@ def started(
 
 
 def start_again(broker: RunningBroker) -> float:
-    """Stop it; seconds from the spawning of its next process until that answers."""
+    """Restart a broker; return the seconds from spawning its new process until that answers."""
     broker.stop()
     with on_first_core():
         began = time.perf_counter()

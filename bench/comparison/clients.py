@@ -1,4 +1,4 @@
-"""Clients that people have: Apache Kafka's performance tools, and librdkafka. They run on the load's core."""
+"""The clients that people use: Apache Kafka's performance tools, and librdkafka. They run on the load's core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.jars import kafka_classpath
 from tests.support.java import java_command
 
 RECORD_BYTES, PARTITIONS = 100, 4
-#: Records for each second that is to be measured; slow clients take longer than that.
+#: Records for each measured second; slow clients take longer.
 _PER_SECOND = 250_000
 _JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseG1GC")
 _PATIENCE_S = 600
@@ -26,7 +26,7 @@ _PATIENCE_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Records, in how many seconds by the client's own account, and the broker's processor time for them."""
+    """One run of a client: records, seconds by the client's own account, the broker's processor time."""
 
     records: int
     seconds: float
@@ -34,14 +34,14 @@ class Run:
 
 
 def produced(report: str) -> tuple[int, float]:
-    """(records, seconds) of what kafka-producer-perf-test prints last."""
+    """Return (records, seconds) from the last lines of kafka-producer-perf-test's output."""
     lines = re.findall(r"^(\d+) records sent, ([\d.]+) records/sec .*99th", report, re.MULTILINE)
     records, per_second = lines[-1]
     return int(records), int(records) / float(per_second)
 
 
 def consumed(report: str) -> tuple[int, float]:
-    """(records, seconds) of what kafka-consumer-perf-test prints: without the time that it takes to enter its group."""
+    """Return (records, seconds) from kafka-consumer-perf-test's output, without the time to join its group."""
     lines = [[cell.strip() for cell in line.split(",")] for line in report.splitlines() if "," in line]
     head = next(cells for cells in lines if cells[0] == "start.time")
     row = dict(zip(head, lines[lines.index(head) + 1], strict=True))
@@ -57,7 +57,7 @@ def _tool(main: str, *arguments: str) -> str:
 
 
 def java_producer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
-    """kafka-producer-perf-test with its defaults."""
+    """Run kafka-producer-perf-test with its defaults."""
     return produced(
         _tool(
             "org.apache.kafka.tools.ProducerPerformance",
@@ -68,7 +68,7 @@ def java_producer(broker: RunningBroker, topic: str, count: int) -> tuple[int, f
 
 
 def java_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
-    """kafka-consumer-perf-test with its defaults, in a group of its own."""
+    """Run kafka-consumer-perf-test with its defaults, in a group of its own."""
     return consumed(
         _tool(
             "org.apache.kafka.tools.ConsumerPerformance",
@@ -78,7 +78,7 @@ def java_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[int, f
 
 
 def librdkafka_producer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
-    """confluent-kafka with its defaults, until all is acknowledged."""
+    """Produce by confluent-kafka with its defaults, until all records are acknowledged."""
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     value = bytes(RECORD_BYTES)
     began = time.perf_counter()
@@ -90,12 +90,12 @@ def librdkafka_producer(broker: RunningBroker, topic: str, count: int) -> tuple[
             except BufferError:  # its queue is full
                 producer.poll(0.1)
     left = producer.flush(_PATIENCE_S)
-    assert not left, f"{left} records were not taken"
+    assert not left, f"{left} records were not acknowledged"
     return count, time.perf_counter() - began
 
 
 def librdkafka_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
-    """confluent-kafka, in a group of its own, from its first record on."""
+    """Consume by confluent-kafka in a group of its own; measure from the first record."""
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": f"of-{topic}", "auto.offset.reset": "earliest"}
     )
@@ -112,7 +112,7 @@ def librdkafka_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[
     return received, took
 
 
-#: Each producer, and who reads what it has written.
+#: Each producer, and the consumer that reads its records.
 CLIENTS: dict[str, Callable[[RunningBroker, str, int], tuple[int, float]]] = {
     "kafka-producer-perf-test": java_producer,
     "kafka-consumer-perf-test": java_consumer,
@@ -122,7 +122,7 @@ CLIENTS: dict[str, Callable[[RunningBroker, str, int], tuple[int, float]]] = {
 
 
 def measure(session: Session) -> Iterator[Figure]:
-    """What a client achieves, and what the broker spends on it. Readers begin at the front of what all have written."""
+    """Measure each client's rate and the broker's processor time. Consumers read from the start of the topic."""
     session.topic("clients", PARTITIONS)
     for name, run in CLIENTS.items():
 

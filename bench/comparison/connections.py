@@ -1,4 +1,4 @@
-"""Many clients that do little: a burst of new connections, and consumers that wait where nothing comes."""
+"""Many clients that do little: a burst of new connections, and consumers that poll empty partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPARE_FILES = 200
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What became of connections that were opened at once, and asked once each."""
+    """The outcome of connections that were opened at once, with one request each."""
 
     seconds: float  # until the last one was answered or lost
     answered: int
@@ -37,7 +37,7 @@ class Burst:
 
 
 class _Asking:
-    """A connection that sends its request when it is there, and waits for the answer."""
+    """A connection that sends its request as soon as it is connected, and waits for the response."""
 
     def __init__(self, port: int, frame: bytes) -> None:
         self.socket = socket.socket()
@@ -47,7 +47,7 @@ class _Asking:
         self.is_asked = False
 
     def go_on(self) -> bool:
-        """Whether it is answered, after what can be done now. Raises OSError when the connection is lost."""
+        """Do what is possible without waiting; return whether it is answered. OSError: the connection is lost."""
         if not self.is_asked:
             self.socket.send(self._frame)
             self.is_asked = True
@@ -68,7 +68,7 @@ class Measured(Protocol):
 
 
 def burst(broker: Measured, count: int) -> Burst:
-    """Open so many connections as fast as this process can; they stay until all are answered or lost."""
+    """Open `count` connections as fast as this process can; keep them open until all are answered or lost."""
     frame = request(API_VERSIONS, 0)
     selector = selectors.DefaultSelector()
     before_mb, before_s = memory_mb(broker.pid), cpu_seconds(broker.pid)
@@ -111,7 +111,7 @@ def burst(broker: Measured, count: int) -> Burst:
 
 
 def measure_burst(session: Session) -> Iterator[Figure]:
-    """A burst a round; memory is the first one's, as later ones find what the broker has kept."""
+    """Measure a burst a round. Memory is the first burst's, because the broker keeps memory for later ones."""
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     count = min(COUNT, limit - _SPARE_FILES)
@@ -129,7 +129,7 @@ def measure_burst(session: Session) -> Iterator[Figure]:
 
 
 def measure_polls(session: Session) -> Iterator[Figure]:
-    """Consumers with ten partitions each, in which nothing comes."""
+    """Measure consumers that poll ten empty partitions each."""
     session.topic("waited-for", PARTITIONS)
     each = PARTITIONS // POLLS
     clients = [

@@ -1,7 +1,7 @@
-"""Who sends a load: the Go program in bench/load where there is Go, else Python (bench/comparison/sender.py).
+"""Run the load generator: the Go program in bench/load where Go is installed, else bench/comparison/sender.py.
 
-Either is a process of its own with one plan. It says "ready" when its clients are connected, so that what a broker
-spends on connecting is not measured.
+Either is a process of its own that executes one plan. It prints "ready" when its clients are connected, so that the
+broker's work for connecting them is not measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROGRAM = _ROOT / ".cache" / "load"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a group of clients has done; times are those of requests, or of a pair's batches from end to end."""
+    """The results of a group of clients; times are of requests, or of a pair's batches from producer to consumer."""
 
     requests: int
     bytes: int
@@ -39,22 +39,22 @@ class Outcome:
 
 
 class BrokeOff(SystemExit):
-    """The generator has ended early: the broker has closed a connection, or answered with an error, or not at all.
+    """The generator ended early: the broker closed a connection, answered with an error, or did not answer.
 
-    Who does not expect it ends with it, with the generator's last words and the broker's.
+    As a SystemExit it ends the benchmark when nobody catches it, and shows the last output of generator and broker.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a plan has come to: the broker's processor time in seconds, and each group's outcome."""
+    """The results of a plan: the broker's processor time in seconds, and each group's outcome."""
 
     cpu_s: float
     groups: dict[str, Outcome]
 
 
 def _compiled() -> bool:
-    """Whether the program is there, compiled from the sources as they are; done now if it was not."""
+    """Compile the Go program if it is older than its sources; return whether it exists."""
     go = shutil.which("go")
     if go is None:
         return False
@@ -72,17 +72,17 @@ def _compiled() -> bool:
 
 @functools.cache
 def command() -> tuple[str, ...]:
-    """The command line of the generator, without its plan."""
+    """Return the command line of the generator, without its plan."""
     return (str(_PROGRAM),) if _compiled() else (sys.executable, "-m", "bench.comparison.sender")
 
 
 def language() -> str:
-    """In which the generator is written."""
+    """Return the language that the generator is written in."""
     return "Go" if command()[0] == str(_PROGRAM) else "Python"
 
 
 class Generator:
-    """One that has connected its clients to a broker at `address`, and waits. Raises BrokeOff where it fails."""
+    """A generator whose clients are connected to the broker at `address`, and wait. BrokeOff: it failed."""
 
     def __init__(self, address: str, seconds: float, clients: Sequence[Client], folder: Path) -> None:
         plan = Plan(address, seconds, clients).write(folder)
@@ -94,13 +94,13 @@ class Generator:
             raise BrokeOff(f"the load generator ended with {self._process.wait()} before it was connected")
 
     def go(self) -> None:
-        """Begin."""
+        """Start the load."""
         assert self._process.stdin
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def outcome(self) -> dict[str, Outcome]:
-        """What each group has done, when the time is over."""
+        """Wait until the time is over; return each group's results."""
         answer, _ = self._process.communicate()
         if self._process.returncode:
             raise BrokeOff(f"the load generator ended with {self._process.returncode}")
@@ -108,7 +108,7 @@ class Generator:
 
 
 def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
-    """Put so many clients on a broker for so long. Raises BrokeOff with what both have to say."""
+    """Put the clients' load on a broker for `seconds`. BrokeOff carries the output of both."""
     with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
         generator = Generator(broker.bootstrap, seconds, clients, Path(scratch))
         before = cpu_seconds(broker.pid)

@@ -1,4 +1,4 @@
-"""Loads that ask for as much as a broker serves: many small requests, batches, bytes; and what they cost."""
+"""Loads that saturate a broker: many small requests, batches, bytes; and their costs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from tests.support.brokers import RunningBroker
 
-#: What is fetched: so much of it lies in the page cache, less than is retained.
+#: Bytes that fetches read: they fit into the page cache and are below the retention limit.
 SOURCE_BYTES = 400_000_000
 _FILLING_S = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`connections` clients, each with `in_flight` requests under way; batches of `records`.
+    """`connections` clients, each with `in_flight` outstanding requests; batches of `records`.
 
-    `max_bytes` of a fetch; 0: they produce. `by_bytes`: told by the bytes that are moved, not by the request.
+    `max_bytes`: of a fetch; 0: the clients produce. `by_bytes`: figures are per byte, not per request.
     """
 
     topic: str
@@ -53,7 +53,7 @@ LOADS = {
 
 
 def batch(records: int, record_bytes: int, codec: Codec = Codec.NONE) -> bytes:
-    """A batch of records that differ from each other."""
+    """Return a batch of records that differ from each other."""
     builder = BatchBuilder(codec=codec)
     now_ms = time.time_ns() // 1_000_000
     for number in range(records):
@@ -63,7 +63,7 @@ def batch(records: int, record_bytes: int, codec: Codec = Codec.NONE) -> bytes:
 
 
 def clients(load: Load) -> list[Client]:
-    """Those of a load, spread over its partitions."""
+    """Return the clients of a load, spread over its partitions."""
     records = batch(load.records, load.record_bytes, load.codec)
     made = []
     for number in range(load.connections):
@@ -77,7 +77,7 @@ def clients(load: Load) -> list[Client]:
 
 
 def source(session: Session, load: Load) -> None:
-    """The topic of a load that fetches, with something in it."""
+    """Create and fill the topic that a load fetches from."""
     each_bytes = SOURCE_BYTES // load.partitions
     fillers = clients(replace(load, max_bytes=0, connections=load.partitions))
     fillers = [replace(each, limit_bytes=each_bytes) for each in fillers]
@@ -89,7 +89,7 @@ def source(session: Session, load: Load) -> None:
 
 
 def measure(session: Session, name: str) -> Iterator[Figure]:
-    """One of LOADS. Rates and waiting times are left out where the generator, not the broker, limits them."""
+    """Measure one of LOADS. Rates and latencies are left out where the generator, not the broker, limits them."""
     load = LOADS[name]
     if load.max_bytes:
         source(session, load)

@@ -1,4 +1,4 @@
-"""Where and of what figures were taken."""
+"""Describe the machine and the commit that figures were taken on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _java() -> str:
 
 
 def commit() -> str:
-    """The commit that is checked out, and whether files differ from it."""
+    """Return the commit that is checked out, and whether files differ from it."""
     git = ["git", "-C", str(_ROOT)]
     head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     if head.returncode:
@@ -41,7 +41,7 @@ def commit() -> str:
 
 
 def description() -> str:
-    """One sentence for above a table."""
+    """Return one sentence to put above a table."""
     kernel = ".".join(platform.release().split(".")[:2])
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (

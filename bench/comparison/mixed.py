@@ -1,6 +1,6 @@
-"""What small produces notice of others: their waiting time alone, and beside a client that does something large.
+"""Measure the latency of small produces, alone and beside a client that does something large.
 
-Small produces come at a fixed pace, 1,000 a second; so do the others, so that both brokers have the same to do.
+All clients send at a fixed pace (small produces: 1,000 a second), so that both brokers do the same work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _small() -> list[Client]:
 
 
 def _readers(group: str, max_bytes: int, **how: float) -> list[Client]:
-    """One for each partition of the source."""
+    """Return a reader for each partition of the source."""
     records = batch(_SOURCE.records, _SOURCE.record_bytes)
     clients = [
         consumer(group, _SOURCE.topic, index, max_bytes, batch=records, records=_SOURCE.records)
@@ -40,7 +40,7 @@ def _readers(group: str, max_bytes: int, **how: float) -> list[Client]:
 
 
 def _cold_readers() -> list[Client]:
-    """40 MiB a second: in nine seconds they do not come to the end, where what they read would be warm."""
+    """Read 40 MiB a second: slow enough not to reach the end in nine seconds, where data would be cached."""
     return _readers("cold", _MIB, per_second=10)
 
 
@@ -57,11 +57,11 @@ def _huge_fetch() -> list[Client]:
 
 
 def _huge_produce() -> list[Client]:
-    """As much as a broker takes by default (socket.request.max.bytes), in one batch."""
+    """Send the largest request that a broker accepts by default (socket.request.max.bytes), in one batch."""
     return [replace(producer("huge", _LARGE_TOPIC, 1, batch(100, 1_000_000)), per_second=1)]
 
 
-#: What goes on beside.
+#: The loads that run beside the small produces.
 BESIDE: dict[str, Callable[[], list[Client]]] = {
     "alone": list,
     "beside slow readers": _slow_readers,
@@ -74,18 +74,18 @@ BESIDE: dict[str, Callable[[], list[Client]]] = {
 
 
 def forget(broker: RunningBroker, topic: str) -> None:
-    """Let a topic's records leave the page cache, when they are on the disk."""
+    """Flush a topic's files and evict them from the page cache."""
     for path in broker.log_dir.glob(f"{topic}-*/*.log"):
         handle = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(handle)  # what is dirty stays
+            os.fsync(handle)  # dirty pages are not evicted
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(handle)
 
 
 def measure(session: Session) -> Iterator[Figure]:
-    """The waiting time of 99 of 100 small produces, and the longest, beside each of BESIDE."""
+    """Measure p99 and the maximum latency of small produces, beside each of BESIDE."""
     session.topic(_TOPIC, _CONNECTIONS)
     session.topic(_LARGE_TOPIC, 2)
     source(session, _SOURCE)

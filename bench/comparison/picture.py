@@ -1,7 +1,7 @@
-"""Figures as a picture: a chart for each axis, below each other, as SVG.
+"""Draw figures as SVG: a chart for each axis, one below the other.
 
-Figures of an axis have different units and sizes, so that each pair of bars has a scale of its own: the longer bar
-fills the chart, and the values stand beside.
+Figures of an axis have different units and sizes, so each pair of bars has its own scale: the longer bar fills the
+chart, and the values are written beside the bars.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BETTER = {False: "shorter is better", True: "longer is better"}
 
 
 def picture(figures: Sequence[Figure]) -> str:
-    """The picture's text; axes without figures have no chart."""
+    """Return the picture's text; axes without figures have no chart."""
     shapes: list[str] = []
     top = _MARGIN
     for axis in Axis:
@@ -65,7 +65,7 @@ def _bars(figure: Figure, top: int) -> Iterator[str]:
 
 
 def lengths(values: Iterable[float]) -> list[float]:
-    """Of bars that show these values: the greatest one's is all the room there is."""
+    """Return the lengths of bars for these values; the largest fills the chart."""
     values = list(values)
     most = max(values) or 1.0
     return [_LONGEST * value / most for value in values]

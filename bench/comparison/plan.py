@@ -1,7 +1,7 @@
-"""What a load generator is to do: clients, the frames that they send, and where their answers say what matters.
+"""The plan for a load generator: clients, the frames that they send, and the positions of fields in the responses.
 
-A generator knows nothing of the protocol. Where a number stands in a message is found here, by encoding the message
-with two values of it.
+A generator does not know the protocol. This module finds the position of a number in a message by encoding the message
+with different values of the number.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PRODUCE_VERSION, FETCH_VERSION = 9, 11
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """A client that reads on: its offset stands at `offset_at` of the frame, the size of what it gets at `records_at`.
+    """A client that fetches onward: the offset is at `offset_at` of the frame, the size of its records at `records_at`.
 
-    All batches are of one size. One that does not follow begins at the front again when it has come to the end.
+    All batches have the same size. A client that does not follow the end restarts at the beginning when it reaches it.
     """
 
     offset_at: int
@@ -48,15 +48,15 @@ class Fetching:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One connection, of a group whose figures are told together.
+    """One connection of a group; figures are computed for each group.
 
-    `frame`: the file with the request, or the bytes until the plan is written
-    `in_flight`: requests under way, as many as that all the time; or, one by one, so many `per_second`
-    `errors_at`: where an answer, without its size, has error codes
-    `moved_bytes`: of records in a request that produces; `limit_bytes`: it ends when it has moved so many
-    `read_bytes_per_second`: how slowly it takes what it gets; 0: as fast as it comes
-    `pair`: who produces and who fetches with this name have a partition for themselves: what is timed of the fetches is
-    how long a batch takes from the one to the other, a batch a request
+    `frame`: the file with the request, or its bytes until the plan is written
+    `in_flight`: the constant number of outstanding requests; or, with one at a time, `per_second` requests
+    `errors_at`: positions of error codes in a response, without its size
+    `moved_bytes`: of records in a produce request; `limit_bytes`: the client ends when it has moved that many
+    `read_bytes_per_second`: how fast the client reads responses; 0: as fast as they arrive
+    `pair`: the producer and the consumer with this name share a partition of their own. The time of a fetch is then the
+    time of a batch from producer to consumer, with one batch a request
     """
 
     group: str
@@ -73,14 +73,14 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Clients of a broker at `address` ("host:port"), for so many seconds. Raises OSError when it cannot be written."""
+    """Clients for the broker at `address` ("host:port"), for so many seconds. OSError: it cannot be written."""
 
     address: str
     seconds: float
     clients: Sequence[Client]
 
     def write(self, folder: Path) -> Path:
-        """Write it, and each different frame beside it; return the plan's file."""
+        """Write the plan, and each different frame beside it; return the plan's file."""
         names: dict[bytes | str, str] = {}
         clients = []
         for client in self.clients:
@@ -98,25 +98,25 @@ class Plan:
 
 
 def place(encode: Callable[[int], bytes], size: int) -> int:
-    """Where a number of `size` bytes stands in a message, of which `encode` makes the bytes with any value of it."""
+    """Return the position of a number of `size` bytes in a message that `encode` builds from the number."""
     one, other = encode(0), encode(-1)
     places = [at for at, (left, right) in enumerate(zip(one, other, strict=True)) if left != right]
-    assert places == list(range(places[0], places[0] + size)), "the number does not stand by itself"
+    assert places == list(range(places[0], places[0] + size)), "the number's bytes are not contiguous"
     return places[0]
 
 
 def request(api: Api, version: int, **fields: object) -> bytes:
-    """The frame of a request."""
+    """Return the frame of a request."""
     return frame(encode_request_header(api, version, 7, "bench"), api.request.encode(version, api.request(**fields)))
 
 
 def _answer(api: Api, version: int, response: Struct) -> bytes:
-    """As it comes, without the frame's size."""
+    """Return the bytes of a response, without the frame's size."""
     return bytes(4 + api.response_header_version(version)) + api.response.encode(version, response)
 
 
 def producer(group: str, topic: str, partition: int, records: bytes) -> Client:
-    """Sends a batch to a partition, acks=1. What else it does is for the caller to say (dataclasses.replace)."""
+    """Return a client that sends a batch to a partition with acks=1. Callers adapt it by dataclasses.replace."""
     data = PartitionProduceData(index=partition, records=records)
     topics = [TopicProduceData(name=topic, partition_data=[data])]
 
@@ -134,7 +134,7 @@ def producer(group: str, topic: str, partition: int, records: bytes) -> Client:
 
 
 def fetch(topic: str, partitions: Sequence[int], max_bytes: int, max_wait_ms: int, offset: int = 0) -> bytes:
-    """The frame of a Fetch without a session that waits for a byte at least."""
+    """Return the frame of a Fetch without a session that waits for at least one byte."""
     wanted = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes) for index in partitions
     ]
@@ -158,7 +158,7 @@ def _fetched(topic: str, partition: int, *, failed: int = 0, error_code: int = 0
 def consumer(
     group: str, topic: str, partition: int, max_bytes: int, *, batch: bytes, records: int, max_wait_ms: int = 0
 ) -> Client:
-    """Reads a partition of batches like `batch`, of so many records each; one that waits follows those who produce."""
+    """Return a client that fetches batches like `batch` of `records` each; if it waits, it follows the producers."""
     return Client(
         group=group,
         frame=fetch(topic, [partition], max_bytes, max_wait_ms),
@@ -177,7 +177,7 @@ def consumer(
 
 
 def waiting_consumer(group: str, topic: str, partitions: Sequence[int], max_wait_ms: int) -> Client:
-    """Asks for partitions in which there is nothing, again and again."""
+    """Return a client that polls empty partitions."""
     return Client(
         group=group,
         frame=fetch(topic, partitions, 1 << 20, max_wait_ms),

@@ -1,7 +1,7 @@
 """The load generator where there is no Go: `python -m bench.comparison.sender PLAN`.
 
-It does what bench/load/main.go does, but cannot ask for as much as a broker serves: of its figures, those of the
-broker's processor time and memory tell something, and those of clients that are paced.
+It does what bench/load/main.go does, but is too slow to saturate a broker: only its figures of the broker's processor
+time and memory, and those of clients at a fixed pace, are meaningful.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEAD_BYTES = 512
 
 
 class Client:
-    """One of the plan's clients (bench/comparison/plan.py has what its fields mean)."""
+    """One of the plan's clients (bench/comparison/plan.py describes its fields)."""
 
     def __init__(self, plan: dict[str, Any], address: str, sent: dict[str, list[float]]) -> None:
         host, _, port = address.rpartition(":")
@@ -43,7 +43,7 @@ class Client:
         self._loop = asyncio.get_running_loop()
 
     async def run(self, started: float, seconds: float) -> None:
-        """Do as the plan says, until the time is over and nothing is under way."""
+        """Execute the plan until the time is over and no request is outstanding."""
         until = started + seconds
         if self.plan["per_second"]:
             await self._paced(started, until)
@@ -58,7 +58,7 @@ class Client:
         self._socket.close()
 
     async def _paced(self, started: float, until: float) -> None:
-        """Sends when a request is due; one that was due before the last answer came has waited since then."""
+        """Send when a request is due. Its time starts when it was due, even if the last response arrived later."""
         due = started + 1 / self.plan["per_second"]
         while due < until and not self._is_done(until):
             begun = due
@@ -83,7 +83,7 @@ class Client:
         await self._loop.sock_sendall(self._socket, self._request)
 
     async def _receive(self) -> None:
-        """One answer."""
+        """Receive one response."""
         size = int.from_bytes(await self._read(4), "big")
         head = bytes(await self._read(min(size, _HEAD_BYTES)))
         await self._skip(size - len(head))
@@ -110,7 +110,7 @@ class Client:
         return self._buffer[:size]
 
     async def _skip(self, size: int) -> None:
-        """The rest of an answer, at the pace of this client."""
+        """Read the rest of a response at the pace of this client."""
         while size > 0:
             piece = min(size, len(self._buffer))
             if pace := self.plan["read_bytes_per_second"]:
@@ -119,7 +119,7 @@ class Client:
             size -= piece
 
     def _take(self, size: int, begun: float, now: float) -> None:
-        """So many bytes of records. All batches are of one size; the last one may be cut, and is asked for again."""
+        """Count bytes of records. All batches have the same size; a truncated last one is fetched again."""
         fetching = self.plan["fetching"]
         batches = size // fetching["batch_bytes"]
         self.bytes += size
@@ -135,7 +135,7 @@ class Client:
 
 
 def outcomes(clients: list[Client], started: float) -> dict[str, dict[str, float]]:
-    """What the clients of each group have done, as bench/load/main.go tells it."""
+    """Return the results of each group, in the format of bench/load/main.go."""
     groups: dict[str, list[Client]] = defaultdict(list)
     for client in clients:
         groups[client.plan["group"]].append(client)

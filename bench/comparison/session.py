@@ -1,4 +1,4 @@
-"""One run of the comparison: the brokers, how long is measured, and what has been made so far."""
+"""One run of the comparison: the brokers, the measured time, and the topics created so far."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Session:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def topic(self, name: str, partitions: int, fill: Callable[[RunningBroker], object] | None = None) -> None:
-        """See to it that the topic is there, made once, and filled as soon as it is made."""
+        """Create the topic if it is missing, and fill it once."""
         if name not in self._made:
             self._made.add(name)
             for broker in self.brokers:
@@ -39,13 +39,13 @@ class Session:
                     fill(broker)
 
     def new_name(self, prefix: str) -> str:
-        """One that nothing has had before."""
+        """Return an unused name."""
         return f"{prefix}-{next(self._numbers)}"
 
     def in_turn(self, once: Callable[[RunningBroker, float], T]) -> list[list[T]]:
-        """For each broker, what `once(broker, seconds)` has given in each round; they take turns.
+        """Return, for each broker, the results of `once(broker, seconds)` in each round; the brokers take turns.
 
-        A round that Apache Kafka breaks off (out of memory, say) is told and left out. Raises BrokeOff for ours.
+        A round that Apache Kafka breaks off (out of memory, for example) is reported and left out. BrokeOff: ours did.
         """
         if self.warm_s:
             self._round(once, self.warm_s)
@@ -56,7 +56,7 @@ class Session:
         return found
 
     def _round(self, once: Callable[[RunningBroker, float], T], seconds: float) -> list[list[T]]:
-        """For each broker its value, or none where Apache Kafka broke it off."""
+        """Return for each broker its value, or none where Apache Kafka broke off."""
         found: list[list[T]] = []
         for broker in self.brokers:
             try:
@@ -69,7 +69,7 @@ class Session:
         return found
 
     def drive(self, clients: Sequence[Client]) -> list[list[Outcomes]]:
-        """The same clients in all rounds."""
+        """Run the same clients in all rounds."""
         return self.in_turn(lambda broker, seconds: generator.run(broker, seconds, clients))
 
 
@@ -82,7 +82,7 @@ def figure(
     *,
     more_is_better: bool = False,
 ) -> Figure:
-    """Of what was found in each round with each broker, the one value that matters."""
+    """Make a figure by applying `value` to the result of each round of each broker."""
     sides = [tuple(value(each) for each in rounds) for rounds in found]
     ours, kafka = sides[0], sides[1] if len(sides) > 1 else ()
     return Figure(axis, load, name, ours, kafka, more_is_better, kafka_broke_off=len(sides) > 1 and not kafka)

@@ -13,7 +13,7 @@ _HEAD = ("load", "figure", "pybroker", "Apache Kafka", "ratio", "spread")
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """A row each, with the medians; a load is named once. Spread is of ours and of Apache Kafka's rounds."""
+    """Return a row for each figure, with the medians; a load's name is written once. Spread is of both brokers."""
     return "".join(f"| {' | '.join(cells)} |\n" for cells in _rows(figures))
 
 
@@ -37,7 +37,7 @@ def _rows(figures: Sequence[Figure]) -> Iterator[tuple[str, ...]]:
 
 
 def put_between_marks(document: str, text: str) -> str:
-    """The document with `text` in place of what stands between the two marks. Raises ValueError without them."""
+    """Return the document with `text` between the two marks. ValueError: a mark is missing."""
     before, begun, rest = document.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not begun or not ended:

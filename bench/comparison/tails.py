@@ -1,4 +1,4 @@
-"""How long a record takes from a producer to a consumer that waits for it."""
+"""Measure how long a record takes from a producer to a consumer that waits for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAILS = {"tail": (1, 500), "tail of eight": (8, 2000)}
 
 
 def clients(topic: str, partitions: int, per_second: float) -> list[Client]:
-    """A producer and a consumer for each partition."""
+    """Return a producer and a consumer for each partition."""
     record = batch(1, RECORD_BYTES)
     made = []
     for number in range(partitions):
@@ -34,7 +34,7 @@ def clients(topic: str, partitions: int, per_second: float) -> list[Client]:
 
 
 def measure(session: Session, name: str) -> Iterator[Figure]:
-    """One of TAILS."""
+    """Measure one of TAILS."""
     partitions, per_second = TAILS[name]
 
     def once(broker: RunningBroker, seconds: float) -> Outcomes:

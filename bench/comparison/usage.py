@@ -1,4 +1,4 @@
-"""What a process uses, and what the machine does, as /proc tells."""
+"""Resources of a process and of the machine, read from /proc."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and those that it has started, whichever of its threads did, and whether they live.
+    """Return the processor time of a process and its finished children, over all threads.
 
-    0 of one that has ended: its parent has what it took, once it was waited for.
+    0 if the process has ended: its parent's time includes it once it was waited for.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -28,11 +28,11 @@ def _children(pid: int) -> Iterator[str]:
 
 
 def machine_seconds() -> float:
-    """Processor time of all processes on all cores, since the machine was started."""
+    """Return the processor time of all processes on all cores since the machine started."""
     user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
     return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0]) / 1024

@@ -1,7 +1,7 @@
-"""What single functions of the hot path cost, as multiples of a yardstick that is measured in the same run.
+"""Measure single functions of the hot path, as multiples of a yardstick that is measured in the same run.
 
     python -m bench.micro                the times, by pyperf, each in several processes
     python -m bench.micro.check          the same, compared with the baseline; `make bench-check`
 
-Multiples differ little from machine to machine, times much; where valgrind is found, instructions are counted as well.
+Multiples differ little between machines, unlike times. Where valgrind is installed, instructions are counted as well.
 """

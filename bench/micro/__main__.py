@@ -1,6 +1,6 @@
-"""The times of the functions, by pyperf: `python -m bench.micro [-o FILE] [--fast]`, or any other of its options.
+"""Measure the functions' times by pyperf: `python -m bench.micro [-o FILE] [--fast]`, or any other of its options.
 
-Time is processor time, so that other work on the machine disturbs it less.
+Times are processor times, so that other work on the machine disturbs them less.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bench.micro.functions import FUNCTIONS, Call, Prepare
 
 
 def timer(prepare: Prepare, folder: Path) -> Callable[[int], float]:
-    """What pyperf asks for: a function of a number of calls that returns how many seconds they took."""
+    """Return a function for pyperf: it makes the given number of calls and returns their seconds."""
     ready: list[Call] = []
 
     def seconds(calls: int) -> float:
-        if not ready:  # in the process that measures this function, and in no other
+        if not ready:  # only the process that measures the function prepares it
             ready.append(prepare(folder))
         call = ready[0]
         began = time.process_time()

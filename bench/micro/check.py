@@ -1,8 +1,8 @@
-"""Have functions of the hot path become slower? `make bench-check`, or `python -m bench.micro.check [--update]`.
+"""Check whether functions of the hot path became slower: `make bench-check`, `python -m bench.micro.check [--update]`.
 
-Compared is how many times the yardstick's a function's time is, and, where valgrind is found, its instructions (`--only
-time`, `--only instructions`: one of them). baseline.json has a baseline for each minor version of Python; `--update`
-writes that of this one. The exit code is 1 where a multiple is beyond its tolerance, and 2 where there is no baseline.
+Compares each function's time, as a multiple of the yardstick's, with a baseline; and its instructions where valgrind is
+installed (`--only time`, `--only instructions`: one of them). baseline.json has a baseline for each minor version of
+Python; `--update` writes that of this one. Exit codes: 1 a multiple is beyond its tolerance, 2 there is no baseline.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bench.micro.functions import YARDSTICK
 
 BASELINE = Path(__file__).parent / "baseline.json"
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-#: How much greater a multiple may be. Instructions of one state of the code differ by less than 1 % from run to run,
-#: more with the compiler that Python was made by; times differ with what else the machine does.
+#: The tolerated growth of a multiple. Instruction counts of the same code differ by less than 1 % from run to run, and
+#: more between compilers of Python; times differ with other load on the machine.
 TOLERANCES = {"time": 1.25, "instructions": 1.05}
 
 #: "time" or "instructions" -> function -> multiple of the yardstick's
@@ -34,7 +34,7 @@ Multiples = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A function's multiple of the yardstick, as it was and as it is; not a number where the function was or is not."""
+    """A function's multiple of the yardstick, before and now; NaN where the function is missing."""
 
     kind: str
     name: str
@@ -52,20 +52,20 @@ class Change:
 
 
 def multiples(measured: Mapping[str, float]) -> dict[str, float]:
-    """Of the yardstick's measure, for all others."""
+    """Return the multiples of the yardstick's measure, for all other functions."""
     yardstick = measured[YARDSTICK]
     return {name: value / yardstick for name, value in measured.items() if name != YARDSTICK}
 
 
 def changes(before: Multiples, now: Multiples) -> Iterator[Change]:
-    """From a baseline to what was measured now; a kind that one of them lacks is not compared."""
+    """Compare a baseline with the present measurements; leave out kinds that one of them lacks."""
     for kind in before.keys() & now.keys():
         for name in before[kind] | now[kind]:
             yield Change(kind, name, before[kind].get(name, math.nan), now[kind].get(name, math.nan))
 
 
 def _times() -> dict[str, float]:
-    """Seconds of a call, the best of all processes: what disturbs only adds."""
+    """Return the seconds of a call: the best of all processes, because disturbances only add time."""
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         path = Path(scratch) / "times.json"
         subprocess.run([sys.executable, "-m", "bench.micro", "--quiet", "-o", str(path)], check=True)
@@ -78,8 +78,8 @@ MEASURES: dict[str, Callable[[], dict[str, float]]] = {"time": _times, "instruct
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="compare the hot path's functions with the baseline")
-    parser.add_argument("--update", action="store_true", help="make what is measured the baseline")
-    parser.add_argument("--only", choices=MEASURES, help="one of the two")
+    parser.add_argument("--update", action="store_true", help="write the measurements as the baseline")
+    parser.add_argument("--only", choices=MEASURES, help="measure one of the two")
     options = parser.parse_args(argv)
     baselines: dict[str, Multiples] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
     if not options.update and _VERSION not in baselines:

@@ -1,7 +1,7 @@
-"""The functions that are measured: each makes ready what it needs, in a folder for itself, and returns what to call.
+"""The measured functions: each prepares what it needs in a folder of its own, and returns the call to measure.
 
-They are those of docs/how-it-works/hot-path.md that do most of the work, alone, and both paths as a whole from the
-frame to the answer. Calls leave no trace that later ones would notice, but for logs that grow.
+They are the functions of docs/how-it-works/hot-path.md that do most of the work, alone, and both whole paths from the
+frame to the response. Apart from growing logs, a call leaves nothing behind that later calls would notice.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from tests.support.offered import dispatcher_for
 Call = Callable[[], object]
 Prepare = Callable[[Path], Call]
 
-#: By the name that a baseline knows them by. The first is what the others are measured by.
+#: Functions by their names in the baseline. The first is the yardstick.
 FUNCTIONS: dict[str, Prepare] = {}
 YARDSTICK = "yardstick"
 
 _PRODUCE_VERSION, _FETCH_VERSION = 13, 17
 _APPENDED = 2000
 _MANY = 10
-#: The session's id in an answer, behind size, correlation id, no tags, throttle time and error code; and its epoch in
-#: the body of a request.
+#: The position of the session's id in a response: after size, correlation id, no tags, throttle time, error code; and
+#: of its epoch in the body of a request.
 _SESSION_AT, _EPOCH_AT = 15, 17
 
 
@@ -56,7 +56,7 @@ def _named(name: str) -> Callable[[Prepare], Prepare]:
 
 @_named(YARDSTICK)
 def _yardstick(folder: Path) -> Call:
-    """What the hot path is made of, without any of it: calls, attributes, a dict, numbers packed and unpacked."""
+    """Return a call with the elements of the hot path: calls, attributes, a dict, numbers packed and unpacked."""
     layout = struct.Struct(">hqi")
     found = SimpleNamespace(total=0)
     table = {number: number + 1 for number in range(64)}
@@ -140,7 +140,7 @@ def _answer(folder: Path) -> Call:
     data, position = _frame(fetch_frame(_FETCH_VERSION, 5))
     request = parse(_FETCH_VERSION, data, position)
     assert request is not None
-    records = memoryview(bytes(12_000))  # as a slice is: no bytes that are at hand
+    records = memoryview(bytes(12_000))  # as a slice of a file: its bytes are not in memory
     return lambda: answer_one(_FETCH_VERSION, 7, 1, request.key, 0, 2, 3, 4, records)
 
 
@@ -232,14 +232,14 @@ def _fetch_ten_in_session(folder: Path) -> Call:
 
 
 def _with_records(broker: DataBroker) -> int:
-    """Give each partition a batch of 11 kB; how many there are."""
+    """Give each partition a batch of 11 kB; return the number of partitions."""
     for partition in broker.partitions:
         appender(partition.log, batch(100, 100))()
     return len(broker.partitions)
 
 
 def _frame(data: bytes) -> tuple[memoryview, int]:
-    """A request's frame, and where its body begins."""
+    """Return a request's frame, and where its body begins."""
     view = memoryview(bytearray(data))
     return view, decode_request_header(view).position
 
@@ -270,7 +270,7 @@ def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
     data = request(broker)
 
     def call() -> None:
-        # A buffer of its own each time, as the network has: an append patches offsets in place.
+        # A fresh buffer each time, as from the network: an append patches offsets in place.
         _release_all(dispatcher.dispatch(CONNECTION, memoryview(bytearray(data))))
 
     return call

@@ -1,7 +1,7 @@
-"""How many instructions a call takes, counted by valgrind: `python -m bench.micro.instructions`.
+"""Count the instructions of a call by valgrind: `python -m bench.micro.instructions`.
 
-Unlike time, that is the same whatever else the machine does. One process runs all the functions below callgrind, which
-writes down what it has counted, and begins anew, whenever the process calls getpriority(): before and after each one.
+Unlike times, counts do not depend on other load on the machine. One process runs all the functions under callgrind,
+which writes and resets its counts whenever the process calls getpriority(): before and after each function.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _ROOT = Path(__file__).parents[2]
 
 
 def can_count() -> bool:
-    """Whether there is a valgrind."""
+    """Whether valgrind is installed."""
     return shutil.which("valgrind") is not None
 
 
 def count() -> dict[str, float]:
-    """Instructions of a call, by the function's name. Raises CalledProcessError with what valgrind says."""
+    """Return the instructions of a call, by the function's name. CalledProcessError carries valgrind's output."""
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getpriority", f"--callgrind-out-file={scratch}/out"]
         subprocess.run(
@@ -42,13 +42,13 @@ def count() -> dict[str, float]:
 
 
 def of_calls(parts: list[str]) -> dict[str, float]:
-    """What callgrind has written down, in order: before each function, and of its calls."""
+    """Keep every second part: callgrind writes one before each function, and one with its calls."""
     counted = [int(found[1]) for part in parts if (found := re.search(r"^totals: (\d+)", part, re.MULTILINE))]
     return {name: instructions / _CALLS for name, instructions in zip(FUNCTIONS, counted[1::2], strict=True)}
 
 
 def run_counted() -> None:
-    """What callgrind watches."""
+    """Run all functions; callgrind observes this."""
     for prepare in FUNCTIONS.values():
         with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
             call = prepare(Path(scratch))
