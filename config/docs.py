@@ -43,48 +43,79 @@ SECTIONS: tuple[tuple[str, Iterable[ConfigKey]], ...] = (
     ("Former versions", (*LEGACY_KEYS, *OLDEST_KEYS, *LEGACY_TOPIC_KEYS.values())),
 )
 
+#: Sections of keys that only exist as dynamic ones
+_ALWAYS_DYNAMIC = {
+    "Dynamic only",
+    "Topics",
+    "Groups' own",
+    "Client metrics subscriptions",
+    "Users, clients and addresses",
+}
+
+_MOST_VALUES = 12
+
 _HEAD = """\
 # Configuration keys
 
 Written by `python -m config.docs` from the tables in `config/keys/`; edit those.
 
-The keys before the section "Dynamic only" can be set in `server.properties`, in environment variables (`PYBROKER_` and
-the key in capitals, with underscores for dots) and by `--override`. **Changed** shows whether a key may change while
-the broker runs: never, on one broker, or also on all brokers at once. Keys of topics, groups and the like may always
-change.
+Sections before "Dynamic only" list keys of `server.properties`, which environment variables (`PYBROKER_` and the key in
+capitals, with underscores for dots) and `--override` can also set. Such a key needs a restart unless it is marked
+**dynamic** (for the whole cluster) or **dynamic per broker**. Keys of topics, groups, clients and users are always
+dynamic. Accepted keys [without effect](#without-effect) are at the end.
 """
+
+_WITHOUT_EFFECT = """
+## Without effect
+
+The broker checks and returns the values of these keys of Apache Kafka, so files for Kafka work unchanged. The start
+logs a warning for each.
+"""
+
+_DYNAMIC = {
+    UpdateMode.READ_ONLY: "",
+    UpdateMode.PER_BROKER: " **Dynamic per broker.**",
+    UpdateMode.CLUSTER_WIDE: " **Dynamic.**",
+}
 
 
 def configs_page() -> str:
     """Return the page docs/generated/configs.md."""
     parts = [_HEAD]
+    without_effect: dict[str, list[str]] = {}
     for title, rows in SECTIONS:
-        parts.append(
-            f"\n## {title}\n\n| key | type | default | allowed | changed | what it does |\n|---|---|---|---|---|---|\n"
-        )
-        parts += (_line(row) for row in rows)
+        parts.append(f"\n## {title}\n\n| key | values | default | description |\n|---|---|---|---|\n")
+        for row in rows:
+            if row.inert:
+                without_effect.setdefault(row.inert, []).append(row.name)
+            else:
+                parts.append(_line(row, always_dynamic=title in _ALWAYS_DYNAMIC))
+    parts.append(_WITHOUT_EFFECT)
+    for reason, names in without_effect.items():
+        parts.append(f"\n{reason[0].upper()}{reason[1:]}:\n\n")
+        parts += (f"- `{name}`\n" for name in sorted(set(names)))
     return "".join(parts)
 
 
-def _line(row: ConfigKey) -> str:
+def _line(row: ConfigKey, *, always_dynamic: bool) -> str:
     default = "" if row.default_text is None else f"`{row.default_text}`" if row.default_text else '""'
-    valid = str(row.valid) if row.valid is not None else ""
-    cells = (f"`{row.name}`", row.type.name.lower(), default, valid, _changed(row), row.doc + _remark(row))
+    cells = (f"`{row.name}`", _values(row), default, row.doc + _remark(row, always_dynamic=always_dynamic))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
-def _changed(row: ConfigKey) -> str:
-    return {UpdateMode.READ_ONLY: "never", UpdateMode.PER_BROKER: "one broker", UpdateMode.CLUSTER_WIDE: "all"}[
-        row.update_mode
-    ]
+def _values(row: ConfigKey) -> str:
+    """Return the type and the allowed values; of a long list the first and the last one."""
+    allowed = str(row.valid or "").split(", ")
+    if len(allowed) > _MOST_VALUES:
+        allowed = [allowed[0], "...", allowed[-1]]
+    return f"{row.type.name.lower()} {', '.join(allowed)}".rstrip()
 
 
-def _remark(row: ConfigKey) -> str:
-    if row.inert:
-        return f" No effect: {row.inert}."
+def _remark(row: ConfigKey, *, always_dynamic: bool) -> str:
     if row.replaced_by:
         return f" Now: {' and '.join(f'`{name}`' for name in row.replaced_by)}."
-    return " Internal." if row.internal and row not in OWN_KEYS else ""
+    internal = " Internal." if row.internal and row not in OWN_KEYS else ""
+    return internal if always_dynamic else internal + _DYNAMIC[row.update_mode]
 
 
 def main(argv: Sequence[str]) -> int:
