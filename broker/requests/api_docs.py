@@ -26,10 +26,10 @@ _HEAD = """\
 
 Written by `python -m broker.requests.api_docs` from the handlers in `broker/handlers/`; edit those.
 
-**Served** are the versions that the broker answers. ApiVersions lists the same, except for client telemetry (71, 72):
-without `metrics.listeners` it is answered but not listed, as in a Kafka without a receiver for it. **Kafka** are the
-versions of Apache Kafka 4.3. Kafka 4 has dropped the older ones; with `pybroker.legacy.versions=false` they are not
-served. Then ApiVersions lists exactly what Kafka lists (Produce from 0 on, which is served from 3 on).
+The broker answers the versions in the column "served". Kafka's column has the versions of Apache Kafka 4.3, which
+removed older ones; `pybroker.legacy.versions=false` removes them here too. ApiVersions lists what is served, with two
+exceptions: without `metrics.listeners` it omits client telemetry (71, 72), as a Kafka without a receiver does, and
+without legacy versions it lists Produce from version 0, as Kafka does.
 """
 
 _SERVED_HEAD = """

@@ -26,8 +26,8 @@ _HEAD = """\
 
 Written by `python -m tests.support.facts` from the docstrings of the tests; edit those.
 
-Statements of documents about Kafka's logs, shortened, and the tests that show that they hold here. If a document is
-wrong or outdated, the tests show what Apache Kafka 4.3 does.
+These are shortened statements of documents about Kafka's logs, and the test files that show that they hold here. The
+docstring of the test has the id. Where a document is wrong or outdated, the test shows what Apache Kafka 4.3 does.
 """
 _AREA = """
 ## {id} {name}
@@ -64,7 +64,7 @@ def cited_in(text: str) -> Iterator[str]:
 
 
 def citations() -> dict[str, dict[str, list[str]]]:
-    """By id the files (from the root) whose tests cite it, with the names of those; none for a whole file."""
+    """Return by id the files (from the root) that cite it, each with the names of its tests; none for a whole file."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         module = ast.parse(path.read_text())
@@ -85,13 +85,9 @@ def facts_page() -> str:
         if "." not in fact:
             parts.append(_AREA.format(id=fact, name=name))
             continue
-        files = "<br>".join(_told(file, names) for file, names in shown.get(fact, {}).items())
+        files = "<br>".join(f"`{file}`" for file in shown.get(fact, {}))
         parts.append(f"| {fact} | {name} | {files or f'none: {reasons.get(fact)}'} |\n")
     return "".join(parts)
-
-
-def _told(file: str, names: list[str]) -> str:
-    return f"`{file}`: {', '.join(names)}" if names else f"`{file}`"
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,13 +20,13 @@ _HEAD = """\
 Written by `python -m broker.observability.metrics.docs` from the table in `broker/observability/metrics/table.py`;
 edit that.
 
-`metrics.listeners=http://127.0.0.1:9404` serves them at `/metrics` (`pip install '.[metrics]'`). Where Apache
-Kafka has the same, its MBean stands beside it: the name is what Prometheus' JMX exporter makes of that by the rules of
-its example for Kafka. `kafka_consumergroup_*` are named as by kafka_exporter. Counters begin at 0 with the process. In
-the sum of all topics the label of the topic is left out. Besides there are `process_cpu_seconds_total`,
-`process_resident_memory_bytes`, `process_open_fds` and their kin, as of any program with prometheus-client.
+`metrics.listeners=http://127.0.0.1:9404` serves these metrics at `/metrics` ([monitoring](../reference/monitoring.md)).
+A metric of Apache Kafka has its MBean in the last column, and the name that Prometheus' JMX exporter gives it with
+the rules of its example for Kafka. `kafka_consumergroup_*` have kafka_exporter's names. Counters begin at 0 with the
+process. A sum over all topics has no label `topic`. prometheus-client adds `process_cpu_seconds_total`,
+`process_resident_memory_bytes`, `process_open_fds` and similar ones.
 
-| metric | type | labels | what it is | MBean |
+| metric | type | labels | meaning | MBean |
 |---|---|---|---|---|
 """
 
