@@ -1,4 +1,4 @@
-"""The console as an ASGI application: which address shows which page, and what is said of what goes wrong."""
+"""The console as an ASGI application: the route of each page, and the response to each kind of error."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _STATUS: dict[type[Exception], int] = {
     Declined: 409,
     TooMany: 429,
     Unanswered: 503,
-    RecordsError: 422,  # the file is there, but what it holds is no batch
+    RecordsError: 422,  # the file exists, but its content is not a batch
     ProtocolError: 422,
     DumpFailed: 422,
-    OSError: 500,  # a disk that fails
+    OSError: 500,  # the disk failed
 }
 
 
 class _Whole(IntegerConvertor):
-    """An offset, a position, a number of something: it fits into 64 bits, and of what does not there is no page."""
+    """A path parameter such as an offset or a position. It must fit into 64 bits; the route does not match others."""
 
     regex = "[0-9]{1,18}"
 
@@ -120,11 +120,11 @@ _ROUTES: list[BaseRoute] = [
 
 
 def make_application(sessions: LoginSessions, hosts: frozenset[str], *, read_only: bool = False) -> Starlette:
-    """The application.
+    """Return the application.
 
     Args:
-        hosts: what a browser may have in its address line, without the port.
-        read_only: nothing can be changed, whoever asks.
+        hosts: the host names, without port, that browsers may use for the console.
+        read_only: reject every change, whoever the user is.
     """
     application = Starlette(
         routes=_ROUTES,
@@ -137,7 +137,7 @@ def make_application(sessions: LoginSessions, hosts: frozenset[str], *, read_onl
 
 
 def _say(request: Request, error: Exception) -> Response:
-    """One line of what is wrong, on a page like all others."""
+    """Return an error in one line, on a page like all others."""
     status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
     return page(request, "problem.html", status_code=status, line=str(error))
 

@@ -1,4 +1,4 @@
-"""What the console's visitors see of a broker, by what the broker has told of itself."""
+"""The console's access to the broker for its users, according to the broker's settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST = 1000
 
 
 def make_login_sessions(settings: Settings, log: BrokerLog) -> LoginSessions:
-    """Of everybody, or of the broker's users where it asks who comes."""
+    """Return one session for everybody, or sessions of the broker's users if the broker has SASL mechanisms."""
     url = settings.metrics_url
     scraper, pushing = (None, None) if url is None else (Scraper(url), Pushing(url))
     if not settings.mechanisms:
@@ -34,7 +34,7 @@ def make_login_sessions(settings: Settings, log: BrokerLog) -> LoginSessions:
 
 
 def _login(settings: Settings, sources_of: Callable[[Client], Sources]) -> Login:
-    """By the mechanisms of SASL that the broker has, one after the other: a user may have a password in one of them."""
+    """Return a login that tries the broker's SASL mechanisms in order: a user may have a password in only one."""
 
     def enter(user: str, password: str) -> Sources:
         if not user or not password or len(user) > _LONGEST or len(password) > _LONGEST or "\0" in user + password:
@@ -52,6 +52,6 @@ def _properties(settings: Settings, mechanism: str, user: str, password: str) ->
     found = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
     if settings.ca_file is None:
         return {**found, "security.protocol": "SASL_PLAINTEXT"}
-    # its name in the certificate is one for other machines; here it is who has the key
+    # the certificate names the host for other machines; on loopback, its key identifies the broker
     tls = {"ssl.ca.location": settings.ca_file, "ssl.endpoint.identification.algorithm": "none"}
     return {**found, **tls, "security.protocol": "SASL_SSL"}

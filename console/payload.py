@@ -1,4 +1,4 @@
-"""Keys and values as people read them: JSON, text or hexadecimal, whichever they are, or Avro with a schema."""
+"""Keys and values in readable form: JSON, text or hexadecimal as it fits, or Avro with a schema."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pybroker.cli.client.avro import AvroError, AvroSchema
 Form = Literal["auto", "json", "text", "hex", "avro"]
 FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex", "avro")
 
-#: More of a value is not put on a page of records, and of all values of a page that are as long not more than that.
+#: The limits of a value, and of all values of a page.
 MOST_BYTES, _MOST_OF_A_PAGE = 20_000, 1_000_000
-#: JSON that is deeper is shown as it was written: indented, it may be a thousand times as long.
+#: Deeper JSON is shown as it was written: with indentation it may be a thousand times as long.
 _DEEPEST = 64
 _HEX_ROW = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """`form` says what `text` is: json, text, hex, avro, null or empty. `size_bytes` is that of all of it.
+    """The `text` of a value and its `form`: json, text, hex, avro, null or empty. `size_bytes` is of the whole value.
 
-    `problem` says why it is not in the form that was asked for.
+    `problem` is the reason if the value does not have the requested form.
     """
 
     form: str
@@ -34,19 +34,19 @@ class Payload:
 
 
 def most_of(records: int) -> int:
-    """How many bytes of each value a page of so many records shows: a browser stands still over some ten MB of text."""
+    """Return the shown bytes of each value on a page of `records`: browsers hang at some ten MB of text."""
     return min(MOST_BYTES, _MOST_OF_A_PAGE // records)
 
 
 def payload(
     data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None, most: int = MOST_BYTES
 ) -> Payload:
-    """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
+    """Return a key or a value in a form; auto means JSON for objects and lists, text for printable bytes, else hex.
 
     It is cut to `most` bytes, or characters of JSON.
 
-    What is asked for as JSON, and is none or too deep, is text; what is asked for as text, and is no UTF-8, is
-    hexadecimal. What is no Avro of the schema, or is asked for without one, is as if nobody had asked.
+    A value that is not JSON, or too deep, falls back to text; one that is not UTF-8 falls back to hexadecimal. One that
+    does not match the Avro schema, or has none, falls back to auto.
     """
     if data is None:
         return Payload("null", "", 0)
@@ -69,16 +69,16 @@ def _avro(data: bytes, schema: AvroSchema | None, most: int) -> Payload:
     try:
         text = _indented(decode(schema, data), most)
     except AvroError as problem:
-        return replace(payload(data, most=most), problem=f"no Avro of this schema: {problem}")
+        return replace(payload(data, most=most), problem=f"not an Avro value of this schema: {problem}")
     return Payload("avro", text[:most], len(data), len(text) > most)
 
 
 def _json(data: bytes, most: int, *, anything: bool) -> str | None:
-    """Indented, of what is too long only some more than is shown; None for what is no JSON, or too deep."""
+    """Return indented JSON, little more than `most` characters of it; None if it is not JSON, or too deep."""
     if not anything and data[:1] not in b"{[":
         return None
     try:
-        # digits and repeated keys stay as they are written only in text: a page shows what it means
+        # parsing changes digits and repeated keys; the page shows the meaning, and text shows the original
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
@@ -86,7 +86,7 @@ def _json(data: bytes, most: int, *, anything: bool) -> str | None:
         return None
     return (
         _indented(value, most).encode("utf-8", "backslashreplace").decode()
-    )  # half a surrogate pair is JSON, and no text
+    )  # half a surrogate pair is valid in JSON, but not in UTF-8
 
 
 def _is_deep(value: Any) -> bool:
@@ -102,7 +102,7 @@ def _is_deep(value: Any) -> bool:
 
 
 def _indented(value: Any, most: int) -> str:
-    """As JSON; of what is too long only the beginning."""
+    """Return the value as JSON; only the beginning if it is too long."""
     parts, size = [], 0
     for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value):
         parts.append(part)
@@ -113,7 +113,7 @@ def _indented(value: Any, most: int) -> str:
 
 
 def _text(data: bytes, is_cut: bool, *, strict: bool) -> str | None:
-    for end in range(len(data), max(len(data) - 4, 0), -1):  # a cut may go through a character
+    for end in range(len(data), max(len(data) - 4, 0), -1):  # the cut may split a character
         try:
             text = data[:end].decode("utf-8")
         except UnicodeDecodeError:
@@ -127,7 +127,7 @@ def _text(data: bytes, is_cut: bool, *, strict: bool) -> str | None:
 
 
 def _hex(data: bytes) -> str:
-    """Rows of sixteen bytes, with what prints of them beside."""
+    """Return rows of sixteen bytes, with the printable ones as text beside them."""
     rows = []
     for start in range(0, len(data), _HEX_ROW):
         row = data[start : start + _HEX_ROW]

@@ -71,13 +71,13 @@ class Protection:
         asked = Headers(scope=scope)
         method, path = scope["method"], scope["path"]
         if host_name(asked.get("host", "")) not in self._hosts:
-            return PlainTextResponse("The console is not known by that name\n", 421)
+            return PlainTextResponse("The console does not serve this host name\n", 421)
         if asked.get("sec-fetch-site") == "cross-site":
-            return PlainTextResponse("Another site has asked for this page; enter its address yourself\n", 403)
+            return PlainTextResponse("Another site requested this page; enter its address yourself\n", 403)
         if method not in self._methods(path):
-            return PlainTextResponse("The console only shows\n", 405, {"allow": ", ".join(self._methods(path))})
+            return PlainTextResponse("The console is read-only\n", 405, {"allow": ", ".join(self._methods(path))})
         if method not in _LOOKING and not _is_of_our_page(asked):
-            return PlainTextResponse("Another site has sent this form\n", 403)
+            return PlainTextResponse("Another site sent this form\n", 403)
         session = self._sessions.find(
             cookie_parser(asked.get("cookie", "")).get(cookie_name(asked.get("host", "")), "")
         )

@@ -1,4 +1,4 @@
-"""Clients that push their metrics to the broker, as its endpoint tells; only where `metrics.listeners` is set."""
+"""Clients that push their metrics to the broker, from its metrics endpoint; only if `metrics.listeners` is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that a client has pushed; `labels` without those that all of the client's have."""
+    """A number that a client pushed; `labels` are without those that all numbers of the client have."""
 
     name: str
     labels: Mapping[str, str]
@@ -26,7 +26,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class PushingClient:
-    """A client that was asked for its metrics; `pushed_ms` since the epoch, None where it has pushed nothing yet."""
+    """A client that requested its subscription; `pushed_ms` is since the epoch, None before its first push."""
 
     instance_id: str
     client_id: str
@@ -44,22 +44,22 @@ class PushingClient:
 
 
 class Pushing:
-    """Asks the endpoint at `url`. For all threads."""
+    """Queries the endpoint at `url`. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._url = f"{url.rstrip('/')}/clients"
-        # a proxy of the environment has no business between two processes of this machine
+        # a proxy of the environment must not be used between two processes of this machine
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def clients(self) -> list[PushingClient]:
-        """All of them, those whose report came last before others. Raises Unanswered."""
+        """Return all clients, the latest report first. Raises Unanswered."""
         return sorted(self._ask({}), key=lambda each: (-(each.pushed_ms or 0), each.client_id, each.instance_id))
 
     def client(self, instance_id: str) -> PushingClient:
-        """One with its numbers, by their names. Raises NotThere, Unanswered."""
+        """Return one client with its numbers, sorted by name. Raises NotThere, Unanswered."""
         for each in self._ask({"id": instance_id}):
             return each
-        raise NotThere(f"there is no client {instance_id[:40]}, or it has pushed nothing for long")
+        raise NotThere(f"there is no client {instance_id[:40]}, or it has pushed no metrics recently")
 
     def _ask(self, query: Mapping[str, str]) -> list[PushingClient]:
         url = f"{self._url}?{urlencode(query)}" if query else self._url
@@ -68,7 +68,7 @@ class Pushing:
                 return [_client(each) for each in json.loads(answer.read())["clients"]]
         except urllib.error.HTTPError as error:
             if error.code == 400:
-                raise NotThere("that is no client's instance id") from None
+                raise NotThere("that is not a client's instance id") from None
             raise Unanswered(f"{self._url}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Unanswered(f"{self._url}: {error}") from None

@@ -1,4 +1,4 @@
-"""What the broker's metrics endpoint says, for the overview; only where `metrics.listeners` is set."""
+"""Figures of the broker's metrics endpoint for the overview; only if `metrics.listeners` is set."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from console.errors import Unanswered
 
 _TIMEOUT_S = 10.0
-#: However many windows are open, the broker is asked no more often than this.
+#: The shortest interval of requests to the broker, however many windows are open.
 _SELDOMEST_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A number of the overview: what `/totals` tells under the sample's name.
+    """A figure of the overview, computed from the endpoint's sample named `sample`.
 
-    `per`: it is what that sample has grown by, for each that the other one has; "second" for a rate, "" for the number
-    as it is. `unit` is of the result.
+    `per`: "" for the value itself; "second" for its growth per second; else its growth divided by the growth of the
+    sample that `per` names. `unit` is the unit of the figure.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Gauge:
     per: str = "second"
 
 
-#: What the console adds: how long the broker takes to answer it.
+#: A sample that the console adds: the broker's response time to the console.
 ROUND_TRIP = "console_round_trip_seconds"
 GAUGES = (
     Gauge("Bytes in", "B/s", "kafka_server_brokertopicmetrics_bytesin_total"),
@@ -47,7 +47,7 @@ _WANTED = frozenset({*(each.sample for each in GAUGES), *(each.per for each in G
 
 
 def read_samples(text: str) -> dict[str, float]:
-    """What the gauges are computed from, by the samples' names; what is not told is left out. ValueError."""
+    """Return the samples that the gauges need, by name; missing ones are left out. Raises ValueError."""
     told = json.loads(text)
     if not isinstance(told, dict):
         raise ValueError(f"expected an object, not {text[:100]!r}")
@@ -55,24 +55,24 @@ def read_samples(text: str) -> dict[str, float]:
 
 
 class Scraper:
-    """Asks the endpoint, and remembers what came of it for a while, a failure too. For all threads."""
+    """Queries the endpoint, and caches the result or the error for a short time. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._url = f"{url.rstrip('/')}/totals"
         self._asking = threading.Lock()
-        #: What `samples` returns, or what went wrong.
+        #: The result of `samples`, or the error's text.
         self._told: tuple[float, dict[str, float]] | str = ""
-        #: On the clock that nobody sets back.
+        #: On the monotonic clock.
         self._told_at = -math.inf
-        # a proxy of the environment has no business between two processes of this machine
+        # a proxy of the environment must not be used between two processes of this machine
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def samples(self) -> tuple[float, dict[str, float]]:
-        """When they were taken, in seconds since the epoch, and values by the samples' names. Raises Unanswered."""
+        """Return the time of the samples, in seconds since the epoch, and their values by name. Raises Unanswered."""
         with self._asking:
             if time.monotonic() - self._told_at >= _SELDOMEST_S:
                 self._told = self._ask()
-                self._told_at = time.monotonic()  # those who have waited for a failure need not try again in turn
+                self._told_at = time.monotonic()  # callers that waited for a failure do not retry one by one
             told = self._told
         if isinstance(told, str):
             raise Unanswered(told)

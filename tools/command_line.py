@@ -1,4 +1,4 @@
-"""What the command lines of this room have in common."""
+"""The argument parser of this room's commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pybroker.cli.parser import AnyOrderParser, told
 
 
 class OfflineParser(AnyOrderParser):
-    """A bad command line is told in one line, and ends with `usage_exit_code`: 1 where Apache Kafka's tool does so."""
+    """Reports a bad command line in one line and exits with `usage_exit_code`: 1 where Apache Kafka has the tool."""
 
     usage_exit_code = 1
 

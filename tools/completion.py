@@ -1,4 +1,4 @@
-"""`pybroker completion bash|zsh|fish`: what a shell has to know to complete command lines."""
+"""`pybroker completion bash|zsh|fish`: print a shell script that completes pybroker's command lines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command."""
+    """Return the parser of the command line."""
     from argparse import RawDescriptionHelpFormatter
 
     parser = _Parser(
         prog="pybroker completion",
-        description="Print what completes command lines in a shell.",
+        description="Print a script that completes command lines in a shell.",
         epilog=_EPILOG,
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -35,7 +35,7 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     options = command_line().parse_args(argv)
     made = {"bash": bash, "zsh": zsh, "fish": fish}[options.shell](command_lines())
     sys.stdout.write(made)
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _each(commands: Sequence[CommandLine]) -> Iterator[tuple[str, CommandLine]]:
-    """Commands and actions, each behind the words that lead to it."""
+    """Yield commands and actions, each with the words before it."""
     for command in commands:
         yield command.name, command
         for action in command.actions:
@@ -54,7 +54,7 @@ def _each(commands: Sequence[CommandLine]) -> Iterator[tuple[str, CommandLine]]:
 
 
 def bash(commands: Sequence[CommandLine]) -> str:
-    """A function and what calls it. Where nothing is known, files are completed."""
+    """Return a completion function and its registration. Words without completions complete file names."""
     words, values = [], []
     for path, each in _each(commands):
         known = [action.name for action in each.actions] + list(each.choices)
@@ -98,7 +98,7 @@ def bash(commands: Sequence[CommandLine]) -> str:
 
 
 def zsh(commands: Sequence[CommandLine]) -> str:
-    """A function for a directory of fpath, or for `source`."""
+    """Return a function for a directory of fpath, or for `source`."""
     cases = []
     for path, each in _each(commands):
         known = [(action.name, action.about) for action in each.actions]
@@ -155,7 +155,7 @@ def _quoted(text: str) -> str:
 
 
 def fish(commands: Sequence[CommandLine]) -> str:
-    """Lines of `complete`."""
+    """Return lines of `complete`."""
     lines = ["# completion of pybroker for fish"]
     for command in commands:
         lines.append(f"complete -c pybroker -n __fish_use_subcommand -a {command.name} -d {_fish(command.about)}")

@@ -1,8 +1,8 @@
-"""`pybroker config print|explain|validate`: what a configuration comes to, what a key means, what is wrong.
+"""`pybroker config print|explain|validate`: show the values of a configuration, explain a key, report errors.
 
-Values are those that a broker would start with: default, file, environment, --override. What was set while it runs is
-in its metadata log, and shown by `pybroker configs describe`. Exit code 0; 2 for a bad command line, a file that cannot
-be read, a key that there is not, and for a configuration that a broker would refuse.
+Values are those that a broker starts with: default, file, environment, --override. Settings that were changed at run
+time are in the broker's metadata log; `pybroker configs describe` shows them. Exit code 0; 2 for a bad command line, an
+unreadable file, an unknown key, and a configuration that a broker would reject.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tools.command_line import OfflineParser
 
 _HIDDEN = "[hidden]"
 
-#: Whose key it is, and the tables of these.
+#: The table of keys by the entities that they configure.
 _TABLES: Mapping[str, Mapping[str, ConfigKey]] = {
     "of the broker": BROKER_KEYS,
     "of the broker, while it runs": DYNAMIC_ONLY_KEYS,
@@ -48,8 +48,8 @@ _TABLES: Mapping[str, Mapping[str, ConfigKey]] = {
 
 _CHANGES = {
     UpdateMode.READ_ONLY: "never",
-    UpdateMode.PER_BROKER: "on one broker at a time",
-    UpdateMode.CLUSTER_WIDE: "on one broker, or on all at once",
+    UpdateMode.PER_BROKER: "for one broker",
+    UpdateMode.CLUSTER_WIDE: "for one broker, or for all",
 }
 
 
@@ -58,26 +58,24 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> OfflineParser:
-    """The command line, whose help is also a page of the site."""
-    parser = _Parser(prog="pybroker config", description="What a broker's configuration comes to.")
+    """Return the parser of the command line; the documentation site has a page made from its help."""
+    parser = _Parser(prog="pybroker config", description="Print, explain and check a broker's configuration.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
 
     def add_action(word: str, about: str) -> ArgumentParser:
         return actions.add_parser(word, help=about, description=f"{about[:1].upper()}{about[1:]}.")
 
-    shown = add_action("print", "the value of each key, and where it comes from")
-    shown.add_argument("--given", action="store_true", help="only those that somebody has given")
-    checked = add_action("validate", "what is wrong, with file, line, key, value and what is allowed")
-    checked.add_argument("--strict", action="store_true", help="a key that is not known is wrong, too")
+    shown = add_action("print", "print the value of each key and its origin")
+    shown.add_argument("--given", action="store_true", help="print only keys that are set")
+    checked = add_action("validate", "report errors with file, line, key, value and the allowed values")
+    checked.add_argument("--strict", action="store_true", help="report unknown keys as errors, too")
     for action in (shown, checked):
-        action.add_argument(
-            "file", nargs="?", metavar="FILE", help="a server.properties; without it all has its default"
-        )
+        action.add_argument("file", nargs="?", metavar="FILE", help="a server.properties (default: none)")
         action.add_argument("--override", type=_override, action="append", default=[], metavar="KEY=VALUE")
-    explained = add_action("explain", "what a key does, and what it may be")
+    explained = add_action("explain", "explain a key and its allowed values")
     explained.add_argument("keys", nargs="+", metavar="KEY")
     for action in (shown, checked, explained):
-        action.add_argument("--json", action="store_true", help="an object a line")
+        action.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 
@@ -89,7 +87,7 @@ def _override(text: str) -> tuple[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     options = command_line().parse_args(argv)
     if options.action == "explain":
         return _explain(options)
@@ -163,7 +161,7 @@ def _explain(options: Namespace) -> int:
             every = dict.fromkeys(name for table in _TABLES.values() for name in table)
             near = get_close_matches(key, every, n=1)
             hint = f", did you mean {near[0]}?" if near else ""
-            print(f"pybroker config: {key}: there is no such key{hint}", file=sys.stderr)
+            print(f"pybroker config: {key}: unknown key{hint}", file=sys.stderr)
             exit_code = 2
             continue
         for whose, row in rows:
@@ -176,7 +174,7 @@ def _explain(options: Namespace) -> int:
 
 
 def _facts(whose: str, row: ConfigKey) -> Iterator[tuple[str, str]]:
-    """What there is to say of a key, one after the other."""
+    """Yield the facts about a key as (name, text)."""
     yield "what", row.doc
     yield "whose", whose
     yield "type", row.type.name.lower()

@@ -1,7 +1,7 @@
-"""`pybroker doctor [FILE]`: is this machine ready for a broker with that configuration, and what is to be done.
+"""`pybroker doctor [FILE]`: check whether this machine is ready for a broker with that configuration.
 
-Exit code 0, also where there is advice; 1 when something would keep a broker from starting or serving; 2 for a bad
-command line or a file that cannot be read.
+Exit code 0, also with advice; 1 if something prevents a broker from starting or serving; 2 for a bad command line or an
+unreadable file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KERNEL = (
     "vm.max_map_count",
     "vm.swappiness",
 )
-#: Packages that are compiled, and a module of each to load.
+#: Compiled packages, and a module of each to load.
 _NATIVE = {"uvloop": "uvloop", "fastcrc": "fastcrc.crc32"}
 _MARKS = {Level.OK: "ok    ", Level.ADVICE: "advice", Level.WRONG: "WRONG "}
 
@@ -45,15 +45,15 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> OfflineParser:
-    """The command line, whose help is also a page of the site."""
-    parser = _Parser(prog="pybroker doctor", description="Is this machine ready for a broker, and what is to be done?")
+    """Return the parser of the command line; the documentation site has a page made from its help."""
+    parser = _Parser(prog="pybroker doctor", description="Check whether this machine is ready for a broker.")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the broker's server.properties")
-    parser.add_argument("--json", action="store_true", help="an object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     options = command_line().parse_args(argv)
     try:
         found = list(examine(options.file))
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def examine(path: str | None) -> Iterator[Check]:
-    """Look at everything. Raises OSError where the file cannot be read."""
+    """Yield all checks. Raises OSError if the file cannot be read."""
     yield Check("pybroker", Level.OK, f"{_installed('pybroker') or 'not installed'} on {platform.platform()}")
     yield Check("python", Level.OK, f"{platform.python_version()} ({sys.executable})")
     yield from checks.packages({name: _installed(name) for name in _NATIVE}, dict(_broken()))
@@ -87,7 +87,7 @@ def examine(path: str | None) -> Iterator[Check]:
         config = load(path, environ=os.environ, to_serve=True)
     except ConfigError as error:
         for problem in error.problems:
-            yield Check("configuration", Level.WRONG, str(problem), "pybroker config explain shows what a key may be")
+            yield Check("configuration", Level.WRONG, str(problem), "pybroker config explain shows the allowed values")
         return
     for line in config.warnings:
         yield Check("configuration", Level.ADVICE, line)
@@ -95,7 +95,7 @@ def examine(path: str | None) -> Iterator[Check]:
         yield Check("configuration", Level.OK, "nothing is wrong")
     for directory in config.log_dirs:
         yield from checks.disk(_disk(directory))
-        with suppress(OSError):  # which has been told, or there is none yet
+        with suppress(OSError):  # already reported, or the directory does not exist yet
             yield checks.log_times(directory, newest_times(directory), now_ms)
     yield from _addresses(config)
 
@@ -121,7 +121,7 @@ def _installed(name: str) -> str | None:
 
 
 def _broken() -> Iterator[tuple[str, str]]:
-    """Packages that are there and cannot be loaded, with what Python says of that."""
+    """Yield installed packages that cannot be loaded, with Python's message."""
     for name, module in _NATIVE.items():
         try:
             import_module(module)
@@ -153,7 +153,7 @@ def _disk(directory: str) -> Disk:
 
 
 def _file_system(path: Path) -> str:
-    """The kind of the file system that is mounted there, by the kernel's list of what is mounted where."""
+    """Return the kind of the file system that is mounted there, from the kernel's table of mounts."""
     device = path.stat().st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:

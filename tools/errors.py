@@ -1,19 +1,19 @@
-"""What ends an offline command; `str()` is the line that people read."""
+"""Errors that end an offline command; `str()` is the line that the user reads."""
 
 from __future__ import annotations
 
 
 class OfflineError(Exception):
-    """Base of everything below; never raised itself."""
+    """Base of the errors below; never raised itself."""
 
 
 class DumpFailed(OfflineError):
-    """A file that cannot be read on: the dump ends here, with exit code 1, as Kafka's does by an exception."""
+    """A file cannot be read further: the dump ends with exit code 1, as Kafka's tool does."""
 
 
 class FormatRefused(OfflineError):
-    """A directory that is formatted already, or wishes that cannot be met together."""
+    """A directory is already formatted, or options contradict each other."""
 
 
 class VerifyRefused(OfflineError):
-    """Directories that cannot be checked: they are not there, or a broker is using them."""
+    """Directories cannot be checked: they are missing, or a broker uses them."""

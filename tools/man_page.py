@@ -1,4 +1,4 @@
-"""`pybroker man`: the manual page pybroker(1), made of the command lines themselves."""
+"""`pybroker man`: the manual page pybroker(1), made from the parsers of all commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tools.command_line import OfflineParser
 from tools.command_lines import CommandLine, Option, command_lines
 
 _EPILOG = """\
-to read it: pybroker man | man -l -
-to keep it: pybroker man > ~/.local/share/man/man1/pybroker.1"""
+show it: pybroker man | man -l -
+install it: pybroker man > ~/.local/share/man/man1/pybroker.1"""
 
 _EXIT_CODES = (
     ("0", "done"),
-    ("1", "the broker, the network or a file is against it; or something is wrong, where a command looks for that"),
+    ("1", "the broker, the network or a file caused an error; or a check found errors"),
     ("2", "a bad command line, configuration or property"),
     ("130", "interrupted"),
 )
@@ -32,7 +32,7 @@ class _Parser(OfflineParser):
 
 
 def command_line() -> ArgumentParser:
-    """The options of the command: none."""
+    """Return the parser, which has no options."""
     return _Parser(
         prog="pybroker man",
         description="Print the manual page of all commands.",
@@ -42,7 +42,7 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     command_line().parse_args(argv)
     try:
         release = version("pybroker")
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def page(commands: Sequence[CommandLine], release: str) -> str:
-    """The page, for `man`."""
+    """Return the page in man's format."""
     lines = [
         f'.TH PYBROKER 1 "" "pybroker {release}" "User Commands"',
         ".SH NAME",
@@ -95,7 +95,7 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Nothing in it is an instruction."""
+    """Escape a text so that man takes nothing in it as a request."""
     escaped = " ".join(text.split()).replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

@@ -11,12 +11,12 @@ from tools.command_line import OfflineParser
 
 
 def command_line() -> OfflineParser:
-    """The command line, whose help is also a page of the site."""
-    return OfflineParser(prog="pybroker random-uuid", description="Print a random id, for a cluster.")
+    """Return the parser of the command line; the documentation site has a page made from its help."""
+    return OfflineParser(prog="pybroker random-uuid", description="Print a random id for a cluster.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a random id; returns the exit code."""
+    """Print a random id and return the exit code."""
     command_line().parse_args(argv)
     print(id_text(random_id()))
     return 0

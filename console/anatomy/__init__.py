@@ -1,1 +1,1 @@
-"""What bytes on the disk are called: batches, records, messages and index entries as spans with names. Pure."""
+"""Names for bytes on the disk: batches, records, messages and index entries as named spans. Pure."""

@@ -1,4 +1,4 @@
-"""The header of a record batch v2 as spans, each with what its number amounts to (protocol/records/batch.py)."""
+"""The header of a record batch v2 as spans, with the meaning of each number (protocol/records/batch.py)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FIELDS: tuple[tuple[str, Primitive], ...] = (
 
 
 def header_span(data: bytes, *, crc_is_right: bool) -> Span:
-    """The first 61 bytes of a batch. CorruptBatch where there are fewer."""
+    """Return the first 61 bytes of a batch as a span. Raises CorruptBatch if there are fewer."""
     header = parse_header(data)
     meanings = _meanings(header, crc_is_right)
     cursor = Cursor(data)
@@ -51,28 +51,28 @@ def _meanings(header: BatchHeader, crc_is_right: bool) -> dict[str, str]:
     return {
         "baseOffset": "offset of the first record; the broker writes it when it appends",
         "batchLength": f"bytes from here on: the batch is {header.size_bytes} bytes long",
-        "partitionLeaderEpoch": "who led the partition when it was appended; outside of the checksum",
+        "partitionLeaderEpoch": "epoch of the leader that appended it; not part of the checksum",
         "magic": "format of the batch",
-        "crc": ("right" if crc_is_right else "WRONG") + ": CRC-32C of all that follows it",
+        "crc": ("right" if crc_is_right else "WRONG") + ": CRC-32C of all bytes after it",
         "attributes": attributes_text(header.attributes),
         "lastOffsetDelta": f"the last offset is {header.last_offset}",
         "baseTimestamp": time_text(header.base_timestamp)
-        + (": tombstones in it may go from then on" if horizon else ": records count theirs from here"),
+        + (": tombstones in it may be removed after it" if horizon else ": record timestamps are deltas from it"),
         "maxTimestamp": time_text(header.max_timestamp),
-        "producerId": "of no idempotent producer" if header.producer_id < 0 else "idempotent producer",
+        "producerId": "not an idempotent producer" if header.producer_id < 0 else "idempotent producer",
         "producerEpoch": "none" if header.producer_epoch < 0 else "later epochs fence this one",
         "baseSequence": "none"
         if header.base_sequence < 0
-        else f"sequences {header.base_sequence} to {header.last_sequence}: duplicates are found by them",
+        else f"sequences {header.base_sequence} to {header.last_sequence}: the broker detects duplicates by them",
         "recordsCount": "records that follow, compressed together" if header.codec else "records that follow",
     }
 
 
 def attributes_text(attributes: int) -> str:
-    """The bits of a batch's attributes in words."""
+    """Describe the bits of a batch's attributes."""
     codec = attributes & CODEC_MASK
     told = [
-        f"bits 0-2: codec {Codec(codec).name.lower() if codec in {*Codec} else f'{codec}, which there is not'}",
+        f"bits 0-2: codec {Codec(codec).name.lower() if codec in {*Codec} else f'{codec}, unknown'}",
         f"bit 3: {'LogAppendTime' if attributes & TIMESTAMP_TYPE_BIT else 'CreateTime'}",
     ]
     if attributes & TRANSACTIONAL_BIT:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from console.anatomy.span import Span
 
 ROW_BYTES = 16
-#: Colours that neighbours take turns with.
+#: The number of colours; neighbouring fields have different ones.
 _COLOURS = 6
-#: More of one thing is not put on a page.
+#: The limits of one view on a page.
 _MOST_BYTES, _MOST_FIELDS = 4096, 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Bytes of one leaf in one row: `number` is the leaf's, `is_first` marks where it begins."""
+    """The bytes of one leaf in one row: `number` is the leaf's, `is_first` marks the start of the leaf."""
 
     number: int
     is_first: bool
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`position` counts within the file, or within what was unpacked; `columns_before` are empty."""
+    """A row. `position` counts within the file, or within the uncompressed records; `columns_before` are empty."""
 
     position: int
     columns_before: int
@@ -40,9 +40,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """A line of the table beside the bytes; `number` is the leaf's, None for what has parts.
+    """A line of the table beside the bytes; `number` is the leaf's, None for spans with parts.
 
-    `is_beyond`: its bytes are not among the rows, as there are none, or too many before them.
+    `is_beyond`: its bytes are not in the rows: it has none, or they are beyond the limit.
     """
 
     number: int | None
@@ -57,9 +57,9 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class HexView:
-    """Bytes and the table of their names. `offset` is where byte 0 of the spans lies in the file.
+    """Bytes and the table of their names. `offset` is the position of byte 0 of the spans in the file.
 
-    `prefix` tells the anchors of several views on a page apart; `is_cut`: there are more bytes, or more names.
+    `prefix` distinguishes the anchors of several views on a page; `is_cut`: bytes or names are left out (limits above).
     """
 
     rows: tuple[Row, ...]
@@ -70,7 +70,7 @@ class HexView:
 
 
 def hex_view(data: bytes, spans: Sequence[Span], *, offset: int = 0, prefix: str = "a") -> HexView:
-    """A view of the spans, whose leaves follow each other without gaps."""
+    """Return a view of the spans, whose leaves follow each other without gaps."""
     fields: list[FieldRow] = []
     leaves: list[Span] = []
     start = spans[0].start if spans else 0
@@ -91,7 +91,7 @@ def _rows(data: bytes, leaves: Sequence[Span], end: int, offset: int) -> Iterato
     if not leaves:
         return
     start, number = leaves[0].start, 0
-    # rows begin where those of the file do, so that positions are round numbers
+    # rows are aligned to the file's, so that positions are multiples of 16
     row_start = start - (start + offset) % ROW_BYTES
     while row_start < end:
         row_end = row_start + ROW_BYTES

@@ -18,7 +18,7 @@ from protocol.primitives import Primitive, int16, int32, int64
 
 @dataclass(frozen=True, slots=True)
 class IndexKind:
-    """What an index file is made of. `meaning` says an entry in words, given its numbers and the base offset."""
+    """The format of an index file. `meaning` describes an entry, given its numbers and the base offset."""
 
     title: str
     fields: tuple[tuple[str, Primitive], ...]
@@ -34,11 +34,11 @@ def _offset_entry(values: list[int], base_offset: int) -> str:
 
 
 def _time_entry(values: list[int], base_offset: int) -> str:
-    return f"up to offset {base_offset + values[1]} nothing is later than {time_text(values[0])}"
+    return f"up to offset {base_offset + values[1]} no record is later than {time_text(values[0])}"
 
 
 def _transaction_entry(values: list[int], _: int) -> str:
-    return f"producer {values[1]} aborted what it wrote from offset {values[2]} to its marker at {values[3]}"
+    return f"producer {values[1]} aborted its records from offset {values[2]} to its marker at {values[3]}"
 
 
 INDEX_KINDS: Mapping[str, IndexKind] = {
@@ -56,11 +56,11 @@ INDEX_KINDS: Mapping[str, IndexKind] = {
         _transaction_entry,
     ),
 }
-"""By the suffix of the file."""
+"""Index formats by file suffix."""
 
 
 def entry_span(kind: IndexKind, data: bytes, position: int, number: int, base_offset: int) -> Span:
-    """The entry at `position`. ProtocolError: it is cut off."""
+    """Return the entry at `position`. Raises ProtocolError if it is truncated."""
     cursor = Cursor(data, position)
     values = [cursor.number(name, field) for name, field in kind.fields]
     meaning = kind.meaning(values, base_offset)

@@ -1,7 +1,7 @@
-"""A stored message as spans, field by field as its schema has them (protocol/schema.py).
+"""A stored message as spans, one for each field of its schema (protocol/schema.py).
 
-This walks the schema instead of compiling it, as protocol/decoder.py does: slow, but each step leaves its place. The
-tests hold the two against each other for every stored message and version.
+This interprets the schema, which protocol/decoder.py compiles: it is slow, but keeps the position of each field. Tests
+compare the two for every stored message and version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INT8 = Primitive("int8", "b", 1, 0)
 
 
 def message_span(message: Message, version: int, data: bytes, position: int = 0) -> Span:
-    """The message at `position`; what follows it is left alone. ProtocolError for bytes that are none."""
+    """Return the message at `position`; bytes after it are ignored. Raises ProtocolError for malformed bytes."""
     if version not in message.versions:
         raise ProtocolError(f"{message.name} has versions {message.versions}, not {version}")
     cursor = Cursor(data, position)
@@ -31,7 +31,7 @@ def message_span(message: Message, version: int, data: bytes, position: int = 0)
 
 
 class _Walk:
-    """Reads the fields of a struct by a cursor."""
+    """Reads the fields of a struct with a cursor."""
 
     def __init__(self, cursor: Cursor, version: int, flexible: bool) -> None:
         self._cursor = cursor
@@ -70,7 +70,7 @@ class _Walk:
         count = self._length(f"{name} count", False, compact)
         cursor = self._cursor
         if count > 0 and count * least_size(element, self._version, compact) > len(cursor.data) - cursor.position:
-            raise ProtocolError(f"{name} claims {count} elements, for which there are too few bytes")
+            raise ProtocolError(f"{name} has {count} elements, but too few bytes follow")
         shown = min(count, _MOST_ELEMENTS)
         self._elements(field, element, name, range(shown))
         if count > shown:
@@ -100,7 +100,7 @@ class _Walk:
     def _tagged(self, layout: Layout) -> None:
         cursor = self._cursor
         count = cursor.unsigned_varint("tagged fields")
-        cursor.say("none" if not count else "fields that older readers pass over")
+        cursor.say("none" if not count else "fields that older readers skip")
         known = {field.tag: field for field in layout.tagged}
         for _ in range(count):
             start, inside = cursor.position, cursor.inside()

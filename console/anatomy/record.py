@@ -9,26 +9,28 @@ from protocol.primitives import int8
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import InvalidRecord
 
-#: Headers of one record that are shown; a batch that is packed well may have millions.
+#: Shown headers of one record; a compressed batch can have millions.
 MOST_HEADERS = 200
 _LEAST_HEADER_BYTES = 2
 
 
 def record_span(data: bytes, position: int, header: BatchHeader) -> Span:
-    """The record at `position` of a batch's unpacked records. InvalidRecord, ProtocolError for what is none."""
+    """Return the record at `position` of a batch's uncompressed records. Raises InvalidRecord, ProtocolError."""
     outside = Cursor(data, position)
     length = outside.varint("length")
     end = outside.position + length
     if length < 0 or end > len(data):
-        raise InvalidRecord(f"a record of {length} bytes does not fit into the {len(data) - position} that are left")
+        raise InvalidRecord(f"a record of {length} bytes exceeds the remaining {len(data) - position}")
     outside.say("bytes of the record that follow")
     cursor = Cursor(data[:end], outside.position)
     cursor.number("attributes", int8)
-    cursor.say("no bit is in use")
+    cursor.say("no bit is defined")
     timestamp = header.base_timestamp + cursor.varlong("timestampDelta")
     append_time = header.timestamp_type != 0
     cursor.say(
-        f"LogAppendTime of the batch counts: {time_text(header.max_timestamp)}" if append_time else time_text(timestamp)
+        f"LogAppendTime of the batch is used: {time_text(header.max_timestamp)}"
+        if append_time
+        else time_text(timestamp)
     )
     offset = header.base_offset + cursor.varint("offsetDelta")
     cursor.say(f"offset {offset}")
@@ -38,19 +40,19 @@ def record_span(data: bytes, position: int, header: BatchHeader) -> Span:
     _header_spans(cursor, cursor.varint("headersCount"))
     if cursor.position != end:
         raise InvalidRecord(
-            f"a record of {length} bytes has its fields end {end - cursor.position} bytes before its end"
+            f"the fields of a record of {length} bytes end {end - cursor.position} bytes before its end"
         )
     return Span(f"Record {offset}", position, end, "struct", parts=(*outside.spans, *cursor.spans))
 
 
 def _header_spans(cursor: Cursor, count: int) -> None:
-    """Headers are the last field: those that are not shown are all that is left of the record."""
+    """Add the headers, the last field: the rest of the record belongs to headers beyond the limit."""
     shown = min(count, MOST_HEADERS)
     for _ in range(shown):
         cursor.add(_header_span(cursor))
     more, end = count - shown, len(cursor.data)
     if more * _LEAST_HEADER_BYTES > end - cursor.position:
-        raise InvalidRecord(f"the record claims {count} headers, for which there are too few bytes")
+        raise InvalidRecord(f"the record has {count} headers, but too few bytes follow")
     if more:
         cursor.add(Span("Headers", cursor.position, end, f"{more} more"))
 
@@ -67,16 +69,16 @@ def _header_span(outer: Cursor) -> Span:
 
 
 def record_spans(data: bytes, header: BatchHeader, first: int, most: int) -> list[Span]:
-    """The records of a batch from the `first` on (0 is the batch's first), `most` of them at most.
+    """Return at most `most` records of a batch from number `first` on (0 is the batch's first).
 
-    Those before are stepped over by their lengths.
+    Earlier records are skipped by their lengths.
     """
     position = 0
     for _ in range(min(first, header.record_count)):
         cursor = Cursor(data, position)
         length = cursor.varint("length")
         if length < 0 or cursor.position + length > len(data):
-            raise InvalidRecord(f"a record of {length} bytes at byte {position} does not fit")
+            raise InvalidRecord(f"a record of {length} bytes at byte {position} exceeds the batch")
         position = cursor.position + length
     spans = []
     for _ in range(max(0, min(most, header.record_count - first))):

@@ -1,4 +1,4 @@
-"""A span: bytes next to each other, what they are called and what they say."""
+"""A span: adjacent bytes with a name, a value and a meaning."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`start` and `end` count within the bytes that were looked at; `parts` fill it without gaps, if there are any.
+    """`start` and `end` count within the inspected bytes; `parts`, if any, fill the span without gaps.
 
-    `kind` is the type in the schema's words, `value` what the bytes say in it, `meaning` what that amounts to.
+    `kind` is the type in the schema's terms, `value` the decoded bytes, `meaning` an explanation of the value.
     """
 
     name: str
@@ -26,11 +26,11 @@ class Span:
         return self.end - self.start
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Span]]:
-        """It and all that is in it, in the order of the bytes, with depths."""
+        """Yield the span and all spans within it, in the order of the bytes, with their depths."""
         yield depth, self
         for part in self.parts:
             yield from part.walk(depth + 1)
 
     def leaves(self) -> Iterator[Span]:
-        """Those without parts, which every byte belongs to one of."""
+        """Yield the spans without parts; every byte belongs to exactly one."""
         return (span for _, span in self.walk() if not span.parts)

@@ -1,4 +1,4 @@
-"""Keys and values of Kafka's own topics as spans: which message stands in a record, and what it says.
+"""Keys and values of Kafka's internal topics as spans: the type of a record's message, and its fields.
 
 __consumer_offsets, __transaction_state, __share_group_state
                      key: type int16 | message v0            value: version int16 | message
@@ -26,7 +26,7 @@ _COORDINATORS: Mapping[str, Mapping[int, tuple[Message, Message]]] = {
 
 
 def key_span(topic: str, key: bytes, *, is_control: bool) -> Span | None:
-    """What a record's key says; None where the topic is none of Kafka's own, or its keys say nothing."""
+    """Return a record's key as a span; None if the topic is not internal, or its keys have no schema."""
     cursor = Cursor(key)
     try:
         if is_control:
@@ -47,7 +47,7 @@ def key_span(topic: str, key: bytes, *, is_control: bool) -> Span | None:
 
 
 def value_span(topic: str, key: bytes, value: bytes, *, is_control: bool) -> Span | None:
-    """What a record's value says; None where that is the producer's business."""
+    """Return a record's value as a span; None if only its producer knows the format."""
     cursor = Cursor(value)
     try:
         if is_control:

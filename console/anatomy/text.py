@@ -1,15 +1,15 @@
-"""Values as people read them: bytes as text where they are text, times as dates."""
+"""Values in readable form: printable bytes as text, timestamps as dates."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-#: More of a value is not shown among the fields; the bytes beside it are all there.
+#: Longer values are cut in the table of fields; the bytes beside it are complete.
 _LONGEST = 120
 
 
 def shown(data: bytes) -> str:
-    """Text in quotes where the bytes are printable UTF-8, else hexadecimal; long ones are cut, with dots."""
+    """Return quoted text if the bytes are printable UTF-8, else hexadecimal; long ones are cut, with dots."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -22,18 +22,18 @@ def shown(data: bytes) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A timestamp in milliseconds as a date in UTC; "none" for -1."""
+    """Return a timestamp in milliseconds as a date in UTC; "none" for -1."""
     if timestamp_ms == -1:
         return "none"
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
-        return "no date that a calendar has"
+        return "beyond the calendar"
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
 def size_text(size_bytes: int) -> str:
-    """A size with a unit of 1024."""
+    """Return a size with a unit of 1024."""
     size = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:

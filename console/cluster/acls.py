@@ -1,7 +1,7 @@
-"""Access control entries: who may do what.
+"""Access control entries.
 
-By kafka-python's messages: librdkafka has no users and delegation tokens among what is protected, and makes no entries
-of the broker's refusal to show any.
+They use kafka-python's messages: librdkafka has no users and delegation tokens as resources, and turns the broker's
+refusal to list entries into an empty list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from security.acl import Operation, PatternType, Permission, ResourceType
 
 
 def _words(kind: type[IntEnum]) -> dict[str, int]:
-    """What an entry may have of it: its words and their numbers, without those that stand in filters only."""
+    """Return the words of an enumeration with their numbers, without those for filters only."""
     return {each.name.lower().replace("_", "-"): each.value for each in kind if each.name not in ("ANY", "MATCH")}
 
 
@@ -26,7 +26,7 @@ OPERATIONS = _words(Operation)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry, in words of the tables above; WILDCARD is any name, any host."""
+    """An entry, in the words of the tables above; WILDCARD is any name, any host."""
 
     resource: str
     name: str

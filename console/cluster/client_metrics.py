@@ -11,7 +11,7 @@ from pybroker.cli import client_metrics
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which metrics are wanted, how often, and of whom; the last two as they are set or by default."""
+    """The wanted metrics, the interval, and the matched clients; the last two as configured, or the default."""
 
     name: str
     metrics: tuple[str, ...]
@@ -20,7 +20,7 @@ class Subscription:
 
 
 def subscriptions(client: Client) -> list[Subscription]:
-    """By name."""
+    """Return all subscriptions, sorted by name."""
     with client.session() as session, session.administration() as administration:
         found = client_metrics.described(administration, client_metrics.subscriptions(administration))
     return [
@@ -30,13 +30,13 @@ def subscriptions(client: Client) -> list[Subscription]:
 
 
 def alter(client: Client, name: str, changes: Mapping[str, str | None]) -> None:
-    """Make one, or change it; None is back to a default."""
+    """Create or change a subscription; None resets a setting to its default."""
     with client.session() as session, session.administration() as administration:
         client_metrics.alter(administration, name, changes)
 
 
 def delete(client: Client, name: str) -> None:
-    """Take one away."""
+    """Delete a subscription."""
     with client.session() as session, session.administration() as administration:
         client_metrics.delete(administration, name)
 

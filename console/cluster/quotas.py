@@ -1,4 +1,4 @@
-"""How much users, clients and addresses may take."""
+"""Quotas of users, clients and addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from console.cluster.client import Client
 from pybroker.cli.quotas import Entity, alter, described, plain_number
 
-#: What a limit may be of, and its unit; users and clients have all but the last, addresses that one alone.
+#: Quota keys and their units; users and clients have all but the last, addresses only the last.
 KEYS = {
     "producer_byte_rate": "B/s",
     "consumer_byte_rate": "B/s",
@@ -16,15 +16,15 @@ KEYS = {
     "controller_mutation_rate": "changes/s",
     "connection_creation_rate": "connections/s",
 }
-#: Kinds of the protocol, in the order in which they are told.
+#: Entity types of the protocol, in the order in which they are shown.
 KINDS = ("user", "client-id", "ip")
-#: As a form says whom a quota is of: who has a name, or all that have no quota of their own.
+#: A form's words for the entity: one with a name, or all without a quota of their own.
 NAMED, DEFAULT = "named", "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A limit of whoever all parts of `entity` name; None as a name: those who have no limit of their own."""
+    """A limit of the entity that matches all parts of `entity`; the name None matches those without their own limit."""
 
     entity: Mapping[str, str | None]
     key: str
@@ -36,7 +36,7 @@ class Quota:
 
     @property
     def fields(self) -> dict[str, str]:
-        """By which a form names it."""
+        """Return the form fields that identify the quota."""
         found = {"key": self.key}
         for kind, name in self.entity.items():
             found |= {f"of-{kind}": DEFAULT} if name is None else {f"of-{kind}": NAMED, kind: name}
@@ -44,7 +44,7 @@ class Quota:
 
 
 def quotas(client: Client) -> list[Quota]:
-    """All of them, by whom they are of."""
+    """Return all quotas, sorted by entity."""
     with client.session() as session, session.administration() as administration:
         found = described(administration, {}, strict=False)
     rows = [Quota(entity, key, plain_number(value) or 0.0) for entity, limits in found for key, value in limits.items()]
@@ -52,6 +52,6 @@ def quotas(client: Client) -> list[Quota]:
 
 
 def change(client: Client, entity: Entity, key: str, value: float | None) -> None:
-    """Set a limit; with None it is taken away."""
+    """Set a limit; None removes it."""
     with client.session() as session, session.administration() as administration:
         alter(administration, entity, {key: value})

@@ -1,4 +1,4 @@
-"""Read records of a partition as a client: a page of them, from an offset or a time on."""
+"""Read records of a partition as a client: a page of them, from an offset or a time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pybroker.cli.client.session import Session, failed
 #: The time limit for a page; then it shows the records that have arrived.
 _TIMEOUT_S = 5.0
 _TURN_S = 0.1
-#: Of a page's records: the one that makes it as many is its last. And what librdkafka may fetch ahead.
+#: A page ends with the record that reaches this size. It is also the limit of librdkafka's prefetching.
 _MOST_BYTES = 8 << 20
-#: Records that are looked at for a word.
+#: Records that a search for a word reads at most.
 _MOST_SCANNED = 100_000
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF
 
@@ -42,10 +42,10 @@ def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> 
 
 
 def read_messages(client: Client, topic: str, partition: int, offset: int, most: int, word: str = "") -> Found:
-    """At most `most` records from `offset` on, fewer of large ones, uncommitted ones too; no markers of transactions.
+    """Return at most `most` records from `offset` on, fewer if large: uncommitted ones too, no control records.
 
     Args:
-        word: only those that have it in the key, the value or a header; letters of ASCII in either case.
+        word: return only records with this word in the key, the value or a header; ASCII letters in either case.
     """
     wanted = word.encode().lower()
     with client.session() as session, _consumer(session, topic, partition, offset) as consumer:
@@ -88,7 +88,7 @@ class Tail:
             first = self._consumer.poll(wait_s)
             if first is None:
                 return []
-            found = [first, *self._consumer.consume(most - 1, 0)]  # and what has come with it
+            found = [first, *self._consumer.consume(most - 1, 0)]  # and records that arrived with it
             return [_message(each) for each in found if _is_record(each, self._topic)]
 
     def close(self) -> None:
@@ -124,8 +124,8 @@ def _is_end(each: KafkaMessage) -> bool:
 
 
 def _is_record(each: KafkaMessage, topic: str) -> bool:
-    """Rather than the end, or what the broker says of the group, of which nobody is. CommandError where it refuses the
-    partition.
+    """Return whether a message is a record. Others are the end of the partition, or errors about the group, which the
+    consumer does not join. Raises CommandError if the broker rejects the partition.
     """
     error = each.error()
     if error is None:

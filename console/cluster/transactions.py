@@ -1,4 +1,4 @@
-"""Transactions that coordinators know, and producers that partitions know."""
+"""Transactions of the coordinators, and the producers of partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TransactionLine:
 
 @dataclass(frozen=True, slots=True)
 class ProducerLine:
-    """A producer that writes into a partition with sequences; `open_since` is the first offset of its transaction."""
+    """An idempotent producer of a partition; `open_since` is the first offset of its transaction."""
 
     topic: str
     partition: int
@@ -34,7 +34,7 @@ class ProducerLine:
 
 
 def transactions(client: Client) -> list[TransactionLine]:
-    """By name."""
+    """Return all transactions, sorted by transactional id."""
     with client.session() as session, session.administration() as administration:
         found = listings(administration)
     lines = [
@@ -45,7 +45,7 @@ def transactions(client: Client) -> list[TransactionLine]:
 
 
 def producers(client: Client, places: Sequence[Place]) -> list[ProducerLine]:
-    """Of partitions, by partition and id."""
+    """Return the producers of partitions, sorted by partition and id."""
     from kafka import TopicPartition
 
     with client.session() as session, session.administration() as administration:

@@ -1,5 +1,5 @@
-"""Users with passwords that the broker keeps (SCRAM, RFC 5802); those of its configuration file are in none of its
-answers.
+"""Users whose passwords the broker stores (SCRAM, RFC 5802). The broker does not list the users of its configuration
+file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SALT_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """That a user has a password in a mechanism; nobody can see which."""
+    """A user's password in a mechanism exists; nobody can read it."""
 
     user: str
     mechanism: str
@@ -23,7 +23,7 @@ class Credential:
 
 
 def credentials(client: Client) -> list[Credential]:
-    """Of all users, by name."""
+    """Return the credentials of all users, sorted by name."""
     from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
     with client.session() as session, session.administration() as administration:
@@ -39,7 +39,7 @@ def credentials(client: Client) -> list[Credential]:
 
 
 def set_password(client: Client, credential: Credential, password: str) -> None:
-    """Make the user, or change its password in that mechanism. The password itself does not leave this function."""
+    """Create a user, or change its password in that mechanism. Only its salted hash is sent."""
     from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
     salt = secrets.token_bytes(_SALT_BYTES)
@@ -55,7 +55,7 @@ def set_password(client: Client, credential: Credential, password: str) -> None:
 
 
 def remove(client: Client, user: str, mechanism: str) -> None:
-    """Take the user's password in that mechanism away."""
+    """Remove the user's password in that mechanism."""
     from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
     deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion(

@@ -1,1 +1,1 @@
-"""The broker's data directory, read as it lies there: folders, segments, batches, index entries. Nothing is written."""
+"""Read the broker's data directory: folders, segments, batches, index entries. Nothing is written."""

@@ -1,4 +1,4 @@
-"""Batches of a segment, a page of them at a time, and one of them with all its bytes."""
+"""Batches of a segment, a page at a time, and one batch with all its bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from protocol.records.compression import Codec, decompress
 from tools.data.log_reader import LogReader, RawEntry
 from tools.errors import DumpFailed
 
-#: Nothing larger is opened, packed or not: a page is for people.
+#: Larger batches, or larger uncompressed records, are not opened.
 MOST_BYTES = 16 << 20
 
 
 class BatchRow(NamedTuple):
-    """A batch, or a message of a format before batches, as far as its header tells."""
+    """The header of a batch, or of a message in a format before batches."""
 
     position: int
     size_bytes: int
@@ -35,7 +35,7 @@ class BatchRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchPage:
-    """Batches that follow each other. At the segment's end `next_position` is None, and `left_over` bytes are none."""
+    """Consecutive batches. At the segment's end `next_position` is None; `left_over` bytes form no batch."""
 
     rows: tuple[BatchRow, ...]
     next_position: int | None
@@ -43,7 +43,7 @@ class BatchPage:
 
 
 def read_batches(segment: Segment, position: int, most: int) -> BatchPage:
-    """The batches from `position` on, which has to be where one begins. NotThere: none does."""
+    """Return the batches from `position` on. Raises NotThere if no batch begins there."""
     rows: list[BatchRow] = []
     with _open(segment) as reader:
         try:
@@ -88,25 +88,25 @@ def _row(entry: RawEntry) -> BatchRow:
 
 
 def codec_name(codec: int) -> str:
-    """none, gzip, snappy, lz4, zstd, or the number of one that there is not."""
+    """Return none, gzip, snappy, lz4, zstd, or the number of an unknown codec."""
     return Codec(codec).name.lower() if codec in {*Codec} else str(codec)
 
 
 @dataclass(frozen=True, slots=True)
 class WholeBatch:
-    """All bytes of a batch v2: `data` as it lies in the file, `records` as they are without compression."""
+    """All bytes of a v2 batch: `data` as in the file, `records` uncompressed."""
 
     position: int
     data: bytes
     header: BatchHeader
     crc_is_right: bool
     records: bytes
-    #: Where byte 0 of `records` lies in the file; None where they are packed there.
+    #: The position of byte 0 of `records` in the file; None if they are compressed there.
     records_position: int | None
 
 
 def read_batch(segment: Segment, position: int) -> WholeBatch:
-    """The batch at `position`. NotThere: none begins there, or none that can be shown; RecordsError: it is damaged."""
+    """Return the batch at `position`. Raises NotThere if there is none or it is too large; RecordsError if damaged."""
     with _open(segment) as reader:
         try:
             entry = next(iter(reader.entries(position)), None)
@@ -115,9 +115,9 @@ def read_batch(segment: Segment, position: int) -> WholeBatch:
         if entry is None:
             raise NotThere(f"no batch begins at byte {position}")
         if entry.magic != 2 or len(entry.head) < HEADER_SIZE:
-            raise NotThere(f"what begins at byte {position} has magic {entry.magic}: it is no record batch")
+            raise NotThere(f"the entry at byte {position} has magic {entry.magic}: it is not a record batch")
         if entry.size_bytes > MOST_BYTES:
-            raise NotThere(f"the batch has {entry.size_bytes} bytes: no more than {MOST_BYTES} are shown")
+            raise NotThere(f"the batch has {entry.size_bytes} bytes: the console shows at most {MOST_BYTES}")
         header = parse_header(entry.head)
         _, is_right = reader.checksum(entry)
         data = bytes(reader.whole(entry))

@@ -1,4 +1,4 @@
-"""A partition's folder: its segments, and what else lies in it."""
+"""A partition's folder: its segments and its other files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
 
 @dataclass(frozen=True, slots=True)
 class OtherFile:
-    """A file that belongs to no segment, or to one only as a snapshot of its producers."""
+    """A file that does not belong to a segment, or is a producer snapshot."""
 
     name: str
     size_bytes: int
@@ -23,7 +23,7 @@ class OtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """As it was when it was looked at. `kind` tells of folders that are on their way out, or in."""
+    """A folder as of the time it was read. `kind` marks folders that are being deleted or moved in."""
 
     path: str
     name: str
@@ -35,11 +35,11 @@ class Folder:
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """Return the size of all its files."""
         return sum(sum(each.sizes.values()) for each in self.segments) + sum(each.size_bytes for each in self.others)
 
     def segment(self, base_offset: int) -> Segment:
-        """The one that begins there. NotThere."""
+        """Return the segment with that base offset. Raises NotThere."""
         for each in self.segments:
             if each.base_offset == base_offset:
                 return each
@@ -47,16 +47,16 @@ class Folder:
 
 
 def is_partition(name: str) -> bool:
-    """Whether a folder of a log directory is a partition's, in use or not."""
+    """Whether a folder of a log directory is a partition's, active or not."""
     return parse_name(name)[0] is not DirectoryKind.OTHER
 
 
 def read_folder(path: str) -> Folder:
-    """What lies there now. NotThere: it is gone, or no partition's."""
+    """Read a folder. Raises NotThere if it is missing or not a partition's."""
     name = os.path.basename(path)
     kind, topic, partition = parse_name(name)
     if kind is DirectoryKind.OTHER:
-        raise NotThere(f"{name} is no partition's folder")
+        raise NotThere(f"{name} is not a partition's folder")
     sizes: dict[int, dict[str, int]] = {}
     others = []
     try:
@@ -65,12 +65,12 @@ def read_folder(path: str) -> Folder:
                 try:
                     size = entry.stat(follow_symlinks=False).st_size
                 except FileNotFoundError:
-                    continue  # removed since
+                    continue  # removed meanwhile
                 if match := _SEGMENT_FILE.fullmatch(entry.name):
                     sizes.setdefault(int(match[1]), {})[match[2]] = size
                 else:
                     others.append(OtherFile(entry.name, size))
-    except (OSError, ValueError):  # gone, no folder, a disk that has failed, or a name that no file can have
-        raise NotThere(f"there is no folder {name} that can be read") from None
+    except (OSError, ValueError):  # missing, not a folder, a failed disk, or an impossible file name
+        raise NotThere(f"there is no readable folder {name}") from None
     segments = tuple(Segment(path, base, files) for base, files in sorted(sizes.items()) if "log" in files)
     return Folder(path, name, kind, topic, partition, segments, tuple(sorted(others, key=lambda each: each.name)))

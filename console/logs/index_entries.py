@@ -12,13 +12,13 @@ from console.errors import NotThere
 from console.logs.segment import Segment
 
 _OFFSET_ENTRY = Struct(">ii")
-#: An index of a segment of 2 GiB at Kafka's smallest distance between entries has no more; a hostile file may.
+#: The largest index of a 2 GiB segment at Kafka's smallest interval; a damaged or hostile file may be larger.
 _MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """The bytes of an index: `count` entries are in use, what follows them is room for more, as zeros."""
+    """The bytes of an index: `count` entries are in use; zeros after them are reserved space."""
 
     data: bytes
     count: int
@@ -26,15 +26,15 @@ class IndexFile:
 
 
 def read_index(segment: Segment, suffix: str, kind: IndexKind) -> IndexFile:
-    """All entries. NotThere: the segment has no such file."""
+    """Return all entries. Raises NotThere if the segment has no such file."""
     try:
         with open(segment.path(suffix), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(min(size, _MOST_BYTES))
     except FileNotFoundError:
-        raise NotThere(f"the segment's .{suffix} has been removed since") from None
+        raise NotThere(f"the segment's .{suffix} has been removed meanwhile") from None
     width = kind.entry_bytes
-    # an index that is being written has its full size: zeros behind the last entry, which may end with some itself
+    # the active index has its full size, with zeros after the last entry; the entry itself may end with zeros
     used = len(data.rstrip(b"\0"))
     count = min(-(-used // width), len(data) // width)
     return IndexFile(data[: count * width], count, size)
@@ -42,7 +42,7 @@ def read_index(segment: Segment, suffix: str, kind: IndexKind) -> IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """An entry of a .index: `number` from 0 on, `last_offset` of the batch that begins at `position`."""
+    """An entry of a .index: its `number` from 0, and the `last_offset` of the batch that begins at `position`."""
 
     number: int
     last_offset: int
@@ -50,7 +50,7 @@ class OffsetEntry:
 
 
 class OffsetEntries:
-    """The entries of a .index, in order. Each is made when it is looked at: there may be millions."""
+    """The entries of a .index, in order. Each is decoded on access, because there may be millions."""
 
     def __init__(self, data: bytes, base_offset: int) -> None:
         self._data = data
@@ -64,18 +64,18 @@ class OffsetEntries:
         return OffsetEntry(number, self._base_offset + relative, position)
 
     def floor(self, offset: int) -> OffsetEntry | None:
-        """The last entry that is not above an offset; None where all are."""
+        """Return the last entry not above `offset`; None if all are above."""
         found = bisect_right(self, offset, key=lambda each: each.last_offset)
         return self[found - 1] if found else None
 
     def within(self, start: int, end: int, most: int) -> list[OffsetEntry]:
-        """Those that point to the bytes from `start` to `end`, at most so many: a damaged file may have any number."""
+        """Return at most `most` entries that point between `start` and `end`: a damaged file may have any number."""
         first = bisect_left(self, start, key=lambda each: each.position)
         behind = bisect_left(self, end, key=lambda each: each.position)
         return [self[number] for number in range(first, min(behind, first + most))]
 
 
 def offset_entries(segment: Segment) -> OffsetEntries:
-    """The entries of the .index; none where there is no such file."""
+    """Return the entries of the .index; none if the file is missing."""
     data = read_index(segment, "index", INDEX_KINDS["index"]).data if "index" in segment.sizes else b""
     return OffsetEntries(data, segment.base_offset)

@@ -10,7 +10,7 @@ from console.errors import NotThere
 from console.logs.folder import Folder, is_partition, read_folder
 from metadata.topic_names import CLUSTER_METADATA
 
-#: Of a file, on common file systems.
+#: The limit of a file name on common file systems.
 _LONGEST_NAME = 255
 
 
@@ -23,41 +23,41 @@ class FoundFolder:
 
 
 class LogDirectories:
-    """All of them, in the order of `log.dirs`, by which they have numbers."""
+    """All log directories, numbered in the order of `log.dirs`."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
 
     def folders(self, topic: str | None = None) -> Iterator[FoundFolder]:
-        """All partitions' folders, or those in use of one topic, by topic and partition."""
+        """Yield all partition folders, or the active ones of a topic, sorted by topic and partition."""
         for number, path in enumerate(self.paths):
             try:
                 names = os.listdir(path)
             except OSError:
-                continue  # a disk that has failed: the broker tells of it
+                continue  # a failed disk, which the broker reports
             for name in sorted(names, key=_in_order):
                 if not is_shown(name) or (topic is not None and name.rpartition("-")[0] != topic):
                     continue
                 try:
                     yield FoundFolder(number, read_folder(os.path.join(path, name)))
                 except NotThere:
-                    continue  # removed since
+                    continue  # removed meanwhile
 
     def folder(self, directory: int, name: str) -> Folder:
-        """One of them, by the name of its folder. NotThere."""
+        """Return a folder by its name. Raises NotThere."""
         if not 0 <= directory < len(self.paths):
             raise NotThere(f"there is no log directory {directory}")
         if len(name) > _LONGEST_NAME or os.path.basename(name) != name or not is_shown(name):
-            raise NotThere(f"{name[:_LONGEST_NAME]} is no partition's folder that is shown")
+            raise NotThere(f"{name[:_LONGEST_NAME]} is not a visible partition folder")
         return read_folder(os.path.join(self.paths[directory], name))
 
 
 def is_shown(name: str) -> bool:
-    """Whether a folder is a partition's. The metadata log is none here: credentials of users are in it."""
+    """Whether a folder is a partition's, other than the metadata log's, which has credentials of users."""
     return is_partition(name) and not name.startswith(f"{CLUSTER_METADATA}-")
 
 
 def _in_order(name: str) -> tuple[str, int, str]:
-    """orders-2 before orders-10."""
+    """Return a sort key that puts orders-2 before orders-10."""
     topic, _, number = name.rpartition("-")
     return (topic, int(number), name) if number.isascii() and number.isdigit() else (name, -1, name)

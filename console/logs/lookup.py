@@ -1,4 +1,4 @@
-"""How an offset is found in a partition, as the broker does it, with the steps kept for people to follow."""
+"""Find an offset in a partition as the broker does, and keep the steps to show them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from console.logs.folder import Folder
 from console.logs.index_entries import OffsetEntry, offset_entries
 from console.logs.segment import Segment
 
-#: Batches that are stepped over before the search is given up: those between two entries of an index are few.
+#: Batches that a search steps over at most; between two index entries are only a few.
 _MOST_STEPS = 100_000
 _PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The segment whose name is the last not above `offset`, the index entry likewise, the batches looked at behind it.
+    """The last segment and index entry whose offset is not above `offset`, and the batches read after that entry.
 
-    `batch` is the first that does not end before the offset. Where compaction has taken the record, it is one behind.
+    `batch` is the first one that does not end before the offset. If compaction removed the record, it is a later one.
     """
 
     offset: int
@@ -33,10 +33,10 @@ class Lookup:
 
 
 def find(folder: Folder, offset: int) -> Lookup:
-    """Find a record. NotThere: the partition has none of that offset or above."""
+    """Find an offset. Raises NotThere if the partition has no record at or above it."""
     number = bisect_right(folder.segments, offset, key=lambda each: each.base_offset) - 1
     if number < 0:
-        raise NotThere(f"no segment of {folder.name} begins at offset {offset} or before")
+        raise NotThere(f"no segment of {folder.name} begins at or before offset {offset}")
     segment = folder.segments[number]
     entries = offset_entries(segment)
     entry = entries.floor(offset)
@@ -49,4 +49,4 @@ def find(folder: Folder, offset: int) -> Lookup:
                 return Lookup(offset, segment, number, entry, len(entries), stepped_over, row)
             stepped_over += 1
         position = page.next_position
-    raise NotThere(f"{folder.name} has no record at offset {offset}, nor behind it in its segment")
+    raise NotThere(f"{folder.name} has no record at offset {offset}, nor after it in its segment")

@@ -1,4 +1,4 @@
-"""The log directories as one user may see them: files of topics that they may read, by the broker's word."""
+"""The log directories as one user may see them: only files of topics that the broker lets the user read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from storage.directory_names import DirectoryKind
 
 
 class ReadableLogDirectories(LogDirectories):
-    """Reading files goes past every ACL; so the broker is asked which topics the user may read.
+    """Log directories without the folders of topics that the user may not read: file access would bypass ACLs.
 
-    Folders on their way out are nobody's: what they belonged to has no ACL any more, or those of a topic that has its
-    name now.
+    Folders that are being deleted are hidden: their topic has no ACLs any more, or a new topic has its name.
     """
 
     def __init__(self, paths: Sequence[str], client: Client) -> None:
@@ -23,14 +22,14 @@ class ReadableLogDirectories(LogDirectories):
         self._client = client
 
     def folders(self, topic: str | None = None) -> Iterator[FoundFolder]:
-        """Those of topics that the user may read."""
+        """Yield the folders of topics that the user may read."""
         readable = self._client.readable_topics()
         for found in super().folders(topic):
             if found.folder.topic in readable and found.folder.kind is DirectoryKind.PARTITION:
                 yield found
 
     def folder(self, directory: int, name: str) -> Folder:
-        """One of them. NotThere, for those that others may read, too."""
+        """Return a folder. Raises NotThere, also for folders that only others may read."""
         found = super().folder(directory, name)
         if found.kind is not DirectoryKind.PARTITION or found.topic not in self._client.readable_topics():
             raise NotThere(f"there is no folder {name} that you may read")

@@ -11,7 +11,7 @@ from console.errors import NotThere
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """`sizes` in bytes by suffix, "log" among them."""
+    """A segment; `sizes` are in bytes by suffix, "log" among them."""
 
     folder: str
     base_offset: int
@@ -19,16 +19,16 @@ class Segment:
 
     @property
     def stem(self) -> str:
-        """What its files are called before the dot."""
+        """The common part of its file names, before the dot."""
         return f"{self.base_offset:020d}"
 
     @property
     def size_bytes(self) -> int:
-        """Of the records alone."""
+        """The size of its .log file."""
         return self.sizes["log"]
 
     def path(self, suffix: str) -> str:
-        """Where a file of it lies. NotThere: it has none such."""
+        """Return the path of one of its files. Raises NotThere if it has no such file."""
         if suffix not in self.sizes:
             raise NotThere(f"the segment has no .{suffix}")
         return os.path.join(self.folder, f"{self.stem}.{suffix}")

@@ -1,4 +1,4 @@
-"""Who may do what, who there is, and how much they may take."""
+"""The page of access control entries, users and quotas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECTIONS: dict[str, Callable[[Client], Sequence[object]]] = {
 
 
 def show(request: Request) -> Response:
-    """GET /access: each of them with its rows, or why there are none"""
+    """GET /access: each kind with its rows, or why they are unavailable"""
     client = sources(request).client
     rows: dict[str, Sequence[object]] = {}
     problems: dict[str, str] = {}
@@ -29,7 +29,7 @@ def show(request: Request) -> Response:
         rows[name] = ()
         try:
             rows[name] = ask(client)
-        except (Declined, Refused) as error:  # a broker without authorizer has no entries; not everybody may see users
+        except (Declined, Refused) as error:  # no authorizer, or the user may not list them
             problems[name] = str(error)
     return page(
         request,

@@ -1,4 +1,4 @@
-"""Forms that change who may do what, who there is, and how much they may take; and what is asked before one is gone."""
+"""Forms that change access control entries, users and quotas, and their confirmation pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from security.scram_credential import BY_SASL_NAME, MAX_ITERATIONS, MIN_ITERATIO
 
 _LONGEST = 1000
 Read = Callable[[Form, str], str]
-"""How a name is read: without blanks around where it is entered, as it is where it is that of something there."""
+"""Reads a name: without surrounding blanks where a user enters it, unchanged where it names an existing object."""
 
 
 def add_acl(request: Request, form: Form) -> Response:
@@ -46,9 +46,9 @@ def set_password(request: Request, form: Form) -> Response:
     iterations = form.number("iterations", MIN_ITERATIONS, least=MIN_ITERATIONS, most=MAX_ITERATIONS)
     password = form.text("password")
     if not password or len(password) > _LONGEST or "\0" in password:
-        raise BadRequest("Which password? It is not empty, and no longer than a thousand characters")
+        raise BadRequest("The password must have 1 to 1000 characters")
     if password != form.text("again"):
-        raise BadRequest("The two passwords are not the same")
+        raise BadRequest("The two passwords differ")
     users.set_password(sources(request).client, users.Credential(user, mechanism, iterations), password)
     return go_on(request, "password-set", "access")
 
@@ -69,20 +69,23 @@ def remove_user(request: Request, form: Form) -> Response:
 
 
 def set_quota(request: Request, form: Form) -> Response:
-    """POST /access/quotas: key, value; of-user, of-client-id, of-ip: named, default or nothing; and the names"""
+    """POST /access/quotas: key, value; of-user, of-client-id, of-ip: named, default or nothing
+
+    The names are in user, client-id and ip.
+    """
     key, text = _one_of(form, "key", quotas.KEYS), form.word("value")
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise BadRequest(f"{key} is a number from 0 on, not {text[:40]!r}")
+        raise BadRequest(f"{key} must be a number of at least 0, not {text[:40]!r}")
     quotas.change(sources(request).client, _entity(form), key, value)
     return go_on(request, "quota-set", "access")
 
 
 def ask_remove_quota(request: Request) -> Response:
-    """GET /access/quotas/remove, with whom it is of and its key"""
+    """GET /access/quotas/remove, with the entity and the key"""
     form = Form.of_query(request)
     entity, key = _entity(form, Form.text), _one_of(form, "key", quotas.KEYS)
     facts = {kind: "default" if name is None else name for kind, name in entity.items()}
@@ -91,7 +94,7 @@ def ask_remove_quota(request: Request) -> Response:
 
 
 def remove_quota(request: Request, form: Form) -> Response:
-    """POST /access/quotas/remove: as it is asked"""
+    """POST /access/quotas/remove, with the entity and the key"""
     quotas.change(sources(request).client, _entity(form, Form.text), _one_of(form, "key", quotas.KEYS), None)
     return go_on(request, "quota-removed", "access")
 
@@ -106,9 +109,9 @@ def _entity(form: Form, read: Read = Form.word) -> dict[str, str | None]:
         elif which:
             raise BadRequest(f"of-{kind} is {quotas.NAMED}, {quotas.DEFAULT} or nothing, not {which[:40]!r}")
     if not found:
-        raise BadRequest("Quotas of whom? A user, a client id, both, or an address")
+        raise BadRequest("A quota needs a user, a client id, both, or an address")
     if "ip" in found and len(found) > 1:
-        raise BadRequest("A quota is of users and clients, or of addresses, not of both")
+        raise BadRequest("A quota is for users and clients, or for addresses, not for both")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The last lines that the broker has logged."""
+"""The last lines of the broker's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_WORD = 200
 def show(request: Request) -> Response:
     """GET /log?word="""
     source = sources(request)
-    if request.state.login_session.user is not None:  # lines tell of all that goes on, as levels of loggers do
+    if request.state.login_session.user is not None:  # lines may reveal anything: as for loggers' levels
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
     return page(request, "log.html", lines=source.log.lines(word, _MOST), word=word, most=_MOST)

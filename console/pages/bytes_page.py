@@ -54,7 +54,7 @@ def show_index(request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A record in the table of its batch; `number` counts from the batch's first, 0."""
+    """A record in the table of its batch; `number` counts from 0, the batch's first."""
 
     number: int
     span: Span
@@ -62,7 +62,7 @@ class RecordLine:
 
 
 def show_batch(request: Request) -> Response:
-    """GET /storage/{directory}/{folder}/{base}/batch/{position}?first=: a header, and records from one on"""
+    """GET /storage/{directory}/{folder}/{base}/batch/{position}?first=: a header, and records from number `first`"""
     directory, folder, segment = chosen_segment(request)
     batch = read_batch(segment, request.path_params["position"])
     first = number(request, "first", 0)
@@ -93,13 +93,13 @@ def _by_name(record: Span) -> dict[str, Span]:
 
 
 def show_record(request: Request) -> Response:
-    """GET /storage/{directory}/{folder}/{base}/batch/{position}/record/{number}: a record down to its bytes"""
+    """GET /storage/{directory}/{folder}/{base}/batch/{position}/record/{number}: all bytes of a record"""
     directory, folder, segment = chosen_segment(request)
     batch = read_batch(segment, request.path_params["position"])
     wanted: int = request.path_params["number"]
     spans = record_spans(batch.records, batch.header, wanted, 1)
     if not spans:
-        raise NotThere(f"the batch has {batch.header.record_count} records: there is no number {wanted}")
+        raise NotThere(f"the batch has {batch.header.record_count} records: number {wanted} does not exist")
     (span,) = spans
     contents = _contents(batch, _by_name(span), folder.topic)
     return page(
@@ -120,7 +120,7 @@ def show_record(request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A record's key or value: by the schema of Kafka's own topics, or as a producer may have meant it."""
+    """A record's key or value: by the schema of an internal topic, or in the most likely form."""
 
     name: str
     payload: Payload
@@ -143,7 +143,7 @@ def _contents(batch: WholeBatch, fields: dict[str, Span], topic: str) -> list[Co
 
 
 def _bytes(batch: WholeBatch, fields: dict[str, Span], name: str) -> bytes | None:
-    """None for null; what is empty has no span either."""
+    """Return the field's bytes; None for null. Empty fields have no span, either."""
     if name in fields:
         return batch.records[fields[name].start : fields[name].end]
     return None if fields[f"{name}Length"].value == "-1" else b""

@@ -1,4 +1,4 @@
-"""Metrics that clients push: who is asked for which, and who has pushed what."""
+"""Metrics that clients push: the subscriptions, and the clients with their numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from console.pushing import Pushing
 
 _MOST = 500
 _LONGEST = 1000
-#: What a form calls a setting -> its key.
+#: Form field -> configuration key.
 _FIELDS = {"metrics": "metrics", "interval": "interval.ms", "match": "match"}
 
 
 def show_all(request: Request) -> Response:
-    """GET /clients: subscriptions, or why there are none to be seen, and clients where there is an endpoint"""
+    """GET /clients: subscriptions, or why they are unavailable; and clients if there is a metrics endpoint"""
     source = sources(request)
     found: Sequence[Subscription] = ()
     problem = None
@@ -43,12 +43,12 @@ def show_all(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
-    """GET /clients/{instance}: what one has pushed"""
+    """GET /clients/{instance}: the numbers that one client pushed"""
     return page(request, "client.html", client=_pushing(request).client(request.path_params["instance"]))
 
 
 def subscribe(request: Request, form: Form) -> Response:
-    """POST /clients: name; metrics, interval, match: what is empty is a default"""
+    """POST /clients: name; metrics, interval, match: empty means the default"""
     changes = {key: _short(form.word(name)) or None for name, key in _FIELDS.items()}
     client_metrics.alter(sources(request).client, _name(form.word("name")), changes)
     return go_on(request, "subscribed", "clients")
@@ -68,10 +68,10 @@ def unsubscribe(request: Request, form: Form) -> Response:
 
 
 def _pushing(request: Request) -> Pushing:
-    """For who may see subscriptions: it tells of all clients, which no request of Kafka's does. NotThere, Refused."""
+    """Return the clients, for users that may list subscriptions: Kafka has no request for them. NotThere, Refused."""
     source = sources(request)
     if source.pushing is None:
-        raise NotThere("clients push nothing here: metrics.listeners is not set")
+        raise NotThere("clients cannot push metrics: metrics.listeners is not set")
     if request.state.login_session.user is not None:
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     return source.pushing

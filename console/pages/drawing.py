@@ -1,4 +1,4 @@
-"""Segments and batches drawn to scale: rectangles for a template to put into an SVG."""
+"""Segments and batches drawn to scale: rectangles that a template puts into an SVG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from console.logs.batches import BatchRow
 from console.logs.index_entries import OffsetEntries, OffsetEntry, offset_entries
 from console.logs.segment import Segment
 
-#: Units of the drawing from side to side; CSS makes it as wide as the page.
+#: The width of the drawing in its units; CSS scales it to the page.
 WIDTH = 1000.0
 _NARROWEST = 1.5
 _MOST_BARS = 400
@@ -19,7 +19,7 @@ _MOST_TICKS = 400
 
 @dataclass(frozen=True, slots=True)
 class SegmentBar:
-    """`is_active`: records are appended to it."""
+    """A segment; `is_active`: records are appended to it."""
 
     x: float
     width: float
@@ -28,7 +28,7 @@ class SegmentBar:
 
 
 def segment_bars(segments: Sequence[Segment], scale_bytes: int) -> list[SegmentBar]:
-    """Segments one after the other, `scale_bytes` from side to side; of very many the last."""
+    """Return segments side by side, `scale_bytes` for the whole width; only the last ones of very many."""
     drawn = segments[-_MOST_BARS:]
     scale = max(scale_bytes, sum(each.size_bytes for each in drawn), 1)
     room = WIDTH - _NARROWEST * len(drawn)
@@ -41,17 +41,17 @@ def segment_bars(segments: Sequence[Segment], scale_bytes: int) -> list[SegmentB
 
 
 def entry_ticks(bars: Sequence[SegmentBar]) -> list[tuple[float, OffsetEntry]]:
-    """Where entries of the offset indexes point to: all of them, or of very many some, evenly chosen."""
+    """Return the positions of offset index entries: all of them, or evenly chosen ones of very many."""
     ticks = []
     most = max(_MOST_TICKS // max(len(bars), 1), 1)
     for bar in bars:
         try:
             entries = offset_entries(bar.segment)
         except NotThere:
-            continue  # removed since
+            continue  # removed meanwhile
         for number in range(0, len(entries), -(-len(entries) // most) or 1):
             entry = entries[number]
-            if 0 <= entry.position < bar.segment.size_bytes:  # a damaged index may say anything
+            if 0 <= entry.position < bar.segment.size_bytes:  # a damaged index may have any position
                 ticks.append((round(bar.x + bar.width * entry.position / bar.segment.size_bytes, 2), entry))
     return ticks
 
@@ -76,7 +76,7 @@ class Stretch:
 
 
 def stretch(batches: Sequence[BatchRow], entries: OffsetEntries) -> Stretch | None:
-    """Batches that follow each other, to scale; None of none. Each has one entry at most."""
+    """Draw consecutive batches to scale, each with at most one entry; None without batches."""
     if not batches:
         return None
     start, end = batches[0].position, batches[-1].position + batches[-1].size_bytes

@@ -1,4 +1,4 @@
-"""Forms that move a group to other offsets, and delete it."""
+"""Forms that reset the offsets of a group, and delete it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _LONGEST_OFFSET = 18
 
 
 def change(request: Request, form: Form) -> Response:
-    """POST /groups/{group}: what=move with to, and place for one partition only; what=delete with name, once more"""
+    """POST /groups/{group}: what=move with to, and place to select one partition; what=delete with name, to confirm"""
     client, group = sources(request).client, request.path_params["group"]
     if "\0" in group:
         raise NotThere("librdkafka has no names with a zero byte in them")
     what = form.word("what")
     if what == "delete":
         if form.text("name") != group:
-            raise BadRequest(f"To delete {group}, enter its name: its offsets are gone with it")
+            raise BadRequest(f"To delete {group}, enter its name: its offsets are deleted, too")
         changes.delete_group(client, group)
         return go_on(request, "group-deleted", "groups")
     if what != "move":
-        raise BadRequest("a group is moved or deleted")
+        raise BadRequest("what is move or delete")
     found = client.group(group)
     if found.members:
-        raise Declined(f"{group} has members, which go on from where they are: it is moved when they have ended")
+        raise Declined(f"{group} has members: its offsets can be reset when they have left")
     places = [(each.topic, each.partition) for each in found.lags if each.end is not None]
     if place := form.text("place"):
         places = [each for each in places if f"{each[0]}-{each[1]}" == place]
     if not places:
-        raise BadRequest(f"{group} has no offsets there to be moved")
+        raise BadRequest(f"{group} has no offsets there to reset")
     changes.move_group(client, group, _targets(client, places, form.word("to"), form.word("offset")))
     return go_on(request, "moved", "group", group=group)
 
 
 def _targets(client: Client, places: list[Place], where: str, text: str) -> dict[Place, int]:
-    """Where each partition is to go on: an offset that there is, or the next one."""
+    """Return the new offset of each partition, limited to its range of offsets."""
     if where == "time":
         since_ms = moment_ms(text)
         with client.session() as session:
@@ -54,5 +54,5 @@ def _targets(client: Client, places: list[Place], where: str, text: str) -> dict
     if where == "latest":
         return ends
     if where != "offset" or not (text.isascii() and text.isdigit()) or len(text) > _LONGEST_OFFSET:
-        raise BadRequest(f"where to? earliest, latest, a time, or an offset, not {text[:40]!r}")
+        raise BadRequest(f"to: earliest, latest, a time, or an offset, not {text[:40]!r}")
     return {place: min(max(int(text), starts[place]), ends[place]) for place in places}

@@ -1,4 +1,4 @@
-"""The login of a broker's users, and the end of it."""
+"""Login and logout of the broker's users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def enter(request: Request) -> Response:
     except (Refused, TooMany) as problem:
         return _page(request, str(problem), target, user=form.text("user"))
     answer = RedirectResponse(target, 303)
-    # not Secure: it goes over this machine's loopback only, as HTTP
+    # not Secure: the console serves HTTP, on loopback only
     answer.set_cookie(cookie_name(request.headers["host"]), key, httponly=True, samesite="strict", path="/")
     return answer
 
@@ -44,19 +44,19 @@ def leave(request: Request, _: Form) -> Response:
 
 
 def local_path(path: str) -> str:
-    """Where to go after a login: a page of the console, whatever an address says."""
+    """Return the path if it is a page of the console, else the first page: `next` comes from an untrusted URL."""
     is_ours = path.startswith("/") and not path.startswith(("//", "/login", "/logout")) and "\\" not in path
     return path if is_ours and path.isprintable() else "/"
 
 
 def _page(request: Request, problem: str, target: str, user: str = "") -> Response:
     sessions = _sessions(request)
-    # a form that is shown again is no error of the page: browsers would say so in their console
+    # status 200, because browsers log other codes as errors in their console
     return page(request, "login.html", problem=problem, next=target, user=user, token=sessions.login_token)
 
 
 def _sessions(request: Request) -> LoginSessions:
     sessions: LoginSessions = request.app.state.login_sessions
     if not sessions.needs_login:
-        raise NotThere("nobody has to log in here")
+        raise NotThere("the console has no login")
     return sessions

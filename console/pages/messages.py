@@ -1,4 +1,4 @@
-"""The records of a partition, a page at a time; and a record into it."""
+"""The records of a partition, a page at a time; and a form that sends a record."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LONGEST_WORD = 200
 def show(request: Request) -> Response:
     """GET /topics/{topic}/messages?partition=&offset=&time=&count=&word=&form=&schema=
 
-    Without an offset or a time: the last records, or with a word the first that have it. A time is what `pybroker
-    consume --from` takes.
+    Without an offset or a time: the last records, or with a word the first ones that contain it. A time has the formats
+    of `pybroker consume --from`.
     """
     client = sources(request).client
     topic = client.topic(request.path_params["topic"])
@@ -74,7 +74,7 @@ def produce(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/messages: partition, key, value, headers as lines NAME: VALUE, is-null for a tombstone"""
     name = request.path_params["topic"]
     client = sources(request).client
-    topic = client.topic(name)  # a producer waits for one that there is not, or makes it
+    topic = client.topic(name)  # a producer would wait for a missing topic, or create it
     chosen = form.number("partition", -1, least=-1, most=_INT_MAX)
     if chosen not in (-1, *(each.number for each in topic.partitions)):
         raise NotThere(f"{name} has no partition {chosen}")
@@ -85,7 +85,7 @@ def produce(request: Request, form: Form) -> Response:
 
 
 def chosen_partition(request: Request, topic: Topic) -> Partition:
-    """The one of the query; the first one unless it names any. NotThere."""
+    """Return the query's partition; the first one by default. Raises NotThere."""
     chosen = number(request, "partition", 0, most=_INT_MAX)
     for each in topic.partitions:
         if each.number == chosen:
@@ -95,7 +95,7 @@ def chosen_partition(request: Request, topic: Topic) -> Partition:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A record, with its parts as people read them."""
+    """A record with its parts in readable form."""
 
     message: Message
     key: Payload
@@ -105,8 +105,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How records are to be shown. `schema_text` is what was asked for, `schema` what it means; `most` bytes of each
-    part.
+    """The form of shown records. `schema_text` is the entered schema, `schema` the parsed one; `most`: limit in bytes
+    for each part.
     """
 
     form: PayloadForm
@@ -115,7 +115,7 @@ class Look:
     most: int
 
     def shown(self, message: Message) -> Shown:
-        """Keys are seldom of the values' schema: they are as if none was given."""
+        """Return a record in that form. Keys seldom have the values' schema, so they are shown without it."""
         return Shown(
             message,
             payload(message.key, self.form, most=self.most),
@@ -125,7 +125,7 @@ class Look:
 
 
 def look_of(request: Request, count: int) -> Look:
-    """What the query says, for a page of so many records. BadRequest."""
+    """Return the look that the query asks for, for a page of `count` records. Raises BadRequest."""
     wanted = request.query_params.get("form", "auto")
     text = request.query_params.get("schema", "").strip()
     for form in FORMS:
@@ -143,6 +143,6 @@ def _headers(text: str) -> list[tuple[str, bytes | None]]:
     for line in filter(None, text.split("\n")):
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or "\0" in name:
-            raise BadRequest(f"{line[:80]!r} is no header such as NAME: VALUE")
+            raise BadRequest(f"{line[:80]!r} is not a header such as NAME: VALUE")
         found.append((name.strip(), value.strip().encode()))
     return found

@@ -1,4 +1,4 @@
-"""The first page: what this broker is, what it holds, and how busy it is."""
+"""The first page: the broker, its contents and its load."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show(request: Request) -> Response:
 
 
 def _free(path: str) -> int | None:
-    """Bytes that are free on the disk; None where it has failed."""
+    """Return the free bytes of the disk; None if it failed."""
     try:
         return shutil.disk_usage(path).free
     except OSError:
@@ -48,6 +48,6 @@ def rates(request: Request) -> Response:
     """GET /rates.json: {"at": seconds since the epoch, "samples": {name: value}}"""
     source = sources(request)
     if source.scraper is None:
-        raise NotThere("there are no metrics: metrics.listeners is not set")
+        raise NotThere("no metrics: metrics.listeners is not set")
     at, samples = source.scraper.samples()
     return JSONResponse({"at": at, "samples": {**samples, ROUND_TRIP: source.client.round_trip_s()}})

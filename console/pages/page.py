@@ -1,4 +1,4 @@
-"""A page: a template filled in."""
+"""Pages: templates filled with values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def fragment(request: Request, template: str, *, status_code: int = 200, **value
 
 
 def link(request: Request, name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
-    """The address of a page on this host; names of topics and groups may hold anything."""
+    """Return the URL of a page on this host; names of topics and groups may have any characters."""
     quoted = {key: quote(each, safe="") if isinstance(each, str) else each for key, each in parameters.items()}
     path = str(request.app.url_path_for(name, **quoted))
     told = {key: each for key, each in (query or {}).items() if each is not None}
@@ -81,7 +81,7 @@ def link(request: Request, name: str, query: Mapping[str, object] | None = None,
 def go_on(
     request: Request, done: str, name: str, query: Mapping[str, object] | None = None, **parameters: object
 ) -> RedirectResponse:
-    """After a form: to a page that says what is done, so that loading it again does nothing twice."""
+    """Redirect after a form to a page with its result, so that a reload does not repeat the change."""
     return RedirectResponse(link(request, name, {**(query or {}), "done": done}, **parameters), 303)
 
 
@@ -95,11 +95,12 @@ def confirmation(
     fields: Mapping[str, str],
     **parameters: object,
 ) -> HTMLResponse:
-    """What is asked before something is gone.
+    """Return a page that asks for confirmation before something is deleted.
 
     Args:
-        change, back: names of what a form with `fields` is sent to, and of the page that nothing is changed on.
-        word: of the button.
+        change: name of the route that the form with `fields` is sent to.
+        back: name of the page to return to without a change.
+        word: the button's text.
     """
     return page(
         request,
@@ -115,13 +116,13 @@ def confirmation(
 
 
 def sources(request: Request) -> Sources:
-    """Where the page has what it shows from."""
+    """Return the data sources of the request's login session."""
     session: LoginSession = request.state.login_session
     return session.sources
 
 
 def number(request: Request, name: str, default: int, *, most: int = (1 << 63) - 1) -> int:
-    """A whole number of the query, from 0 to `most`. BadRequest."""
+    """Return an integer of the query, from 0 to `most`. Raises BadRequest."""
     text = request.query_params.get(name, "")
     if not text:
         return default

@@ -1,4 +1,4 @@
-"""The data directory from above: folders of partitions, their segments, the batches of a segment; finding an offset."""
+"""The data directory: folders of partitions, their segments, the batches of a segment; finding an offset."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BATCHES = 50
 
 
 def chosen_folder(request: Request) -> tuple[int, Folder]:
-    """The log directory's number and the folder that the address names. NotThere."""
+    """Return the log directory's number and the folder in the URL. Raises NotThere."""
     directory: int = request.path_params["directory"]
     return directory, sources(request).logs.folder(directory, request.path_params["folder"])
 
 
 def chosen_segment(request: Request) -> tuple[int, Folder, Segment]:
-    """The log directory's number, the folder and the segment that the address names. NotThere."""
+    """Return the log directory's number, the folder and the segment in the URL. Raises NotThere."""
     directory, folder = chosen_folder(request)
     return directory, folder, folder.segment(request.path_params["base"])
 
@@ -43,7 +43,7 @@ def show_folder(request: Request) -> Response:
 
 
 def show_segment(request: Request) -> Response:
-    """GET /storage/{directory}/{folder}/{base}?position=: batches from a position on"""
+    """GET /storage/{directory}/{folder}/{base}?position=: batches from a position"""
     directory, folder, segment = chosen_segment(request)
     batches = read_batches(segment, number(request, "position", 0), _BATCHES)
     drawing = stretch(batches.rows, offset_entries(segment))

@@ -1,4 +1,4 @@
-"""A partition's records as they come, as a stream of events (`text/event-stream`) that a page appends to its table."""
+"""New records of a partition, as a stream of events (`text/event-stream`) that a page appends to its table."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from console.pages.messages import chosen_partition, look_of
 from console.pages.page import fragment, number, sources
 
 _MOST_TAILS = 8
-#: Records of a turn, and how often there is one: a page has room for so many, however fast they come.
+#: A turn sends at most so many records; a page has no room for more, however fast they arrive.
 _MOST_RECORDS = 50
 #: Rows that a page keeps (console.js).
 _MOST_KEPT = 500
 _TURN_S = 1.0
-#: Then the browser asks again by itself, and whether it still may is looked at.
+#: The stream ends after this time. The browser reconnects by itself, which checks its authorization again.
 _LONGEST_S = 600.0
-#: What a browser has heard of last: an offset, or what is before the first one there can be.
+#: The last event id of a browser: an offset, or -1 before offset 0.
 _LAST = re.compile("-1|[0-9]{1,18}")
 _tails = threading.BoundedSemaphore(_MOST_TAILS)
 
 
 async def follow(request: Request) -> Response:
-    """GET /topics/{topic}/tail?partition=&offset=&form=&schema=: from an offset, or from the end, on
+    """GET /topics/{topic}/tail?partition=&offset=&form=&schema=: from an offset, or from the end
 
-    An event is the row of a record, its id the offset; a browser that comes back says the last one that it has. The one
-    before the first is told at once, without a row: who comes back before any has come is to miss none either.
+    An event is the row of a record, its id the offset. A reconnecting browser sends the last id, and the stream resumes
+    after it. The first event has only an id, so that a browser that reconnects before the first record misses none.
     """
     if not _tails.acquire(blocking=False):
         raise TooMany(f"{_MOST_TAILS} pages follow a partition already")
@@ -50,7 +50,7 @@ async def follow(request: Request) -> Response:
 
 
 class _Following(StreamingResponse):
-    """The stream; when it ends, by whichever end, its consumer is closed."""
+    """The stream; its consumer is closed when either side ends it."""
 
     def __init__(self, request: Request, tail: Tail) -> None:
         super().__init__(_events(request, tail), media_type="text/event-stream")
@@ -60,7 +60,7 @@ class _Following(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            # in a thread of its own: whoever cancels this waits for nothing
+            # in a thread, so that a cancelled request does not wait for it
             threading.Thread(target=_close, args=(self._tail,), daemon=True).start()
 
 
@@ -85,7 +85,7 @@ async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
         while not session.is_over and time.monotonic() < ends_at:
             found = await run_in_threadpool(tail.some, _MOST_RECORDS, _TURN_S)
             if not found:
-                yield ": nothing new\n\n"  # so that a browser that is gone is seen
+                yield ": nothing new\n\n"  # detects a closed connection
             for each in found:
                 row = fragment(request, "row.html", shown=look.shown(each))
                 yield f"id: {each.offset}\ndata: {json.dumps(row)}\n\n"

@@ -1,4 +1,4 @@
-"""Points in time, as people enter them."""
+"""Points in time that users enter."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LONGEST = 40
 
 
 def moment_ms(text: str) -> int:
-    """Milliseconds since the epoch of what `pybroker consume --from` takes, too. BadRequest."""
+    """Return milliseconds since the epoch for the formats of `pybroker consume --from`. Raises BadRequest."""
     if len(text) > _LONGEST:
-        raise BadRequest(f"time: of more than {_LONGEST} characters there is none")
+        raise BadRequest(f"time: at most {_LONGEST} characters")
     try:
         return time_ms(text, int(time.time() * 1000))
     except argparse.ArgumentTypeError as error:

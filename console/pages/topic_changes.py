@@ -1,4 +1,4 @@
-"""Forms that make, alter and delete topics."""
+"""Forms that create, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def create(request: Request, form: Form) -> Response:
 
 
 def delete(request: Request, form: Form) -> Response:
-    """POST /topics/{topic}/delete: name, once more"""
+    """POST /topics/{topic}/delete: name, to confirm"""
     name = _topic(request)
     if form.word("name") != name:
-        raise BadRequest(f"To delete {name}, enter its name: it is gone with all its records")
+        raise BadRequest(f"To delete {name}, enter its name: all its records are deleted, too")
     changes.delete_topic(sources(request).client, name)
     return go_on(request, "deleted", "topics")
 
@@ -43,19 +43,19 @@ def add_partitions(request: Request, form: Form) -> Response:
 
 
 def alter(request: Request, form: Form) -> Response:
-    """POST /topics/{topic}/settings: key, value; with `reset` it goes by the broker's again"""
+    """POST /topics/{topic}/settings: key, value; with `reset` the broker's value applies again"""
     name, key = _topic(request), form.word("key")
     if not key or len(key) > _LONGEST_KEY or "\0" in key:
         raise BadRequest("which setting?")
     value = None if form.text("reset") else form.word("value")
     if value is not None and "\0" in value:
-        raise BadRequest(f"{key}: a value has no zero byte")
+        raise BadRequest(f"{key}: a value cannot have a zero byte")
     changes.alter_setting(sources(request).client, name, key, value)
     return go_on(request, "set", "topic", topic=name)
 
 
 def _topic(request: Request) -> str:
-    """The topic that the address names. NotThere for what none can be called."""
+    """Return the topic in the URL. Raises NotThere for invalid names."""
     name: str = request.path_params["topic"]
     if problem := name_problem(name):
         raise NotThere(problem)

@@ -1,4 +1,4 @@
-"""Topics: all of them, and one with its partitions as they lie on the disk."""
+"""Topics: the list, and one topic with its partitions and their files."""
 
 from __future__ import annotations
 

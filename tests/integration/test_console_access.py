@@ -124,8 +124,8 @@ def test_life_of_a_password(admin: Visitor, address: str, broker: Broker) -> Non
     of_user(address, "shop", PASSWORD[::-1])
     assert "User or password is wrong" in Visitor(address).log_in("shop", PASSWORD)[1]
     for wrong, told in (
-        ({"again": "other"}, "The two passwords are not the same"),
-        ({"password": "", "again": ""}, "Which password?"),
+        ({"again": "other"}, "The two passwords differ"),
+        ({"password": "", "again": ""}, "must have 1 to 1000"),
         ({"user": ""}, "Which user?"),
         ({"iterations": "1"}, "iterations is a number from 4096 to 16384"),
         ({"mechanism": "PLAIN"}, "mechanism is one of"),

@@ -138,7 +138,7 @@ def test_filter_and_avro(console: Console) -> None:
     assert producer.flush(PATIENCE_S) == 0
     shown = console.page("/topics/avro/messages?form=avro&schema=string")
     assert '<pre tabindex="0">&#34;foo&#34;</pre>' in shown
-    assert "no Avro of this schema: -64 bytes are due at 1 of 1" in shown
+    assert "not an Avro value of this schema: -64 bytes are due at 1 of 1" in shown
     assert console.ask("/topics/avro/messages?form=avro&schema=%7B").status == 400
 
 

@@ -98,7 +98,7 @@ def test_fetch(steps: list[dict[str, Any]]) -> None:
     (cut,) = titled(steps, "slice")
     position = rows(cut)["position"]
     assert rows(lookup)[f"batch at {position}"] == "offsets 2 to 3"
-    assert rows(cut)["the answer's records are those of the file"] is True
+    assert rows(cut)["the answer's records equal the bytes of the file"] is True
     batches = titled(steps, "records")
     assert [rows(each)["base_offset"] for each in batches] == [2, 4]
     assert rows(cut)["bytes"] == sum(rows(each)["batch_length"] + 12 for each in batches)

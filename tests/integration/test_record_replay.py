@@ -169,7 +169,7 @@ def test_what_cannot_be_played(fresh: Broker, tmp_path: Path) -> None:
     assert replay(file, fresh.bootstrap_servers).err == f"pybroker replay: {file}: No such file or directory\n"
     file.write_text("{}\n")
     done = replay(file, fresh.bootstrap_servers)
-    assert (done.code, done.err) == (2, f"pybroker replay: {file}: it does not begin as a recording does\n")
+    assert (done.code, done.err) == (2, f"pybroker replay: {file}: it does not begin like a recording\n")
 
 
 def test_requests_and_answers_by_name(broker: Broker, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The documentation's site: pages of docs/ as they are, and reference pages made of the code when it is built."""
+"""The documentation site: the pages of docs/, and reference pages that are generated from the code."""

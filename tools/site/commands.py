@@ -1,4 +1,4 @@
-"""A page for each command of `pybroker`, of its parser: `command_line()` in each module that has one."""
+"""A page for each command of `pybroker`, generated from its parser: `command_line()` of the command's module."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PAGES = {
 
 
 def command_path(command: str) -> str:
-    """Where a command's page is, from the site's root."""
+    """Return the path of a command's page from the site's root."""
     return f"reference/commands/{command}.md"
 
 
 def command_pages() -> dict[str, str]:
-    """Path -> page: the command itself, the broker, and each of the others in the order of their names."""
+    """Return pages by path: the command itself, the broker, and the other commands in alphabetical order."""
     pages = {
         "reference/commands/index.md": _index(),
         command_path("serve"): f"# pybroker serve\n\nThe broker itself.\n\n{code(BROKER_USAGE)}",
@@ -42,7 +42,7 @@ def command_pages() -> dict[str, str]:
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    """The parser of a command's arguments."""
+    """Return the parser of a command."""
     parser = import_module(_MODULES[command]).command_line()
     assert isinstance(parser, argparse.ArgumentParser)
     return parser
@@ -56,14 +56,14 @@ def _index() -> str:
             table(("command", "what it does"), rows),
             "\n## All of them at a glance\n\n",
             code(usage()),
-            "\nHow they are used: [on a cluster](../cluster-commands.md), [on a data directory](../data-tools.md).\n",
+            "\nGuides: [on a cluster](../cluster-commands.md), [on a data directory](../data-tools.md).\n",
         )
     )
 
 
 def _page(command: str, parser: argparse.ArgumentParser) -> str:
     guide = _PAGES.get(command, "cluster-commands.md")
-    return f"{_section(parser, '#')}\n[How it is used](../{guide})\n"
+    return f"{_section(parser, '#')}\n[Guide](../{guide})\n"
 
 
 def _section(parser: argparse.ArgumentParser, level: str) -> str:
@@ -71,7 +71,7 @@ def _section(parser: argparse.ArgumentParser, level: str) -> str:
     actions = _actions(parser)
     rows = list(_arguments(parser))
     if rows:
-        parts += ["\n", table(("argument", "what it is"), rows)]
+        parts += ["\n", table(("argument", "meaning"), rows)]
     if parser.epilog:
         parts += ["\n", code(parser.epilog.replace("%%", "%"))]
     parts += (f"\n{_section(each, level + '#')}" for each in actions.values())
@@ -84,7 +84,7 @@ def _description(parser: argparse.ArgumentParser) -> str:
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
-    """Without line breaks of a terminal, and without colours."""
+    """Return the usage without line breaks and colours of a terminal."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", parser.format_usage())
     return " ".join(text.split()).removeprefix("usage: ")
 

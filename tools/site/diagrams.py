@@ -1,4 +1,4 @@
-"""Diagrams as SVG within a page: bytes in a row, and states with what may follow them. They need no script."""
+"""Diagrams as SVG within a page: rows of bytes, states with their transitions, trees, offsets. They need no script."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ARROW_HEAD = (
 
 
 def bytes_diagram(fields: Sequence[LayoutField]) -> str:
-    """Boxes in rows: name, type, and the byte where a field begins as far as that is always the same.
+    """Return boxes in rows: name, type, and the byte where a field begins if that is fixed.
 
-    Dashed boxes are as long as what is in them.
+    Dashed boxes have variable lengths.
     """
     shapes, x, y = [], 0.0, 16
     start: int | None = 0
@@ -51,8 +51,8 @@ def bytes_diagram(fields: Sequence[LayoutField]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Cells one below the other. `way`: those that a search goes through, of which the last is where it ends up;
-    `points_at`: which cell of the next column each cell points at, if any.
+    """Cells one below the other. `way`: the cells that a search visits, the last one being its result.
+    `points_at`: for each cell, the cell of the next column that it points at, if any.
     """
 
     heading: str
@@ -62,7 +62,7 @@ class Column:
 
 
 def pointers_diagram(columns: Sequence[Column]) -> str:
-    """Columns beside each other, with arrows from cells to those that they point at; the way of a search is thick."""
+    """Return columns side by side, with arrows between cells; the path of the search is thick."""
     shapes, x = [_ARROW_HEAD], 0.0
     for number, column in enumerate(columns):
         width = max(map(len, (column.heading, *column.cells))) * _CHARACTER + 16
@@ -94,20 +94,20 @@ def _top(row: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A thing, and those that are in it."""
+    """A node with its children."""
 
     name: str
     inner: Sequence[Tree] = ()
 
 
 def tree_diagram(trees: Sequence[Tree]) -> str:
-    """Things from left to right, with lines from each to those in it."""
+    """Return nodes from left to right, with lines from each to its children."""
     widths = [max(map(len, names)) * _CHARACTER + 16 for names in _by_depth(trees)]
     shapes: list[str] = []
     row = 0
 
     def draw(tree: Tree, depth: int) -> float:
-        """The middle of its box, which is as high as the first of those in it."""
+        """Draw a tree; return the middle of its box, which is at the height of its first child."""
         nonlocal row
         x, y = sum(widths[:depth]) + depth * _GAP, 4 + row * (_CELL + 6)
         width, middle = len(tree.name) * _CHARACTER + 16, y + _CELL / 2
@@ -130,21 +130,21 @@ def tree_diagram(trees: Sequence[Tree]) -> str:
 
 
 def _by_depth(trees: Sequence[Tree]) -> list[list[str]]:
-    """Names of things by how deep they are."""
+    """Return the names of nodes by depth."""
     inner = [each for tree in trees for each in tree.inner]
     return [[tree.name for tree in trees], *(_by_depth(inner) if inner else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A name for an offset."""
+    """A named offset."""
 
     name: str
     offset: int
 
 
 def offsets_diagram(count: int, marks: Sequence[Mark]) -> str:
-    """Offsets from 0 on in a row, and the next one, which has no record yet; marks point at theirs."""
+    """Return a row of offsets from 0, and the next one, which has no record yet; marks point at theirs."""
     shapes = [_ARROW_HEAD]
     for offset in range(count + 1):
         dashes = ' stroke-dasharray="4 3" opacity="0.55"' if offset == count else ""
@@ -161,7 +161,7 @@ def offsets_diagram(count: int, marks: Sequence[Mark]) -> str:
 
 
 def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
-    """States on an ellipse, with an arrow from each to those that may follow. `froms`: state -> those before it."""
+    """Return states on an ellipse with arrows to their successors. `froms`: state -> its predecessors."""
     names = list(froms)
     box = max(map(len, names)) * _CHARACTER + 16
     across, down = (_WIDTH - box) / 2 - 10, 60 + 22 * len(names)
@@ -184,7 +184,7 @@ def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
-    """A curve to the right of the straight way, so that the way back is another one; it ends at the boxes' edges."""
+    """Return a curve to the right of the straight line, so that the reverse arrow is separate; it ends at the boxes."""
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
     length = math.dist(start, end)
     bend = 22 / length
@@ -197,7 +197,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], box: float) -> 
 
 
 def _edge(place: tuple[float, float], towards: tuple[float, float], box: float) -> tuple[float, float]:
-    """Where the way from the middle of a box leaves it."""
+    """Return the point where the line from the middle of a box leaves the box."""
     x, y = towards[0] - place[0], towards[1] - place[1]
     part = min(box / 2 / abs(x) if x else math.inf, 16 / abs(y) if y else math.inf)
     return place[0] + x * part, place[1] + y * part

@@ -1,4 +1,4 @@
-"""The page of error codes, of protocol/errors.py."""
+"""The page of error codes, generated from protocol/errors.py."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from tools.site.markdown import table
 _HEAD = """\
 # Error codes
 
-What responses say is wrong. The numbers are Kafka's, and so are the names; clients of all languages have them, some in
-other spelling. **Again** says whether it may help to send the same once more.
+The errors in responses. Numbers and names are Kafka's; clients in all languages have them, some with other spelling.
+**Retriable** errors may succeed when the client sends the same request again.
 
 """
 
 
 def error_codes_page() -> str:
-    """All codes in the order of their numbers."""
+    """Return the page with all codes, sorted by number."""
     rows = (
         (f'<a id="{each.name}"></a>{each.value}', f"`{each.name}`", "yes" if each.retriable else "", each.text)
         for each in sorted(ErrorCode)
     )
-    return _HEAD + table(("code", "name", "again", "what it says"), rows)
+    return _HEAD + table(("code", "name", "retriable", "meaning"), rows)

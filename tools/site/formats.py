@@ -1,4 +1,4 @@
-"""Pages of formats: records, message sets, indexes, small files, frames. Diagrams are of the code that writes them."""
+"""Pages of formats: records, message sets, indexes, small files, frames. The broker's code writes the examples."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _WRAPPER = f"""
 ## A wrapper around {_WRAPPED[1]} messages
 
 A codec compresses messages together: their set is the value of one message without a key, whose attributes name the
-codec. (A record batch has no wrapper: what follows its header is compressed.)
+codec. (A record batch has no wrapper: its records are compressed after its header.)
 """
 _WRAPPED_OFFSETS = """\
-The wrapper has the offset of its last message, so that whoever looks for an offset can pass over it. In v0 the broker
-had to write each inner offset, and so to compress the set again; since v1 it changes the wrapper's alone: offset in the
-partition = the wrapper's offset - the last inner offset + the inner offset.
+The wrapper has the offset of its last message, so that a search for an offset can skip it. In v0 the broker had to
+write each inner offset, and so to compress the set again. Since v1 it changes only the wrapper's offset: the offset in
+the partition = the wrapper's offset - the last inner offset + the inner offset.
 """
-_CONSOLE = "The [console](../console.md) shows any batch, record and index entry of a log in this way.\n"
+_CONSOLE = "The [console](../console.md) shows any batch, record and index entry of a log like this.\n"
 
 
 def format_pages() -> dict[str, str]:
-    """Path -> page."""
+    """Return pages by path."""
     return {
         "reference/formats/record-batch.md": _record_batch(),
         "reference/formats/message-sets.md": _message_sets(),
@@ -62,8 +62,8 @@ def _record_batch() -> str:
     records = [_shifted(each, HEADER_SIZE) for each in record_spans(body, header, 0, header.record_count)]
     return "".join(
         (
-            "# Record batch v2\n\nWhat producers send since Kafka 0.11 is what lies in the log and what consumers get:"
-            " batches of records under one header, which the broker changes in place.\n\n## The header\n",
+            "# Record batch v2\n\nThe format of producers since Kafka 0.11, of the log, and of consumers:"
+            " batches of records with one header, which the broker changes in place.\n\n## The header\n",
             bytes_diagram(layout_of("protocol.records.batch")),
             _theory("protocol.records.batch"),
             "\n## A record\n\nThe records follow the header, compressed together where the attributes name a codec.\n",
@@ -90,8 +90,8 @@ def _message_sets() -> str:
     old = layout_of("protocol.records.legacy")
     return "".join(
         (
-            "# Message sets v0 and v1\n\nThe formats before record batches. Logs with them are read, and clients that"
-            " speak them are served ([why and how](../../decisions/old-formats.md)); what is written is v2.\n\n## v0\n",
+            "# Message sets v0 and v1\n\nThe formats before record batches. The broker reads such logs and serves"
+            " their clients ([why and how](../../decisions/old-formats.md)); it always writes v2.\n\n## v0\n",
             bytes_diagram([field for field in old if field.name != "timestamp"]),
             "## v1\n",
             bytes_diagram(old),
@@ -102,7 +102,7 @@ def _message_sets() -> str:
 
 
 def _wrapper(message: Sequence[LayoutField]) -> str:
-    """A wrapper around messages, and which offsets they have in it and in the partition."""
+    """Show a wrapper around messages, and their offsets in it and in the partition."""
     figures = []
     for magic in (0, 1):
         builder = MessageSetBuilder(magic, _WRAPPED[0], Codec.GZIP)
@@ -156,7 +156,7 @@ def _log_directory() -> str:
     drawn, _, told = section.removeprefix("## On the disk").strip().partition("\n\n")
     return "".join(
         (
-            "# Log directory\n\nWhat lies in each of `log.dirs`.\n\n",
+            "# Log directory\n\nThe contents of each directory in `log.dirs`.\n\n",
             code(re.sub(r"^ {4}", "", drawn, flags=re.MULTILINE)),
             f"\n{told}\n",
             "\n## Names of partitions' directories\n\n",
@@ -171,10 +171,10 @@ def _frames() -> str:
     body = HEARTBEAT.request.encode(4, HEARTBEAT.request(group_id="shop", generation_id=3, member_id="shop-1-x"))
     whole = (len(frame) + len(body)).to_bytes(4, "big") + frame + body
     header = message_span(REQUEST_HEADER, 2, whole, 4)
-    size = Span("size", 0, 4, "int32", str(len(whole) - 4), "bytes that follow")
+    size = Span("size", 0, 4, "int32", str(len(whole) - 4), "bytes after this field")
     parts = [
         "# Request frames\n\nEach request and each response on a connection is a frame: its size, a header, a body."
-        " Answers come in the order of the requests.\n\n",
+        " Responses have the order of the requests.\n\n",
         bytes_diagram([LayoutField("size", "int32"), LayoutField("header", ""), LayoutField("body", "")]),
         _theory("protocol.headers"),
     ]
@@ -184,7 +184,7 @@ def _frames() -> str:
     parts += (
         "\n## Types in bodies\n\n",
         table(("type", "in versions that are not flexible", "in flexible versions"), _TYPES),
-        "\nWhich versions are flexible says [each API's page](../../generated/apis.md).\n",
+        "\n[Each API's page](../../generated/apis.md) lists its flexible versions.\n",
         f"\n## A Heartbeat of {len(whole)} bytes\n\nVersion 4, which is flexible, of the member `shop-1-x`.\n\n",
         _bytes_table(whole, [size, header, message_span(HEARTBEAT.request, 4, whole, header.end)]),
         "\nThe fields of its body:\n\n",
@@ -229,11 +229,11 @@ def _bytes_table(data: bytes, spans: Iterable[Span]) -> str:
             for leaf in span.leaves()
             if leaf.end > leaf.start
         )
-    return table(("byte", "bytes", "field", "type", "value", "what that amounts to"), rows)
+    return table(("byte", "bytes", "field", "type", "value", "meaning"), rows)
 
 
 def _shifted(span: Span, by: int) -> Span:
-    """The span in bytes that begin so many earlier."""
+    """Return the span, moved by so many bytes."""
     parts = tuple(_shifted(part, by) for part in span.parts)
     return Span(span.name, span.start + by, span.end + by, span.kind, span.value, span.meaning, parts)
 
@@ -245,6 +245,6 @@ def _docstring(module: str) -> str:
 
 
 def _theory(module: str) -> str:
-    """The head of a module as text, without the layouts, which are drawn."""
+    """Return the docstring of a module as text, without the layouts, which are drawn."""
     blocks = paragraphs(_docstring(module)).split("\n\n")
     return "\n\n".join(block for block in blocks if "```" not in block and " | " not in block).strip() + "\n"

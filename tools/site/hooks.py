@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site (mkdocs.yml: hooks)."""
+"""Functions that MkDocs calls while it builds the site (mkdocs.yml: hooks)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tools.site.sources import (
 )
 
 _DOCS = ROOT / "docs"
-#: Path in the project -> path in the site, of all pages that were written by hand; renewed with each build.
+#: Path in the project -> path in the site, of all hand-written pages; rebuilt with each build.
 _places: dict[str, str] = {}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Fill the menu: the commands, the decisions, and pages that nobody has given a place."""
+    """Fill the menu with the commands, the decisions, and pages that the configuration does not list."""
     assert config.nav is not None
     named = set(_paths(config.nav))
     _fill(config.nav, named)
@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _fill(items: list[Any], named: set[str]) -> None:
-    """Put pages where the menu has COMMANDS and DECISIONS."""
+    """Replace COMMANDS and DECISIONS in the menu by their pages."""
     for number, item in enumerate(items):
         if not isinstance(item, dict):
             continue
@@ -65,7 +65,7 @@ def _written(pattern: str) -> set[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made of the code, and files of the project that pages link to."""
+    """Add the generated pages, and files of the project that pages link to."""
     _places.clear()
     _places.update({f"docs/{path}": path for path in _written("**/*.md")})
     sources = source_pages(list(_places))
@@ -78,7 +78,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links of the project's files lead to their pages; tables of docs/generated get anchors and links."""
+    """Point links to the project's files at their pages; add anchors and links to the tables of docs/generated."""
     place = page.file.src_uri
     origins = [path for path, there in _places.items() if there == place]
     if origins:

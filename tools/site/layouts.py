@@ -1,10 +1,10 @@
-"""Layouts of bytes, read from the head of the file that writes them.
+"""Layouts of bytes, read from the docstring of the module that writes them.
 
-A layout there is lines of `name type` with bars between, such as
+A layout has items `name type` with bars between them, such as
 
     relativeOffset int32 | position int32          8 bytes, big-endian
 
-A field without a type is bytes whose length stands before it; what stands behind two spaces or in brackets is a remark.
+A field without a type is bytes with their length before them. Text after two spaces or in brackets is a remark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMARK = re.compile(r"\s{2,}\S.*$|\((?:-?\w+ \w+|\d+|unused|-1 null)\)|\[v\d: |
 
 @dataclass(frozen=True, slots=True)
 class LayoutField:
-    """A field; `size_bytes` is None where it depends on what is in it. `kind` is "" for bytes."""
+    """A field; `size_bytes` is None if the size varies. `kind` is "" for bytes."""
 
     name: str
     kind: str
@@ -31,12 +31,12 @@ class LayoutField:
 
 
 def layout_of(module: str, number: int = 0) -> Sequence[LayoutField]:
-    """The layout at the head of a module, or the one of that number there. Raises IndexError where there is none."""
+    """Return a layout of a module's docstring, by its number there. Raises IndexError."""
     return parse_layout(_blocks(import_module(module).__doc__ or "")[number])
 
 
 def _blocks(docstring: str) -> list[str]:
-    """Neighbouring lines with bars that belong together: a line goes on in the next one if it ends with a bar."""
+    """Return groups of adjacent lines with bars: a line that ends with a bar continues in the next one."""
     blocks: list[str] = []
     goes_on = False
     for line in docstring.split("\n"):
@@ -51,7 +51,7 @@ def _blocks(docstring: str) -> list[str]:
 
 
 def parse_layout(text: str) -> Sequence[LayoutField]:
-    """The fields of a layout in order."""
+    """Return the fields of a layout in order."""
     fields = []
     for part in _REMARK.sub("", text).split("|"):
         words = part.replace("(", " ").replace(")", " ").replace("...", " ").split()

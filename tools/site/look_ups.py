@@ -1,4 +1,4 @@
-"""How a record is found, by offset and by time: figures of a log that the broker's code has written and searched."""
+"""How a record is found, by offset and by time: diagrams of a log that the broker's code writes and searches."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ _TIME_MS = 1_767_225_600_000  # 2026-01-01
 _CONFIG = LogConfig(index_interval_bytes=150)
 _BATCHES, _RECORDS = 8, 3
 _OFFSET, _LATER_MS = 39, 14_000
-"""What is looked for."""
+"""The offset or time that the example looks for."""
 
 _HEAD = f"""\
 # How a record is found
 
-A partition is one log, cut into segments, whose files are named after the first offset in them. The last one is active:
-only that is written to. The indexes are sparse: here an entry comes when more than {_CONFIG.index_interval_bytes} bytes
-lie behind the one before ([log.index.interval.bytes](../../generated/configs.md#log.index.interval.bytes), 4096 unless
-set). What is drawn was written, and searched, by the broker: each second a batch of {_RECORDS} records.
+A partition is one log, divided into segments whose files are named after their first offset. Only the last one, the
+active segment, is written. The indexes are sparse: here an entry is added after more than
+{_CONFIG.index_interval_bytes} bytes of records since the last one
+([log.index.interval.bytes](../../generated/configs.md#log.index.interval.bytes), default
+4096). The broker's own code wrote and searched the data in the pictures: a batch of {_RECORDS} records each second.
 """
 _OFFSET_STEPS = """\
-1. The segment: that with the last name not above the offset, by a binary search over the names.
-2. The last entry of its offset index not above the offset, by another. (The file has relative offsets.)
-3. From the byte that the entry points at, the batches are walked by their headers, to the first whose last offset is
-   not below the one that is looked for. A consumer gets that batch whole, and passes over what stands in it before.
+1. A binary search over the file names finds the segment: the last one whose name is not above the offset.
+2. Another one finds the last entry of its offset index that is not above the offset. (The file has relative offsets.)
+3. From the byte that the entry points at, the batch headers are read up to the first batch whose last offset is not
+   below the offset. A consumer gets that batch whole, and skips the earlier records in it.
 """
 _TIME_TITLE = f"\n## By time: {_LATER_MS // 1000} seconds after the first record\n"
 _TIME_STEPS = """\
-1. The first segment whose largest timestamp is not below the time. That is the last entry of its time index, which is
-   added when the segment is closed. Names say nothing of times, so one segment is asked after the other.
-2. The last entry of its time index that is not later: before the batch that ends at its offset no record is later than
-   the entry.
-3. With that offset the way goes on through the offset index, and along the batches to the first whose largest timestamp
-   is not below the time; in that one, to the record.
+1. The first segment whose largest timestamp is not below the time. It is the last entry of the segment's time index,
+   which is added when the segment is closed. Names do not contain times, so segments are checked one after the other.
+2. The last entry of its time index that is not later than the time: no record before the end of the batch that it
+   names is later than the entry.
+3. From that offset, the search continues in the offset index, and then over the batches to the first one whose largest
+   timestamp is not below the time, and to the record in it.
 
-How the files look: [indexes and snapshots](indexes.md).
+The format of the files: [indexes and snapshots](indexes.md).
 """
 
 
 def look_ups_page() -> str:
-    """The page."""
+    """Return the page."""
     with _log() as segments:
         by_offset, by_time = _by_offset(segments), _by_time(segments)
     return "".join((_HEAD, f"\n## By offset: {_OFFSET}\n", by_offset, _OFFSET_STEPS, _TIME_TITLE, by_time, _TIME_STEPS))
@@ -60,7 +61,7 @@ def look_ups_page() -> str:
 
 @contextmanager
 def _log() -> Iterator[Segments]:
-    """Three segments, of as many batches each."""
+    """Yield three segments with equal numbers of batches."""
     segments, offset = Segments(), 0
     with TemporaryDirectory() as directory:
         files = OpenFiles(LOCAL)
@@ -119,7 +120,7 @@ def _by_time(segments: Segments) -> str:
 
 
 def _index_and_log(segment: Segment, floor: int, found: Entry, told: Callable[[Entry], str]) -> tuple[Column, Column]:
-    """The offset index, by whose entry number `floor` the way goes, and the batches from there to the one found."""
+    """Return the offset index, with entry `floor` on the search's path, and the batches from there to the one found."""
     entries, batches = _entries(segment), list(segment.scan(0))
     at = {batch.position: number for number, batch in enumerate(batches)}
     first, last = at[entries[floor].position], at[found.position]

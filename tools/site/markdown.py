@@ -1,4 +1,4 @@
-"""Pieces of Markdown."""
+"""Functions that write Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; bars within cells are escaped, line ends are spaces."""
+    """Return a table; bars in cells are escaped, line ends become spaces."""
     lines = [_line(head), "|" + "---|" * len(head) + "\n", *map(_line, rows)]
     return "".join(lines)
 
@@ -16,13 +16,13 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def code(text: str, language: str = "text") -> str:
-    """A block of code."""
+    """Return a code block."""
     fence = "````" if "```" in text else "```"
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
 def paragraphs(docstring: str) -> str:
-    """A docstring as Markdown: indented lines and those of columns stay as they are."""
+    """Return a docstring as Markdown; indented lines and tables keep their format."""
     blocks = []
     for block in docstring.strip().split("\n\n"):
         lines = block.split("\n")

@@ -1,4 +1,4 @@
-"""A page for each API: its versions, what is served, and the fields of its messages, of protocol/messages/."""
+"""A page for each API: its versions, the served ones, and the fields of its messages, from protocol/messages/."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FIELDS = ("field", "type", "versions", "null in", "tag", "default")
 
 
 def api_path(api: Api) -> str:
-    """Where an API's page is, from the site's root."""
+    """Return the path of an API's page from the site's root."""
     return f"reference/apis/{ApiKey(api.key).name.lower().replace('_', '-')}.md"
 
 
 def api_pages() -> dict[str, str]:
-    """Path -> page, of all APIs that there are, served or not."""
+    """Return pages by path, of all known APIs, served or not."""
     served = discover()
     return {api_path(api): _page(api, served.get(api.key)) for api in API_BY_KEY.values()}
 
@@ -47,7 +47,7 @@ def _page(api: Api, served: ServedApi | None) -> str:
             table(("", ""), facts),
             "\n",
             paragraphs(module.__doc__ or ""),
-            f"\n## What the broker does\n\n{_prose(handler)}\n" if handler else "",
+            f"\n## How the broker serves it\n\n{_prose(handler)}\n" if handler else "",
             _header_versions(api),
             _message(api.request, "Request"),
             _message(api.response, "Response"),
@@ -57,7 +57,7 @@ def _page(api: Api, served: ServedApi | None) -> str:
 
 
 def _prose(docstring: str) -> str:
-    """A handler's docstring; its first words, the API and versions, stand in the table already."""
+    """Return a handler's docstring without its first words, the API and versions, which are in the table."""
     text = re.sub(r"^\w+ v\d+(?:-v\d+)?: ", "", docstring.strip())
     return paragraphs(text[0].upper() + text[1:])
 
@@ -82,7 +82,7 @@ def _message(message: Message, title: str) -> str:
 
 
 def field_rows(kind: StructType, above: str = "") -> Iterator[tuple[str, ...]]:
-    """A row for each field in wire order, those of structs within below it, named by their way."""
+    """Yield a row for each field in wire order; fields of structs follow their struct, with their path as name."""
     for field in kind.fields:
         inner = field.type.element if isinstance(field.type, Array) else field.type
         name = above + json_name(field)

@@ -1,4 +1,4 @@
-"""All pages that are made when the site is built, and where they stand in its menu."""
+"""All generated pages, and their places in the site's menu."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _API_ROW = re.compile(r"^(\| (\d+) \| )(\w+)( \|)", re.MULTILINE)
 
 @cache
 def reference_pages() -> Mapping[str, str]:
-    """Path -> page."""
+    """Return pages by path."""
     return {
         "reference/error-codes.md": error_codes_page(),
         "reference/states.md": states_page(),
@@ -32,7 +32,7 @@ def reference_pages() -> Mapping[str, str]:
 
 
 def command_menu() -> list[dict[str, str]]:
-    """The commands' pages, by name."""
+    """Return the commands' pages, by name."""
     paths = [path for path in reference_pages() if path.startswith("reference/commands/")]
     return [{_title(reference_pages()[path]): path} for path in paths]
 
@@ -42,12 +42,12 @@ def _title(page: str) -> str:
 
 
 def with_anchors(text: str) -> str:
-    """A generated table with an anchor for each row, such as #log.segment.bytes."""
+    """Add an anchor to each row of a generated table, such as #log.segment.bytes."""
     return _ROW.sub(r'| <a id="\1"></a>`\1` |', text)
 
 
 def with_api_links(text: str) -> str:
-    """The table of APIs with a link to each one's page."""
+    """Link the rows of the table of APIs to their pages."""
 
     def linked(match: re.Match[str]) -> str:
         return f"{match[1]}[{match[3]}](../{api_path(API_BY_KEY[int(match[2])])}){match[4]}"

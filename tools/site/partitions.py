@@ -1,4 +1,4 @@
-"""Topics, partitions, segments, files, and a partition's offsets: figures of logs that the broker has written."""
+"""Topics, partitions, segments, files, and a partition's offsets: diagrams of logs that the broker's code writes."""
 
 from __future__ import annotations
 
@@ -27,49 +27,53 @@ _BATCHES, _RECORDS = 7, 3
 _HEAD = f"""\
 # Topics, partitions, segments
 
-A topic is a name: it has no file and no directory of its own. Its partitions are logs, each in a directory that is
-called after topic and number, from 0 on, in one of `log.dirs`. A log is cut into segments; the last one is active, and
-only that is written to. A segment is a few files beside each other, called after the first offset in it, with 20
-digits. What is drawn was written by the broker's code: {len(_TOPICS)} topics of {_PARTITIONS} partitions, and
+A topic is only a name: it has no file and no directory. Its partitions are logs. Each has a directory in one of
+`log.dirs`, named after the topic and the partition's number from 0. A log is divided into segments; only the last one,
+the active segment, is written. A segment is a few files, named after its first offset with 20 digits. The broker's own
+code wrote the data in the pictures: {len(_TOPICS)} topics of {_PARTITIONS} partitions, and
 {_BATCHES} batches of {_RECORDS} records in one of them, with a small
 [log.segment.bytes](../../generated/configs.md#log.segment.bytes).
 """
 _FILES = """\
-Which file is what: [log directory](log-directory.md). Retention and compaction take whole segments, never the active
-one; neither asks whether anybody has read them. How a record is found among them: [look-ups](look-ups.md).
+The meaning of each file: [log directory](log-directory.md). Retention and compaction process whole segments, never the
+active one, whether consumers have read them or not. How a record is found in them: [look-ups](look-ups.md).
 
 ## The offsets of a partition
 
-Each record has the next offset. Offsets are never given twice; where compaction took records away, or a transaction
-was marked as ended, there are offsets without a record. Four of them say what may be read:
+Each new record gets the next offset. An offset is never assigned twice. Some offsets have no record, because compaction
+removed it or because the offset belongs to a transaction marker. Four offsets limit what clients read:
 """
 _OFFSETS = (
-    ("log start offset", "the first that may be read: raised by retention and DeleteRecords", "ListOffsets (earliest)"),
+    ("log start offset", "the first readable offset: raised by retention and DeleteRecords", "ListOffsets (earliest)"),
     (
         "last stable offset",
-        "where the first open transaction begins; else the high watermark. Readers with `read_committed` get what is"
-        " below",
+        "the start of the first open transaction, else the high watermark. Consumers with `read_committed` get the"
+        " records below it",
         "Fetch; ListOffsets (latest) with `read_committed`",
     ),
     (
         "high watermark",
-        "what is below is on all replicas that are in sync, and will not be lost with one of them. All other readers"
-        " get what is below",
+        "all in-sync replicas have the records below it, so the loss of one replica does not lose them. All other"
+        " consumers get the records below it",
         "Fetch; ListOffsets (latest)",
     ),
-    ("log end offset", "what the next record gets", "one above what Produce answers for the last record"),
+    (
+        "log end offset",
+        "the offset of the next record",
+        "one above the offset that Produce returns for the last record",
+    ),
 )
 _ALONE = """
-A broker that is a partition's only replica has its high watermark at the log end offset after each append. All but the
-log end offset are kept in files, so that a start has them: the log start offset and the high watermark in checkpoints,
-the open transactions in producer snapshots.
+If a broker is a partition's only replica, the high watermark equals the log end offset after each append. All but the
+log end offset are stored in files for the next start: the log start offset and the high watermark in checkpoints, the
+open transactions in producer snapshots.
 """
 
 
 def partitions_page() -> str:
-    """The page."""
+    """Return the page."""
     rows = [(f"**{name}**", what, where) for name, what, where in _OFFSETS]
-    offsets = table(("offset", "what it says", "where clients see it"), rows)
+    offsets = table(("offset", "meaning", "where clients see it"), rows)
     with TemporaryDirectory() as directory:
         manager = LogManager([directory])
         manager.lock()
@@ -87,7 +91,7 @@ def partitions_page() -> str:
 
 
 def _topic(manager: LogManager, topic: str, drawn: PartitionLog) -> Tree:
-    """A topic, and its partitions' directories; of one of them what is in it."""
+    """Return a topic with its partitions' directories; that of `drawn` has its files."""
     partitions = []
     for partition in range(_PARTITIONS):
         log = manager.logs[topic, partition]
@@ -112,7 +116,7 @@ def _segments(log: PartitionLog) -> list[Tree]:
 
 
 def _read_so_far(manager: LogManager) -> tuple[int, Sequence[Mark]]:
-    """How many offsets there are, and the four: records were deleted, a transaction is open, a replica lags behind."""
+    """Return the number of offsets, and the four marks: records were deleted, a transaction is open, a replica lags."""
     log = manager.create("orders", 0, bytes(16), LogConfig(), _TIME_MS)
     log.replicated = True
     _append(log, BatchBuilder(), 9)

@@ -1,4 +1,4 @@
-"""Files of the project outside docs/ that its pages link to: each is a page below source/, and links lead there."""
+"""Files outside docs/ that pages link to: each gets a page below source/, and links point there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LANGUAGES = {".go": "go", ".py": "python", ".yaml": "yaml", ".properties": "pro
 
 
 def source_pages(pages: Iterable[str]) -> dict[str, str]:
-    """Path in the project -> path in the site, of what the pages (paths in the project) and theirs link to."""
+    """Return path in the project -> path in the site, of files that the given pages and those files link to."""
     found: dict[str, str] = {}
     waiting = list(pages)
     while waiting:
@@ -30,7 +30,7 @@ def source_pages(pages: Iterable[str]) -> dict[str, str]:
 
 
 def source_text(path: str) -> str:
-    """A file of the project as a page: Markdown as it is, all else as code."""
+    """Return a file of the project as a page: Markdown unchanged, other files as code."""
     text = (ROOT / path).read_text()
     if path.endswith(".md"):
         return text
@@ -38,9 +38,9 @@ def source_text(path: str) -> str:
 
 
 def relinked(text: str, origin: str, page: str, places: dict[str, str]) -> str:
-    """The text of a file of the project, its links made those of the page.
+    """Return a file's text with links adapted to its page.
 
-    `places`: path in the project -> in the site. Links to what has no page are left as they are, and told by MkDocs.
+    `places`: path in the project -> in the site. Links to files without a page stay; MkDocs reports them.
     """
 
     def resolve(match: re.Match[str]) -> str:
@@ -60,7 +60,7 @@ def _targets(page: str) -> list[str]:
 
 
 def _resolved(target: str, origin: str) -> str:
-    """The path in the project of a link on one of its pages; of a folder its README."""
+    """Return the project path of a link on a page; for a folder, its README."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(origin), target))
     return f"{path}/README.md" if (ROOT / path).is_dir() else path
 

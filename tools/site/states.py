@@ -1,4 +1,4 @@
-"""The page of state machines, of the tables that the coordinators check their moves by."""
+"""The page of state machines, from the tables by which the coordinators check transitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coordinator.transaction.state import LEGAL_FROM as TRANSACTION_FROM
 from tools.site.diagrams import states_diagram
 from tools.site.markdown import table
 
-#: As broker/coordinators/share/runs.py has it.
+#: As broker/coordinators/share/runs.py defines it.
 _RECORDS_FROM: Mapping[RecordState, Sequence[RecordState]] = {
     RecordState.AVAILABLE: (RecordState.ACQUIRED,),
     RecordState.ACQUIRED: (RecordState.AVAILABLE,),
@@ -29,27 +29,27 @@ _RECORDS_FROM: Mapping[RecordState, Sequence[RecordState]] = {
 
 
 def states_page() -> str:
-    """The page, whole."""
+    """Return the page."""
     classic = {to.value: [each.value for each in GroupState if each in before] for to, before in CLASSIC_FROM.items()}
     transaction = {to.text: [each.text for each in sorted(before)] for to, before in TRANSACTION_FROM.items()}
     records = {to.name.lower(): [each.name.lower() for each in before] for to, before in _RECORDS_FROM.items()}
     return "".join(
         (
-            "# State machines\n\nAn arrow leads from a state to one that may follow it. A thick frame says that a state"
-            " may follow itself. A move that is not there is a mistake of the broker, and raised as one.\n",
+            "# State machines\n\nAn arrow leads from a state to a possible next state. A thick frame means that a state"
+            " may follow itself. Any other transition is an error in the broker and raises an exception.\n",
             "\n## Classic groups\n",
             states_diagram(classic),
             _told(GroupState),
             "\n## Transactions\n",
             states_diagram(transaction),
-            "A transactional id has one of these. `Prepare...` is the decision, which is in the log; `Complete...` says"
-            " that each partition has its marker.\n",
+            "A transactional id has one of these states. `Prepare...` is the decision, stored in the log; `Complete...`"
+            " means that each partition has its marker.\n",
             "\n## Records of a share group\n",
             states_diagram(records),
-            "A member acquires records, and accepts (acknowledged), rejects (archived) or releases them (available);"
-            " where it does nothing in time, they are available again, or archived once they were delivered as often as"
-            " they may be. Where the log no longer has them, those that are available are archived too.\n",
-            "\n## Groups of the newer protocols\n\nTheir states are not kept but computed when somebody asks (KIP-848,"
+            "A member acquires records, and accepts (acknowledged), rejects (archived) or releases them (available)."
+            " If it does nothing in time, they are available again, or archived after their last allowed delivery."
+            " Available records that the log no longer has are archived, too.\n",
+            "\n## Groups of the newer protocols\n\nTheir states are not stored but computed on request (KIP-848,"
             " KIP-932, KIP-1071).\n\n",
             f"Consumer groups:\n\n{_told(ConsumerGroupState)}\n",
             f"Members of consumer groups, by the numbers of the log:\n\n{_told(MemberState)}\n",
@@ -60,11 +60,9 @@ def states_page() -> str:
 
 
 def _told(states: type[Enum]) -> str:
-    """The states with the docstrings below them, if they have any."""
+    """Return the states with the docstrings below them, if any."""
     texts = _docstrings(states)
-    return table(
-        ("state", "what it is"), ((f"`{each.value}` {_name(each)}", texts.get(each.name, "")) for each in states)
-    )
+    return table(("state", "meaning"), ((f"`{each.value}` {_name(each)}", texts.get(each.name, "")) for each in states))
 
 
 def _name(state: Any) -> str:

@@ -54,7 +54,7 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     options = command_line().parse_args(argv)
     signal.signal(signal.SIGTERM, _end)  # so that the broker's directory is removed
     coloured = options.color == "always" or (
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(as_json(step), flush=True)
             else:
                 print("\n".join(as_text(number, step, colour=coloured)), flush=True)
-    except BrokenPipeError:  # the reader has gone
+    except BrokenPipeError:  # the reader of the output ended
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what the interpreter does at its end
     except (OfflineError, BrokerError) as error:
         print(f"pybroker explain: {error}", file=sys.stderr)

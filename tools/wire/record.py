@@ -1,7 +1,7 @@
 """`pybroker record --listen HOST:PORT -o FILE`: a proxy that records the requests and answers of clients and brokers.
 
-Exit codes: 0 after a stop by a signal, or if the reader of its output has gone; 1 if it cannot listen or cannot write
-the file; 2 for a bad command line.
+Exit codes: 0 after a stop by a signal, or if the reader of its output ended; 1 if it cannot listen or cannot write the
+file; 2 for a bad command line.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     parser = command_line()
     options = parser.parse_args(argv)
     if options.output is None and not options.json:
-        parser.error("-o FILE or --json says where it goes")
+        parser.error("an output is missing: give -o FILE or --json")
     try:
         file = None if options.output is None else _private(options.output)
     except OSError as error:
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _private(path: Path) -> BinaryIO:
     """Create a file that only its owner may read, because it may hold passwords and records."""
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # not of /dev/null
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # not for /dev/null
         os.fchmod(file.fileno(), 0o600)
     return file
 
@@ -115,12 +115,12 @@ async def _record(options: Namespace, file: BinaryIO | None) -> int:
 
 
 def _close(file: BinaryIO) -> None:
-    with suppress(OSError):  # has been told
+    with suppress(OSError):  # already reported
         file.close()
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads it
+    with suppress(OSError):  # nobody reads the output
         print(f"pybroker record: {line}", file=sys.stderr, flush=True)
 
 

@@ -52,7 +52,7 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     options = command_line().parse_args(argv)
     player = Player(
         options.bootstrap_server,
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 bar.show(file.tell(), size, f"{answers} answers, {differ} differ")
         _summary(player.requests, answers, differ, as_json=options.json)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has gone
+    except BrokenPipeError:  # the reader of the output ended
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - for what the interpreter does at its end
     except RecordingUnreadable as error:
         return _refuse(f"{options.file}: {error}")

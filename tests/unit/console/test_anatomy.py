@@ -146,7 +146,7 @@ def test_headers_beyond_a_number_are_one_span() -> None:
     assert [part.name for part in span.parts].count("Header") == 200
     rest = span.parts[-1]
     assert (rest.name, rest.kind, rest.end - rest.start) == ("Headers", "800 more", 800 * 3)
-    with pytest.raises(InvalidRecord, match="claims 1600 headers"):
+    with pytest.raises(InvalidRecord, match="has 1600 headers"):
         record_spans(data.replace(encode_varint(1000), encode_varint(1600), 1), header, 0, 1)
 
 

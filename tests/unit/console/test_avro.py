@@ -77,7 +77,7 @@ def test_bytes_that_end_too_early(end: int) -> None:
     """Anywhere: it is said, and they are shown as what they may be."""
     found = payload(DATA[:end] or b"\xff", "avro", parse_schema(ORDER))
     assert found.form != "avro"
-    assert found.problem.startswith("no Avro of this schema")
+    assert found.problem.startswith("not an Avro value of this schema")
 
 
 @pytest.mark.parametrize(

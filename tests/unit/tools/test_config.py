@@ -104,7 +104,7 @@ def test_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
         ("validate /nowhere", "pybroker config: /nowhere: No such file or directory\n"),
         (
             "explain num.partitons",
-            "pybroker config: num.partitons: there is no such key, did you mean num.partitions?\n",
+            "pybroker config: num.partitons: unknown key, did you mean num.partitions?\n",
         ),
         ("print --override a", "argument --override: 'a' is not KEY=VALUE (--help shows the options)\n"),
     ],

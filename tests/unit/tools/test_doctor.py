@@ -33,7 +33,7 @@ def test_machine_that_is_ready(file: Path, capsys: pytest.CaptureFixture[str]) -
     assert found["uvloop"]["level"] == found["fastcrc"]["level"] == found["clock"]["level"] == "ok"
     assert found["compiled modules"]["what"]
     assert found["advertised PLAINTEXT"]["what"] == "any free port"
-    assert found[f"log.dirs {file.parent}/data"]["what"].startswith("is made at the first start; ")
+    assert found[f"log.dirs {file.parent}/data"]["what"].startswith("created at the first start; ")
     assert main([str(file)]) == 0
     assert (
         f"configuration{' ' * (len(f'log.dirs {file.parent}/data') - 13)}  nothing is wrong" in capsys.readouterr().out
@@ -45,7 +45,7 @@ def test_directory_that_is_a_file(file: Path, capsys: pytest.CaptureFixture[str]
     (file.parent / "data").write_text("")
     assert main([str(file)]) == 1
     told = capsys.readouterr().out
-    assert "cannot be written" in told
+    assert "not writable" in told
     assert "-> chown it" in told
 
 

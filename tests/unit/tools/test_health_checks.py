@@ -39,8 +39,8 @@ def test_packages_that_make_it_faster() -> None:
     ("modules", "what"),
     [
         ({"compaction": True, "Arrow": True}, "compaction, Arrow"),
-        ({"compaction": True, "Arrow": False}, "not for Arrow: slower there"),
-        ({"compaction": False, "Arrow": False}, "not for compaction, Arrow: slower there"),
+        ({"compaction": True, "Arrow": False}, "missing for Arrow; they are slower without"),
+        ({"compaction": False, "Arrow": False}, "missing for compaction, Arrow; they are slower without"),
     ],
 )
 def test_compiled_modules(modules: dict[str, bool], what: str) -> None:
@@ -52,7 +52,7 @@ def test_compiled_modules(modules: dict[str, bool], what: str) -> None:
 @pytest.mark.parametrize(
     ("now_ms", "level", "what"),
     [
-        (0, Level.WRONG, "1970-01-01 00:00:00 UTC: before this program was made"),
+        (0, Level.WRONG, "1970-01-01 00:00:00 UTC: before this program was written"),
         (NOW_MS, Level.OK, "2027-01-15 08:00:00 UTC"),
         (1 << 61, Level.OK, "2305843009213693952 ms"),
     ],
@@ -66,8 +66,8 @@ def test_clock(now_ms: int, level: Level, what: str) -> None:
 @pytest.mark.parametrize(
     ("newest", "what"),
     [
-        (Newest(), "none is later than now"),
-        (Newest(NOW_MS + 60_000, "orders-0", NOW_MS + 3_600_000, "orders-1"), "none is later than now"),
+        (Newest(), "no time is in the future"),
+        (Newest(NOW_MS + 60_000, "orders-0", NOW_MS + 3_600_000, "orders-1"), "no time is in the future"),
         (
             Newest(NOW_MS + 61_000, "orders-0", NOW_MS + 7_200_000, "orders-1"),
             "orders-0 was written at 2027-01-15 08:01:01 UTC, and it is 2027-01-15 08:00:00 UTC now",
@@ -82,7 +82,7 @@ def test_clock_that_went_back(newest: Newest, what: str) -> None:
     """Files are this machine's; records may be ahead by what a broker lets producers be."""
     check = checks.log_times("data", newest, NOW_MS)
     assert check.what == what
-    assert (check.level is Level.OK) == (what == "none is later than now") == (not check.advice)
+    assert (check.level is Level.OK) == (what == "no time is in the future") == (not check.advice)
 
 
 @pytest.mark.parametrize(("limit", "level"), [(1_024, Level.ADVICE), (4_096, Level.OK)])
@@ -106,13 +106,13 @@ def test_kernel_settings() -> None:
     ("disk", "level", "what"),
     [
         (DISK, Level.OK, "50.0 GiB free on ext4"),
-        (replace(DISK, exists=False), Level.OK, "is made at the first start; 50.0 GiB free on ext4"),
-        (replace(DISK, writable=False), Level.WRONG, "cannot be written"),
-        (replace(DISK, free_inodes=0), Level.WRONG, "but no inode"),
+        (replace(DISK, exists=False), Level.OK, "created at the first start; 50.0 GiB free on ext4"),
+        (replace(DISK, writable=False), Level.WRONG, "not writable"),
+        (replace(DISK, free_inodes=0), Level.WRONG, "but no free inode"),
         (replace(DISK, free_inodes=None), Level.OK, "free"),
-        (replace(DISK, free_bytes=4 << 30), Level.ADVICE, "that is little"),
+        (replace(DISK, free_bytes=4 << 30), Level.ADVICE, "too little"),
         (replace(DISK, file_system="tmpfs"), Level.ADVICE, "in memory"),
-        (replace(DISK, file_system="nfs4"), Level.ADVICE, "over a network"),
+        (replace(DISK, file_system="nfs4"), Level.ADVICE, "a network file system"),
         (replace(DISK, directory="/tmp/kafka-logs"), Level.ADVICE, "/tmp"),
         (replace(DISK, directory="/tmpfiles"), Level.OK, "free"),
     ],
@@ -146,7 +146,7 @@ class Network:
 @pytest.mark.parametrize(
     ("failure", "level", "what"),
     [
-        (None, Level.OK, "broker:9092 is reached, and somebody listens"),
+        (None, Level.OK, "broker:9092 accepts connections"),
         (ConnectionRefusedError(111, "refused"), Level.OK, "no broker is running there now"),
         (TimeoutError("timed out"), Level.ADVICE, "broker:9092 cannot be reached from here: timed out"),
     ],
@@ -170,7 +170,7 @@ def test_advertised_name_that_nobody_can_have() -> None:
     """A part of it is empty, or too long."""
     for host in ("broker..local", "b" * 64):
         check = checks.address("PLAINTEXT", host, 9092, others_come_in=True)
-        assert (check.level, check.what) == (Level.WRONG, f"{host}: that is no name")
+        assert (check.level, check.what) == (Level.WRONG, f"{host}: not a valid name")
 
 
 def test_advertised_loopback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ LISTEN = ["--listen", "127.0.0.1:0"]
 @pytest.mark.parametrize(
     ("command", "arguments", "told"),
     [
-        (record, LISTEN, "-o FILE or --json says where it goes"),
+        (record, LISTEN, "an output is missing: give -o FILE or --json"),
         (record, ["--json"], "the following arguments are required: --listen"),
         (record, ["--json", "--listen", "here"], "argument --listen: 'here' is not HOST:PORT"),
         (record, [*LISTEN, "--json", "--bootstrap-server", ""], "argument --bootstrap-server: '' is not HOST:PORT,..."),

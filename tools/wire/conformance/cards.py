@@ -46,7 +46,7 @@ def cards(stage: Stage, only: set[str], show: Callable[[int, int], None]) -> Ite
         show(number, len(due))
         if key not in API_BY_KEY:
             if not only:
-                yield Card(key, f"API {key}", version, Result.NOT_ASKED, "an API that is not known here")
+                yield Card(key, f"API {key}", version, Result.NOT_ASKED, "an API that pybroker does not know")
             continue
         api = API_BY_KEY[key]
         if not only or api.name in only:
@@ -73,12 +73,12 @@ def _wrong(stage: Stage, probe: Probe, api: Api, version: int) -> str | None:
         if codes - probe.expected:
             return names_of(codes - probe.expected)
         if not codes and 0 not in probe.expected:
-            return f"no error where {names_of(set(probe.expected))} is due"
+            return f"no error, but {names_of(set(probe.expected))} is expected"
         return probe.check(stage, version, answer) if probe.check is not None else None
     except (WrongAnswer, LinkBroken) as error:
         return str(error)
     except (LookupError, ValueError, TypeError, AttributeError) as error:  # the answer lacks a requested element
-        return f"the answer lacks something: {error!r}"
+        return f"the answer is incomplete: {error!r}"
 
 
 def _reason(key: int) -> str:

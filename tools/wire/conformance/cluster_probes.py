@@ -36,7 +36,7 @@ def _describe_configs(stage: Stage, version: int) -> dict[str, Any]:
 
 def _has_settings(stage: Stage, version: int, answer: Struct) -> str | None:
     names = {each.name for each in answer.results[0].configs}
-    return None if "retention.ms" in names else "there is no retention.ms"
+    return None if "retention.ms" in names else "retention.ms is missing"
 
 
 def _alter_configs(stage: Stage, version: int) -> dict[str, Any]:

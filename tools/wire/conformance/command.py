@@ -50,13 +50,13 @@ def command_line() -> ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     parser = command_line()
     options = parser.parse_args(argv)
     names = {api.name for api in API_BY_KEY.values()}
     for name in options.api:
         if name not in names:
-            parser.error(f"there is no API {name!r}")
+            parser.error(f"unknown API {name!r}")
     try:
         stage = Stage(options.bootstrap_server, options.timeout)
         try:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OfflineError as error:
         print(f"pybroker conformance: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader has gone
+    except BrokenPipeError:  # the reader of the output ended
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - for what the interpreter does at its end
         return 0
     except KeyboardInterrupt:

@@ -150,9 +150,9 @@ class Stage:
             raise WrongAnswer(f"the answer cannot be decoded: {error}") from None
         if correlation_id != self._correlation_id:
             self._links.pop(address).close()
-            raise WrongAnswer(f"answer {correlation_id} came where {self._correlation_id} was due")
+            raise WrongAnswer(f"answer {correlation_id} arrived, but {self._correlation_id} was expected")
         if end != len(data):
-            raise WrongAnswer(f"{len(data) - end} bytes are left over behind the answer")
+            raise WrongAnswer(f"{len(data) - end} bytes follow the end of the answer")
         return answer
 
     def _link(self, address: Address) -> Link:
@@ -160,7 +160,7 @@ class Stage:
             self._links[address] = Link(address, self._timeout_s)
         return self._links[address]
 
-    # -- what probes need -------------------------------------------------------------------------------------------
+    # -- for probes -----------------------------------------------------------------------------------------------
 
     def topic(self, version: int, by_id_from: int, by_name: str = "name") -> dict[str, Any]:
         """Return the topic's field of a request: its id from version `by_id_from` on, else its name."""

@@ -76,7 +76,7 @@ def listening_sockets(wanted: Address) -> list[socket.socket]:
         except OSError as error:
             if wanted.port or error.errno != errno.EADDRINUSE or attempt == _TRIES - 1:
                 raise
-    raise AssertionError("the last try has been raised")
+    raise AssertionError("the last attempt raises its error")
 
 
 def _on_both(port: int) -> list[socket.socket]:

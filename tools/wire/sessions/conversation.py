@@ -96,9 +96,9 @@ class Conversation:
             asked = read_request(frame)
             request = asked.request(frame) if asked.key == ApiKey.PRODUCE else None
         except ProtocolError as error:
-            raise Unfollowable(f"what should be a request is none: {error}") from None
+            raise Unfollowable(f"malformed request: {error}") from None
         if asked.key == ApiKey.SASL_HANDSHAKE and asked.version == 0:
-            raise Unfollowable("after SaslHandshake v0 come bytes that are no requests: clients since 1.0 have v1")
+            raise Unfollowable("raw SASL bytes follow SaslHandshake v0; clients since Kafka 1.0 use v1")
         if request is None or request.acks != 0:  # a request with acks=0 has no answer
             self._waiting.append(asked)
             if len(self._waiting) > MAX_IN_FLIGHT:
@@ -110,7 +110,7 @@ class Conversation:
         try:
             head, _ = _CORRELATION_ID.decode(0, frame)
         except ProtocolError as error:
-            raise Unfollowable(f"what should be an answer is none: {error}") from None
+            raise Unfollowable(f"malformed answer: {error}") from None
         if not self._waiting or self._waiting[0].correlation_id != head.correlation_id:
-            raise Unfollowable(f"an answer with correlation id {head.correlation_id}, which is not due")
+            raise Unfollowable(f"an answer with the unexpected correlation id {head.correlation_id}")
         return self._waiting.popleft()

@@ -23,7 +23,7 @@ class Keeper:
     Args:
     file: the recording, or None; the caller closes it.
     output: lines for people and programs, or None.
-    failed: called once with the OSError that ends the recording; BrokenPipeError if the reader has gone.
+    failed: called once with the OSError that ends the recording; BrokenPipeError if the reader of the output ended.
     """
 
     def __init__(self, file: BinaryIO | None, output: Output | None, failed: Callable[[OSError], None]) -> None:
@@ -83,7 +83,7 @@ class Output:
 
     @classmethod
     async def open(cls, gone: Callable[[], None]) -> Output:
-        """Open standard output; `gone` is called when its reader has gone."""
+        """Open standard output; `gone` is called when its reader ends."""
         descriptor = sys.stdout.fileno()
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
@@ -119,7 +119,7 @@ class Output:
 
 
 class _Pipe(asyncio.streams.FlowControlMixin):
-    """The protocol of the StreamWriter; calls `gone` when the reader has gone."""
+    """The protocol of the StreamWriter; calls `gone` when the reader ends."""
 
     def __init__(self, gone: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)

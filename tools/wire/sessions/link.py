@@ -55,7 +55,7 @@ class Link:
             raise LinkBroken(f"{self.address}: {error}") from None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def _exactly(self, size: int) -> bytearray:

@@ -205,7 +205,7 @@ class Player:
             if recorded is None or then is None:
                 return [] if frame == recorded_frame else [Difference(WHOLE_ANSWER, "an answer", "another answer")]
             if frame[:4] != recorded_frame[:4]:
-                raise LinkBroken("the answer to another request came")
+                raise LinkBroken("the answer to another request arrived")
             try:
                 answer = asked.answer(memoryview(frame))
             except ProtocolError as error:

@@ -123,7 +123,7 @@ class Proxy:
         node: int | None,
     ) -> None:
         if len(self._sessions) > MAX_CONNECTIONS:
-            self.tell(f"a connection more than {MAX_CONNECTIONS} is closed")
+            self.tell(f"a connection is closed: the limit is {MAX_CONNECTIONS}")
             return
         opened = await self._connect(targets)
         if opened is None:
@@ -159,7 +159,7 @@ class Proxy:
         async with self._opening:
             if broker not in self._ports:
                 if len(self._ports) >= MAX_LISTENERS:
-                    self.tell(f"{broker} is told as it is: there are {MAX_LISTENERS} listeners already")
+                    self.tell(f"clients get the address {broker} itself: the limit is {MAX_LISTENERS} listeners")
                     return None
                 found = await self._listen_for(Address(self._listen.host, 0), [broker], node)
                 self._ports[broker] = found[0].port
@@ -236,7 +236,9 @@ class _Session:
         try:
             answer = asked.answer(memoryview(body))
         except ProtocolError as error:
-            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on unread: {error}")
+            self._proxy.tell(
+                f"an answer to {asked.name} v{asked.version} is forwarded unchanged, as it cannot be decoded: {error}"
+            )
             return body
         if answer is None or asked.api is None:
             return body
@@ -254,7 +256,7 @@ class _Session:
         try:
             return head + asked.api.response.encode(version, value)
         except EncodeError as error:  # such as a host name that is too long
-            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on as it is: {error}")
+            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is forwarded unchanged: {error}")
             return body
 
 

@@ -38,10 +38,9 @@ class Kind(Enum):
 class Happening:
     """An event on one connection.
 
-    `at_s`: seconds since the recording began. `node`: the broker that the connection was to, None for one of the
-    bootstrap servers; of OPEN. `by`: who has closed it, "client", "broker" or "proxy" (which
-    was ended, or could not follow); of CLOSE. `api`, `version`: for readers
-    of the file.
+    `at_s`: seconds since the recording began. `node`: the broker of an OPEN connection, None for a bootstrap server.
+    `by`: who closed a connection, "client", "broker" or "proxy" (which was stopped, or could not parse it); of CLOSE.
+    `api`, `version`: for readers of the file.
     """
 
     kind: Kind
@@ -86,9 +85,9 @@ def read(file: BinaryIO) -> Iterator[Happening]:
     """Yield all events of a file, one at a time in memory. Raises RecordingUnreadable."""
     head = _object(file.readline(MAX_LINE_BYTES), 1)
     if head.get("type") != "recording":
-        raise RecordingUnreadable("it does not begin as a recording does")
+        raise RecordingUnreadable("it does not begin like a recording")
     if head.get("version") != VERSION:
-        raise RecordingUnreadable(f"it is of version {head.get('version')}, and {VERSION} is known")
+        raise RecordingUnreadable(f"its version is {head.get('version')}, but only {VERSION} is supported")
     number = 1
     while text := file.readline(MAX_LINE_BYTES):
         number += 1
@@ -112,7 +111,7 @@ def _happening(told: dict[str, Any], number: int) -> Happening:
             int(told.get("version", -1)),
         )
     except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
-        raise RecordingUnreadable(f"line {number} says nothing that is known") from None
+        raise RecordingUnreadable(f"line {number} has unknown content") from None
 
 
 def _object(text: bytes, number: int) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def _object(text: bytes, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
-        raise RecordingUnreadable(f"line {number} is no JSON object")
+        raise RecordingUnreadable(f"line {number} is not a JSON object")
     return told
 
 

@@ -1,4 +1,4 @@
-"""A client whose requests and answers are shown to the last byte."""
+"""A client whose requests and answers are shown with all bytes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PASSING = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class TraceFailed(OfflineError):
-    """A broker answers with an error where none is expected."""
+    """A broker answered with an unexpected error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request on its way: `data` is the frame with its size."""
+    """A request in flight: `data` is the frame with its size."""
 
     api: Api
     version: int
@@ -40,15 +40,15 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """API and version."""
+        """Return API and version."""
         return f"{self.api.name} v{self.version}"
 
     def header(self) -> list[Seen]:
-        """The size, and the header's fields."""
+        """Return the size and the header's fields."""
         return _framed(walk(REQUEST_HEADER, self.api.request_header_version(self.version), self.data, 4), self.data)
 
     def body(self) -> list[Seen]:
-        """The fields of the request."""
+        """Return the fields of the request."""
         header = self.header()
         start = header[-1].position + header[-1].size
         return list(walk(self.api.request, self.version, self.data, start))
@@ -56,22 +56,22 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and its answer: `data` is the answer's frame with its size, `answer` what it says."""
+    """A request and its answer: `data` is the answer's frame with its size, `answer` the decoded body."""
 
     asked: Asked
     data: bytes
     answer: Struct
 
     def frame_step(self, title: str, about: str = "") -> Step:
-        """The request's frame: size and header."""
+        """Return a step with the request's frame: size and header."""
         return Step("frame", title, about, rows_of(self.asked.header(), self.asked.data))
 
     def decode_step(self, title: str, about: str = "") -> Step:
-        """The request's fields."""
+        """Return a step with the request's fields."""
         return Step("decode", title, about, rows_of(self.asked.body(), self.asked.data))
 
     def answer_step(self, title: str, about: str = "") -> Step:
-        """The answer: size, header, fields."""
+        """Return a step with the answer: size, header, fields."""
         version = self.asked.api.response_header_version(self.asked.version)
         header = _framed(walk(RESPONSE_HEADER, version, self.data, 4), self.data)
         start = header[-1].position + header[-1].size
@@ -79,7 +79,7 @@ class Exchange:
         return Step("answer", title, about, rows_of((*header, *fields), self.data))
 
     def steps(self, who: str, about: str = "", answer_about: str = "") -> tuple[Step, Step]:
-        """Request and answer, a step each; `who` asks."""
+        """Return a step for the request of `who`, and one for the answer."""
         name = self.asked.name
         pieces = (*self.asked.header(), *self.asked.body())
         request = Step("request", f"{who} -> broker: {name}", about, rows_of(pieces, self.asked.data))
@@ -91,7 +91,7 @@ def _framed(pieces: Any, data: bytes) -> list[Seen]:
 
 
 class Client:
-    """A connection of its own, which asks in the newest versions that both sides have. Errors: LinkBroken."""
+    """A connection that uses the newest versions that both sides have. Errors: LinkBroken."""
 
     def __init__(self, address: Address, client_id: str) -> None:
         self._link = Link(address, _TIMEOUT_S)
@@ -102,11 +102,11 @@ class Client:
         self._versions = {each.api_key: each.max_version for each in answer.api_keys}
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._link.close()
 
     def send(self, api: Api, **fields: Any) -> Asked:
-        """Send a request whose answer may take its time."""
+        """Send a request without waiting for its answer."""
         version = min(self._versions.get(api.key, 0), api.current.max)
         self._correlation_id += 1
         head = encode_request_header(api, version, self._correlation_id, self._client_id)
@@ -115,16 +115,16 @@ class Client:
         return Asked(api, version, self._correlation_id, frame(data))
 
     def receive(self, asked: Asked) -> Exchange:
-        """The answer to the oldest request that has none."""
+        """Return the exchange of the oldest request in flight."""
         data = self._link.receive()
         correlation_id, position = decode_response_header(asked.api, asked.version, data)
         if correlation_id != asked.correlation_id:
-            raise TraceFailed(f"answer {correlation_id} came where {asked.correlation_id} was due")
+            raise TraceFailed(f"answer {correlation_id} arrived, but {asked.correlation_id} was expected")
         answer, _ = asked.api.response.decode(asked.version, data, position)
         return Exchange(asked, frame(data), answer)
 
     def ask(self, api: Api, *, expected: int = ErrorCode.NONE, **fields: Any) -> Exchange:
-        """Ask, again while the broker is not ready; the last exchange. TraceFailed: any other error than `expected`."""
+        """Send a request, and again while the broker is not ready. TraceFailed: an error other than `expected`."""
         until_s = time.monotonic() + _TIMEOUT_S
         while True:
             exchange = self.receive(self.send(api, **fields))
@@ -136,11 +136,11 @@ class Client:
             time.sleep(_AGAIN_AFTER_S)
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic."""
+        """Return the id of a topic."""
         found: bytes = self.ask(METADATA, topics=[MetadataRequestTopic(name=topic)]).answer.topics[0].topic_id
         return found
 
 
 def row(name: str, value: Any) -> Row:
-    """Something that has no bytes of its own."""
+    """Return a row without bytes of its own."""
     return Row(name, value)

@@ -1,4 +1,4 @@
-"""A Fetch request: which bytes of which file are its answer."""
+"""A Fetch request, and the bytes of the file that answer it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _WANTED_OFFSET = 3
 
 
 def trace() -> Generator[Step, None, None]:
-    """The steps: three batches of two records, and somebody who wants to read from the middle of the second on."""
+    """Yield the steps: three batches of two records, and a Fetch from the middle of the second batch."""
     with Stage() as stage:
         writer = stage.client("producer")
         for values in (("a", "b"), ("c", "d"), ("e", "f")):
             produce(writer, batch(*values))
-        stage.broker.restart()  # so that the indexes are on the disk
+        stage.broker.restart()  # writes the indexes to the disk
         log = segment(stage.partition())
         client = stage.client("consumer")
         partition = FetchPartition(fetch_offset=_WANTED_OFFSET, partition_max_bytes=1 << 20)
@@ -46,7 +46,7 @@ def trace() -> Generator[Step, None, None]:
         yield Step(
             "lookup",
             "lookup: the batch with that offset",
-            "From the last entry at or below it, headers are read until a batch reaches it.",
+            "From the last entry at or below it, the broker reads headers up to the batch that contains it.",
             (
                 row("from position", start),
                 *(
@@ -60,13 +60,13 @@ def trace() -> Generator[Step, None, None]:
         sent = bytes(answered.records)
         yield Step(
             "slice",
-            "slice: the bytes that are sent, from the file as they are (sendfile)",
-            "Whole batches: the first begins before the offset that is wanted, and the client passes over the rest.",
+            "slice: the bytes that are sent, unchanged from the file (sendfile)",
+            "Whole batches: the first one begins before the wanted offset, and the client skips the earlier records.",
             (
                 row("file", log.name),
                 row("position", first),
                 row("bytes", len(sent)),
-                row("the answer's records are those of the file", data[first : first + len(sent)] == sent),
+                row("the answer's records equal the bytes of the file", data[first : first + len(sent)] == sent),
                 row("high watermark", answered.high_watermark),
             ),
         )

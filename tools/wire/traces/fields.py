@@ -1,4 +1,4 @@
-"""Messages field by field, with the bytes of each: by the schemas that the decoders are made of, but slowly."""
+"""Messages field by field, with the bytes of each: interprets the schemas that the decoders are compiled from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tools.wire.sessions.plain import HIDDEN, SECRETS, text_or_base64
 
 
 class Seen(NamedTuple):
-    """A piece of a message: its path, its type, where it lies in the buffer, and what it says.
+    """A piece of a message: its path, its type, its position in the buffer, and its value.
 
-    Of a list the piece is its count, of a struct that may be null its mark; the fields follow.
+    A list has a piece with its count before its fields, and a nullable struct one with its null mark.
     """
 
     path: str
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
 
 def walk(message: Message, version: int, buffer: bytes, position: int = 0) -> Iterator[Seen]:
-    """The pieces of a message in their order on the wire, without a hole. The bytes must be those of one."""
+    """Yield the pieces of a message in wire order, without gaps. The bytes must be a valid message."""
     yield from _Walker(version, buffer, position).fields(message, "", version in message.flexible)
 
 
@@ -132,7 +132,7 @@ _HEADER = (
 
 
 def batch_fields(buffer: bytes, position: int = 0) -> Iterator[Seen]:
-    """The header of the batch v2 at `position`, then its records as they are stored."""
+    """Yield the header of the v2 batch at `position`, then its records as they are stored."""
     header = parse_header(buffer, position)
     start = position
     for name, code in _HEADER:

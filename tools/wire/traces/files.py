@@ -1,4 +1,4 @@
-"""What is in a broker's files, for a trace: through what `pybroker dump-log` reads them with."""
+"""The content of a broker's files for a trace, read with the functions of `pybroker dump-log`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ENTRY_BYTES: dict[type[Event], int] = {OffsetEntry: 8, TimeEntry: 12, AbortedTr
 
 
 def segment(directory: Path) -> Path:
-    """The first segment of a partition's directory; its indexes are beside it."""
+    """Return the first segment of a partition's directory; its indexes are beside it."""
     return directory / f"{0:020}.log"
 
 
 def dumped(path: Path, decoder: Decoder = _AS_TEXT, *, records_only: bool = False) -> Iterator[Row]:
-    """What `pybroker dump-log` says of a file; entries of indexes with their bytes."""
+    """Yield the output of `pybroker dump-log` for a file; entries of indexes with their bytes."""
     segments = SegmentOptions(deep=True, decoder=decoder, with_metadata=not records_only, max_bytes=_MAX_INT)
     indexes = IndexOptions(max_message_size=_MAX_INT)
     data = path.read_bytes()
@@ -56,17 +56,17 @@ def dumped(path: Path, decoder: Decoder = _AS_TEXT, *, records_only: bool = Fals
 
 
 def index_entries(path: Path) -> list[OffsetEntry]:
-    """The entries of an offset index."""
+    """Return the entries of an offset index."""
     events = dump_offset_index(str(path), IndexOptions(max_message_size=_MAX_INT), IndexErrors())
     return [each for each in events if isinstance(each, OffsetEntry)]
 
 
 def batch_positions(path: Path) -> list[int]:
-    """Where the batches of a segment begin."""
+    """Return the positions at which the batches of a segment begin."""
     return [position for position, _ in iter_batches(path.read_bytes())]
 
 
 def batch_step(path: Path, position: int, title: str, about: str) -> Step:
-    """The batch at a position of a segment, from its bytes on the disk."""
+    """Return a step with the batch at a position of a segment, read from the disk."""
     data = path.read_bytes()
     return Step("append", title, about, rows_of(batch_fields(data, position), data))

@@ -1,4 +1,4 @@
-"""A Produce request: from its frame to the files and back."""
+"""A Produce request: from its frame to the files and the answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LATEST = -1
 
 
 def trace() -> Generator[Step, None, None]:
-    """The steps. A batch is there already, so that offsets and positions are more than zeros."""
+    """Yield the steps. One batch is written before, so that offsets and positions are not all zero."""
     with Stage() as stage:
         client = stage.client("producer")
         produce(client, batch("first"))
@@ -44,29 +44,36 @@ def trace() -> Generator[Step, None, None]:
         asked = exchange.asked
         yield exchange.frame_step(
             f"frame: {asked.name}, {len(asked.data)} bytes",
-            "An int32 size, then the header: which API in which version, and the number that the answer will carry.",
+            "An int32 size, then the header: API, version, and the correlation id that the answer repeats.",
         )
-        yield exchange.decode_step("decode: the request's fields", "Records stay as they are: bytes in the frame.")
+        yield exchange.decode_step(
+            "decode: the request's fields", "The records are not copied: they remain bytes of the frame."
+        )
         sent = next(each for each in asked.body() if each.type == "records")
         start = sent.position + sent.size - len(records)
         yield Step(
             "decode",
-            "decode: the batch in it",
-            "Only the header is read; the records stay closed (Kafka's format v2).",
+            "decode: the batch in the request",
+            "The broker reads only the header, not the records (Kafka's format v2).",
             rows_of(batch_fields(asked.data, start), asked.data),
         )
-        yield Step("checks", "checks: may it be appended?", "What storage/append/rules.py looks at.", _checks(records))
+        yield Step(
+            "checks",
+            "checks: may the batch be appended?",
+            "The rules are in storage/append/rules.py.",
+            _checks(records),
+        )
         log = segment(stage.partition())
         position = batch_positions(log)[-1]
         yield batch_step(
             log,
             position,
             f"append: the batch in {log.name}, from byte {position} on",
-            "Base offset and leader epoch are the broker's; the checksum does not cover them, and is the producer's.",
+            "The broker sets base offset and leader epoch; the producer's checksum does not cover them.",
         )
-        yield Step("append", "append: as pybroker dump-log shows it", "", tuple(dumped(log)))
+        yield Step("append", "append: the output of pybroker dump-log", "", tuple(dumped(log)))
         after = _high_watermark(client)
-        yield exchange.answer_step("answer", "The base offset is that of the first record.")
+        yield exchange.answer_step("answer", "The base offset is the first record's.")
         stage.broker.pause()
         for suffix, what in (("index", "relative offset, position"), ("timeindex", "timestamp, relative offset")):
             path = log.with_suffix(f".{suffix}")
@@ -74,8 +81,8 @@ def trace() -> Generator[Step, None, None]:
             yield Step("index", f"index entries: {path.name}", about, tuple(dumped(path)))
         yield Step(
             "high watermark",
-            "high watermark: up to where consumers may read",
-            "With one replica it follows each append; a stop, and each few seconds, write it down.",
+            "high watermark: consumers may read below it",
+            "With one replica it rises with each append. It is stored every few seconds, and at a stop.",
             (
                 row("ListOffsets before", before),
                 row("ListOffsets after", after),
@@ -101,9 +108,9 @@ def _checks(records: bytes) -> tuple[Row, ...]:
         verdict = str(error)
     return (
         row("magic", f"{header.magic}, where 2 is wanted"),
-        row("base offset", f"{header.base_offset}, where 0 is wanted of a producer"),
+        row("base offset", f"{header.base_offset}, 0 as required from a producer"),
         row("length", f"{size} bytes announced, {len(records)} there"),
-        row("size", f"{size} bytes, where max.message.bytes is {config.max_message_bytes}"),
+        row("size", f"{size} bytes; the limit max.message.bytes is {config.max_message_bytes}"),
         row("checksum", f"{compute_crc(records, 0, size):#010x} computed, {header.crc:#010x} stored"),
         row("codec", f"{header.codec}, where 0 to 4 are known"),
         row("records", f"{header.record_count}, with a last offset delta of {header.last_offset_delta}"),

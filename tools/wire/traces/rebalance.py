@@ -1,4 +1,4 @@
-"""Two members of a classic group: what they and the coordinator say to each other."""
+"""Two members of a classic group: their requests to the coordinator, and its answers."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ _VERSION_BYTES = 2
 
 
 def trace() -> Generator[Step, None, None]:
-    """The steps: one joins, another one, and the first leaves."""
+    """Yield the steps: one member joins, then another one, and the first leaves."""
     with Stage(_PARTITIONS) as stage:
         first, second = stage.client("first"), stage.client("second")
         found = first.ask(FIND_COORDINATOR, key_type=0, coordinator_keys=[_GROUP])
         yield from found.steps("first", "Which broker coordinates the group?")
         wanted = first.ask(JOIN_GROUP, expected=ErrorCode.MEMBER_ID_REQUIRED, **_join(""))
-        yield from wanted.steps("first", "It has no member id yet.", "MEMBER_ID_REQUIRED: one is given (KIP-394).")
+        yield from wanted.steps(
+            "first", "It has no member id yet.", "MEMBER_ID_REQUIRED: the broker assigns one (KIP-394)."
+        )
         one = wanted.answer.member_id
         joined = first.ask(JOIN_GROUP, **_join(one))
-        yield _embedded("JoinGroup's metadata: what it subscribes to", ConsumerProtocolSubscription, _subscription())
+        yield _embedded("JoinGroup's metadata: the subscription", ConsumerProtocolSubscription, _subscription())
         yield from joined.steps(
-            "first", answer_about="Alone, it is the leader of generation 1, and hears of all members."
+            "first", answer_about="As the only member it leads generation 1 and gets the list of members."
         )
         yield from _synced(first, joined, one, _assignments([one]), "first")
         other = second.ask(JOIN_GROUP, expected=ErrorCode.MEMBER_ID_REQUIRED, **_join("")).answer.member_id
@@ -52,21 +54,21 @@ def trace() -> Generator[Step, None, None]:
         again = first.ask(JOIN_GROUP, **_join(one))
         yield from again.steps("first", answer_about="All have joined: generation 2 begins.")
         yield from second.receive(waiting).steps(
-            "second", answer_about="A follower hears who leads, and of no members."
+            "second", answer_about="A follower gets the leader's id and no list of members."
         )
         generation = again.answer.generation_id
         shared = _assignments([one, other])
-        # the follower's is sent first, and waits for the leader's
+        # the follower's request is sent first, and waits for the leader's
         follower = second.send(SYNC_GROUP, **_sync(generation, other, {}))
         yield from _synced(first, again, one, shared, "first")
-        yield from second.receive(follower).steps("second", answer_about="Its part of what the leader has sent.")
+        yield from second.receive(follower).steps("second", answer_about="Its part of the leader's assignment.")
         for name, client, member in (("first", first, one), ("second", second, other)):
             beat = client.ask(HEARTBEAT, group_id=_GROUP, generation_id=generation, member_id=member)
             yield from beat.steps(name)
         leave = first.ask(LEAVE_GROUP, group_id=_GROUP, members=[MemberIdentity(member_id=one)])
-        yield from leave.steps("first", "The others will hear REBALANCE_IN_PROGRESS.")
+        yield from leave.steps("first", "The next heartbeats of the others get REBALANCE_IN_PROGRESS.")
         log = segment(stage.partition("__consumer_offsets-0"))
-        about = "GroupMetadata, as pybroker dump-log --offsets-decoder shows it: each generation, once it is stable."
+        about = "GroupMetadata records, shown by pybroker dump-log --offsets-decoder: one for each stable generation."
         rows = tuple(dumped(log, offsets_decoder, records_only=True))
         yield Step("append", "append: the group in __consumer_offsets", about, rows)
 
@@ -97,11 +99,11 @@ def _synced(
     for number, assignment in enumerate(assignments.values(), 1):
         title = f"SyncGroup's assignment {number} of {len(assignments)}"
         yield _embedded(title, ConsumerProtocolAssignment, assignment)
-    yield from exchange.steps(who, "The leader has assigned the partitions: the broker passes that on.")
+    yield from exchange.steps(who, "The leader assigned the partitions; the broker distributes the assignment.")
 
 
 def _until_rebalance(client: Client, generation: int, member: str) -> Exchange:
-    """The heartbeat that says so; those before it are fine, and not shown."""
+    """Return the first heartbeat that is answered with a rebalance; earlier ones are not shown."""
     while True:
         beat = client.ask(
             HEARTBEAT,
@@ -121,7 +123,7 @@ def _subscription() -> bytes:
 
 
 def _assignments(members: Sequence[str]) -> dict[str, bytes]:
-    """Partitions by ranges: so many for each, in order."""
+    """Assign partitions by ranges: an equal number for each member, in order."""
     share = _PARTITIONS // len(members)
     found = {}
     for number, member in enumerate(members):
@@ -133,7 +135,7 @@ def _assignments(members: Sequence[str]) -> dict[str, bytes]:
 
 
 def _embedded(title: str, message: Message, data: bytes) -> Step:
-    """Bytes that only members read: a version, then the message."""
+    """Return a step with bytes that only members interpret: a version, then the message."""
     version = int.from_bytes(data[:_VERSION_BYTES], "big")
     rows = rows_of(walk(message, version, data, _VERSION_BYTES), data)
-    return Step("embedded", title, f"{message.name} v{version}: what members tell each other.", rows)
+    return Step("embedded", title, f"{message.name} v{version}: data that members exchange.", rows)

@@ -1,4 +1,4 @@
-"""A broker of a trace's own, with a topic, and what all traces do with it."""
+"""A broker for one trace, with a topic, and the actions that all traces share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tools.wire.sessions.addresses import address
 from tools.wire.traces.client import Client
 
 TOPIC = "orders"
-#: So that an index has an entry for each batch but the first: else only each 4096 bytes.
+#: An index then has an entry for each batch but the first, not only each 4096 bytes.
 _TOPIC_SETTINGS = {"index.interval.bytes": 0}
 
 
 class Stage:
-    """A broker in a temporary directory; `with` starts it, and removes all of it. Errors: BrokerError."""
+    """A broker in a temporary directory; `with` starts it, and then stops and deletes it. Errors: BrokerError."""
 
     def __init__(self, partitions: int = 1) -> None:
         self._partitions = partitions
@@ -42,23 +42,23 @@ class Stage:
         self._ends.close()
 
     def client(self, name: str) -> Client:
-        """A new connection."""
+        """Open a connection."""
         client = Client(address(self.broker.bootstrap_servers), name)
         self._ends.callback(client.close)
         return client
 
     def partition(self, name: str = f"{TOPIC}-0") -> Path:
-        """The directory of a partition."""
+        """Return the directory of a partition."""
         return self.broker.data_directory / name
 
     def checkpoint(self, name: str) -> str:
-        """What a checkpoint file says of the first partition."""
+        """Return the first partition's value in a checkpoint file."""
         lines = (self.broker.data_directory / name).read_text().splitlines()
         return next((line for line in lines if line.startswith(f"{TOPIC} 0 ")), "nothing")
 
 
 def batch(*values: str, sequence: int = -1, producer: tuple[int, int] = (-1, -1), transactional: bool = False) -> bytes:
-    """A batch as a producer sends it: keys k0, k1, ... and these values."""
+    """Return a batch as a producer sends it: keys k0, k1, ... and these values."""
     builder = BatchBuilder(
         producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence, transactional=transactional
     )
@@ -68,10 +68,10 @@ def batch(*values: str, sequence: int = -1, producer: tuple[int, int] = (-1, -1)
 
 
 def topic_data(topic_id: bytes, records: bytes) -> list[object]:
-    """Records for the first partition, as a Produce request has them."""
+    """Return the field of a Produce request with records for the first partition."""
     return [TopicProduceData(name=TOPIC, topic_id=topic_id, partition_data=[PartitionProduceData(records=records)])]
 
 
 def produce(client: Client, records: bytes) -> None:
-    """Write them, without showing it."""
+    """Write records without showing the exchange."""
     client.ask(PRODUCE, acks=-1, timeout_ms=30_000, topic_data=topic_data(client.topic_id(TOPIC), records))

@@ -1,4 +1,4 @@
-"""What a trace consists of, and how it is shown: lines for people, or an object a step."""
+"""The parts of a trace, and their output: lines for people, or a JSON object for each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tools.data.java_text import JsonValue
 from tools.wire.traces.fields import Seen
 
-#: Bytes of a field that people are shown; programs get all.
+#: The shown bytes of a field; JSON has all.
 _SHOWN_BYTES = 12
 _SHOWN_CHARACTERS = 100
 _NAME, _BYTES, _PLACE, _TITLE = "\x1b[1m", "\x1b[36m", "\x1b[2m", "\x1b[1;33m"
@@ -18,9 +18,9 @@ _PLAIN = "\x1b[0m"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Something that a step shows; `data` at `position` of a frame or a file says it, where there is such.
+    """A fact that a step shows; `data` at `position` of a frame or a file are its bytes, if it has any.
 
-    `text`: what people are shown instead of the value.
+    `text`: shown to people instead of the value.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Step:
 
 
 def rows_of(pieces: Iterable[Seen], buffer: bytes) -> tuple[Row, ...]:
-    """Pieces of a message, or of a batch, with their bytes."""
+    """Return the rows of pieces of a message or a batch, with their bytes."""
     return tuple(
         Row(each.path, each.value, each.position, buffer[each.position : each.position + each.size]) for each in pieces
     )
 
 
 def as_json(step: Step) -> str:
-    """The line for programs."""
+    """Return the line for programs."""
     rows: list[JsonValue] = []
     for row in step.rows:
         told: dict[str, JsonValue] = {"name": row.name, "value": row.value}
@@ -60,7 +60,7 @@ def as_json(step: Step) -> str:
 
 
 def as_text(number: int, step: Step, *, colour: bool) -> Iterator[str]:
-    """The lines for people."""
+    """Yield the lines for people."""
 
     def paint(code: str, text: str) -> str:
         return f"{code}{text}{_PLAIN}" if colour and text.strip() else text

@@ -1,4 +1,4 @@
-"""Two transactions, one committed and one aborted: producer, coordinator, markers, what readers see."""
+"""Two transactions, one committed and one aborted: producer, coordinator, markers, and the consumers' view."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ _WAIT_S = 30
 
 
 def trace() -> Generator[Step, None, None]:
-    """The steps."""
+    """Yield the steps."""
     with Stage() as stage:
         client, reader = stage.client("producer"), stage.client("consumer")
         topic_id = client.topic_id(TOPIC)
         found = client.ask(FIND_COORDINATOR, key_type=1, coordinator_keys=[_TRANSACTIONAL_ID])
         yield from found.steps("producer", "Which broker coordinates the transactional id?")
         begun = client.ask(INIT_PRODUCER_ID, transactional_id=_TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
-        yield from begun.steps("producer", answer_about="A producer id; its epoch fences whoever had it before.")
+        yield from begun.steps(
+            "producer", answer_about="A producer id; its epoch fences earlier producers with this transactional id."
+        )
         producer = (begun.answer.producer_id, begun.answer.producer_epoch)
         log = segment(stage.partition())
         for value, committed in (("paid", True), ("refused", False)):
-            # each has an epoch of its own, and begins to count anew (KIP-890)
+            # each transaction has its own epoch, and its sequence numbers start at 0 (KIP-890)
             records = batch(value, sequence=0, producer=producer, transactional=True)
             written = client.ask(
                 PRODUCE,
@@ -73,19 +75,20 @@ def trace() -> Generator[Step, None, None]:
             fetched = _until_ended(reader, topic_id)
             position = batch_positions(log)[-1]
             what = "COMMIT" if committed else "ABORT"
-            about = "A control batch: consumers hear of it by its attributes, applications do not."
+            about = "A control batch, marked in its attributes: consumers do not pass it to applications."
             yield batch_step(log, position, f"marker: {what} in {log.name}, from byte {position} on", about)
             yield _ends(f"LSO after the {what} marker", fetched)
         yield from fetched.steps(
-            "consumer", "A reader of committed records, who is told which are aborted, and leaves them out."
+            "consumer",
+            "A read_committed consumer: it skips the aborted transactions that the answer lists.",
         )
-        yield Step("append", "append: as pybroker dump-log shows it", "", tuple(dumped(log)))
+        yield Step("append", "append: the output of pybroker dump-log", "", tuple(dumped(log)))
         stage.broker.pause()
         index = log.with_suffix(".txnindex")
-        about = "Version, producer, first and last offset, the LSO then; of aborted transactions alone."
+        about = "Version, producer, first and last offset, LSO. Only aborted transactions have an entry."
         yield Step("index", f"index entries: {index.name}", about, tuple(dumped(index)))
         state = segment(stage.partition("__transaction_state-0"))
-        about = "The coordinator's states, as pybroker dump-log --transaction-log-decoder shows them."
+        about = "The coordinator's states, shown by pybroker dump-log --transaction-log-decoder."
         rows = tuple(dumped(state, transaction_log_decoder, records_only=True))
         yield Step("append", "append: the transactions in __transaction_state", about, rows)
 
@@ -97,7 +100,7 @@ def _fetched(client: Client, topic_id: bytes) -> Exchange:
 
 
 def _until_ended(client: Client, topic_id: bytes) -> Exchange:
-    """A Fetch once the marker is there, which the coordinator may write after it has answered."""
+    """Fetch until the marker is there, which the coordinator may write after its answer."""
     until_s = time.monotonic() + _WAIT_S
     while True:
         exchange = _fetched(client, topic_id)
@@ -114,10 +117,10 @@ def _ends(title: str, exchange: Exchange) -> Step:
     return Step(
         "high watermark",
         title,
-        "Last stable offset: up to where readers of committed records may read.",
+        "Last stable offset: read_committed consumers may read below it.",
         (
             row("high_watermark", partition.high_watermark),
             row("last_stable_offset", partition.last_stable_offset),
-            row("bytes of records that they get", len(partition.records or b"")),
+            row("bytes of records that they receive", len(partition.records or b"")),
         ),
     )

@@ -74,7 +74,7 @@ def test_bytes_that_are_no_request(frame: bytes) -> None:
 def test_what_cannot_be_followed() -> None:
     """Answers that are not due, and SASL without frames."""
     talk = Conversation()
-    with pytest.raises(Unfollowable, match="not due"):
+    with pytest.raises(Unfollowable, match="unexpected correlation id"):
         talk.answered(b"\0\0\0\x01")
     talk.asked(request(METADATA, 12, 5))
     with pytest.raises(Unfollowable, match="correlation id 6"):

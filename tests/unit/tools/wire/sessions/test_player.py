@@ -142,7 +142,7 @@ def test_answers_that_cannot_be_read() -> None:
     assert str(found.now).startswith("unreadable: ")
     with scripted(answer(INIT_PRODUCER_ID, 4, 7)) as script:
         (found,) = differences(script, recorded)
-    assert found.now == "the answer to another request came"
+    assert found.now == "the answer to another request arrived"
 
 
 def test_api_that_nobody_knows() -> None:

@@ -39,15 +39,15 @@ def test_last_line_that_is_cut_off() -> None:
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "line 1 is no JSON object"),
-        (b"\xff\n", "line 1 is no JSON object"),
-        (b"[" * 100_000 + b"\n", "line 1 is no JSON object"),
-        (b"{}\n", "does not begin as a recording does"),
-        (HEAD.replace(b'"version":1', b'"version":2'), "it is of version 2, and 1 is known"),
-        (HEAD + b"[]\n", "line 2 is no JSON object"),
-        (HEAD + b"{}\n", "line 2 says nothing that is known"),
-        (HEAD + line(SESSION[0]) + line(SESSION[2]).replace(b'"AAE="', b'"A"'), "line 3 says nothing that is known"),
-        (HEAD + line(SESSION[1]).replace(b'"node":3', b'"node":"x"'), "line 2 says nothing that is known"),
+        (b"", "line 1 is not a JSON object"),
+        (b"\xff\n", "line 1 is not a JSON object"),
+        (b"[" * 100_000 + b"\n", "line 1 is not a JSON object"),
+        (b"{}\n", "does not begin like a recording"),
+        (HEAD.replace(b'"version":1', b'"version":2'), "its version is 2, but only 1 is supported"),
+        (HEAD + b"[]\n", "line 2 is not a JSON object"),
+        (HEAD + b"{}\n", "line 2 has unknown content"),
+        (HEAD + line(SESSION[0]) + line(SESSION[2]).replace(b'"AAE="', b'"A"'), "line 3 has unknown content"),
+        (HEAD + line(SESSION[1]).replace(b'"node":3', b'"node":"x"'), "line 2 has unknown content"),
     ],
 )
 def test_file_that_is_no_recording(data: bytes, told: str) -> None:
