@@ -21,7 +21,7 @@ from pathlib import Path
 from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
-from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.ports import free_port
 from tests.support.sasl import plain_token, scram_final

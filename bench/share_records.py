@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from bench.compare import cpu_seconds, show, started
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages import share_acknowledge, share_fetch
 from protocol.schema import Struct
 from tests.support.brokers import HOST, RunningBroker

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.compare import cpu_seconds, create, show, started
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.access.quotas.enforcement import enforce_quotas
+from broker.access.quotas.quota_updates import enforce_quotas
 from broker.coordinators.share.fetch_services import ShareFetchServices
 from broker.coordinators.share.partitions import SharePartitions
 from broker.coordinators.share.requests import ShareRequests

@@ -16,7 +16,7 @@ from config.alter import (
 )
 from metadata.configs import alter_config
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct, StructType
 from runtime.deferred import Deferred, after
 

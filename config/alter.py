@@ -16,7 +16,7 @@ import msgspec
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, ELIGIBLE_LEADER_REPLICAS
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime import logs
 
 from .dynamic import check_dynamic

@@ -14,11 +14,11 @@ from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
 from .environ import read_environment
 from .errors import ConfigError, Problem
-from .former import translate
 from .keys import BROKER_KEYS
 from .listening import LISTENING_KEYS, Listening, read_listening
 from .properties import parse_properties
 from .providers import replace_variables
+from .renamed_keys import translate
 from .setting import Setting, Settings
 from .topics import declared_topics
 from .unknown import row_of, unknown_key_reason

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from security.jaas import JaasError, LoginModule, login_module
-from security.plain import users_of
-from security.scram_credential import BY_SASL_NAME
-from security.unsecured_token import UnsecuredValidator
+from security.sasl.plain import users_of
+from security.sasl.scram_credential import BY_SASL_NAME
+from security.sasl.unsecured_token import UnsecuredValidator
 
 from .broker_config import BrokerConfig
 from .errors import ConfigError, Problem

@@ -35,7 +35,7 @@ from console.pages import (
 )
 from console.pages.page import page
 from console.protection import Protection
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.records.errors import RecordsError
 from tools.errors import DumpFailed
 

@@ -39,7 +39,7 @@ from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.replay import Delta, replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
 from runtime.coalesced_sync import CoalescedSync
 from runtime.deferred import Deferred, after, gather

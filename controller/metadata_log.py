@@ -24,7 +24,7 @@ from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replay import ReplayError
 from metadata.snapshot import image_records
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.data import LeaderChangeMessage
 from protocol.messages.data.control_records import LeaderChangeMessageVoter
 from protocol.records.batch import iter_batches
@@ -33,7 +33,7 @@ from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
 from runtime.deferred import Deferred
 from runtime.thread_pool import ThreadPool
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import CorruptFile, LogOffline
 from storage.log.partition_log import PartitionLog
 from storage.log.tasks import FlushTask

@@ -18,7 +18,7 @@ from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate, update_features
 from metadata.features import KRAFT_VERSION
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
 from runtime.deferred import Deferred
 

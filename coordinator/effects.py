@@ -13,7 +13,7 @@ import msgspec
 from msgspec import field
 
 from coordinator.shard import Producer
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 R = TypeVar("R")

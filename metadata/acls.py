@@ -9,7 +9,7 @@ import msgspec
 from metadata.decision import Decision, Refused
 from metadata.framing import new_record
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from protocol.schema import Struct
 from security.acl import CLUSTER_NAME, Acl, AclFilter, Operation, PatternType, Permission, ResourceType

@@ -15,7 +15,7 @@ from metadata import quota_order
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, QuotaEntity
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ClientQuotaRecord
 from protocol.messages.cluster_metadata.configs import EntityData
 

@@ -11,7 +11,7 @@ from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, A
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.replica_placement import check_manual, new_partition, place_replicas
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class MorePartitions(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.replica_placement import check_manual, new_partition, place_replicas
 from metadata.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord
 
 USE_DEFAULT = -1

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import field
 
 from metadata.framing import MetadataRecord
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 T = TypeVar("T")
 

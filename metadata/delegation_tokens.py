@@ -14,7 +14,7 @@ from metadata.decision import Decision, Refused
 from metadata.features import DELEGATION_TOKENS_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import DelegationTokenRecord, RemoveDelegationTokenRecord
 from protocol.schema import Struct
 

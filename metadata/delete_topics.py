@@ -10,7 +10,7 @@ import msgspec
 from metadata.decision import Admit, Decision, Refused, unlimited
 from metadata.framing import new_record
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import RemoveTopicRecord
 
 NO_ID = bytes(16)

@@ -16,7 +16,7 @@ from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from metadata.replica_placement import check_manual
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionChangeRecord
 
 

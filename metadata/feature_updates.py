@@ -24,7 +24,7 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from metadata.features import record_version
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import METADATA_RECORDS
 from protocol.primitives import read_unsigned_varint, unsigned_varint
 from protocol.schema import Message, Struct

@@ -29,7 +29,7 @@ from metadata.features import (
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.partition_registration import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -9,7 +9,7 @@ from metadata.features import DIRECTORIES_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition_registration import UNASSIGNED_DIRECTORY
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import PartitionRecord
 
 

@@ -10,9 +10,14 @@ from metadata.decision import Decision, Refused
 from metadata.features import SCRAM_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from security.scram_credential import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential_of
+from security.sasl.scram_credential import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    ScramMechanism,
+    credential_of,
+)
 
 _MECHANISMS = frozenset(ScramMechanism)
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NoReturn
 
 from protocol.compiler import Layout, Source, has_records, least_size, tag_of, title
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.primitives import Primitive, length_rest, read_unsigned_varint, skip_tagged_fields
 from protocol.struct_types import Array, Field, MessageType, ReadBuffer, Struct, StructType
 

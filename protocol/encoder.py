@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from protocol.compiler import Layout, Source, has_records, tag_of, title
-from protocol.errors import EncodeError
+from protocol.error_codes import EncodeError
 from protocol.primitives import SMALL_VARINTS, Primitive, unsigned_varint
 from protocol.struct_types import Array, Chunk, Field, MessageType, Struct, StructType
 

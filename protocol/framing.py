@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.headers import encode_response_header
 from protocol.schema import Api, Chunk, Struct
 

@@ -12,7 +12,7 @@ import struct
 
 import msgspec
 
-from protocol.errors import ProtocolError, UnsupportedVersion
+from protocol.error_codes import ProtocolError, UnsupportedVersion
 from protocol.primitives import int16, int32, skip_tagged_fields, string
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api, Field, Message, ReadBuffer

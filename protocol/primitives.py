@@ -7,7 +7,7 @@ with 0 for null.
 
 from __future__ import annotations
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 
 ZERO_UUID = bytes(16)
 """The null uuid. uuids are `bytes` of length 16."""

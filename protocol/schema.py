@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from protocol.errors import UnsupportedVersion
+from protocol.error_codes import UnsupportedVersion
 from protocol.struct_types import UNSET, Array, Chunk, Field, MessageType, ReadBuffer, Struct, StructType
 from protocol.versions import NO_VERSIONS, VersionRange, parse_versions
 

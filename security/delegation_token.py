@@ -11,7 +11,12 @@ from base64 import b64encode
 from functools import lru_cache
 from typing import NamedTuple
 
-from security.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism, credential_of
+from security.sasl.scram_credential import (
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+    credential_of,
+)
 
 
 class TokenCredential(NamedTuple):

@@ -1,7 +1,7 @@
 """The errors of the storage engine.
 
 Attributes hold the facts; `str()` gives the sentence for a client or an operator. No wire error code is named here:
-`broker/requests/error_map.py` maps each class to its code. Bytes that are not valid records raise
+`broker/requests/error_code_map.py` maps each class to its code. Bytes that are not valid records raise
 `protocol.records.errors` (CorruptBatch, InvalidRecord, UnsupportedCodec) where they are decoded.
 """
 

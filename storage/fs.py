@@ -1,9 +1,9 @@
 """Every disk operation of the storage engine.
 
 This is the only file of the room that imports `os` (`worker_process.py` is a process of its own), so tests can pass in
-a double that fails the Nth call (`tests/support/failing_fs.py`). Functions raise OSError as the system reports it, and
-callers decide what it means. A pipe, socket or device in the place of a regular file raises OSError too and never
-blocks. Handles are file descriptors; `OpenFile` (open_files.py) decides when one is closed.
+a double that fails the Nth call (`tests/support/disk_doubles/failing_fs.py`). Functions raise OSError as the system
+reports it, and callers decide what it means. A pipe, socket or device in the place of a regular file raises OSError
+too and never blocks. Handles are file descriptors; `OpenFile` (open_files.py) decides when one is closed.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from broker.control.faults import Fault, FaultyDispatcher
 from broker.control.fencing import fence
 from broker.maintenance.log_cleaner import CannotClean
 from broker.replicas.partition import Partition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.registry import API_BY_KEY
 from runtime.deferred import Deferred, settled
 from storage.errors import LogOffline

@@ -21,7 +21,7 @@ from broker.requests.dispatcher import (
 )
 from broker.requests.error_reply import error_reply
 from broker.requests.served_api import ServedApi
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.headers import decode_request_header
 from protocol.messages.produce import PRODUCE
 from protocol.schema import Chunk

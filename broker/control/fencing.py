@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from coordinator.effects import Effects
 from coordinator.transaction.init_producer_id import init_producer
 from coordinator.transaction.shard import TransactionEffects
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred, after
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.coordinators.shard_log import APPEND_ERRORS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred, gather
 from storage.errors import LogOffline

@@ -24,7 +24,7 @@ from coordinator.effects import Effects, carry_out
 from coordinator.partition_for_key import partition_for
 from coordinator.shard import LogRecord, Shard
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after, settled
 from runtime.timers import Timer

@@ -9,17 +9,17 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from broker.replicas.partition import Partition
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from coordinator.load import replay_batches
 from coordinator.shard import LogRecord, Producer, Shard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID, plain_batch
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError
 from runtime.clock import Clock
+from storage.append.header_validation import AppendOrigin
 from storage.append.result import AppendResult
-from storage.append.rules import AppendOrigin
 from storage.log.partition_log import PartitionLog
 from storage.segment.segment import Segment
 

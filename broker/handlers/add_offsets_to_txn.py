@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import OLDER, TopicPartition
 from metadata.topic_names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.schema import Struct
 

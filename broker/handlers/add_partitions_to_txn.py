@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
 from metadata.topic_names import INTERNAL_TOPICS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
     AddPartitionsToTxnPartitionResult,

@@ -14,7 +14,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.client_quotas import Alteration, Altered, alter_quotas
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after

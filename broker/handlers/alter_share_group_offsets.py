@@ -15,7 +15,7 @@ from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsResponsePartition,

@@ -14,7 +14,7 @@ from broker.requests.dispatcher import RequestContext, advertised_apis
 from broker.requests.served_api import Reply, ServedApi, handles
 from controller.quorum import FeatureSource
 from metadata.features import SUPPORTED_FEATURES
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS, FinalizedFeatureKey, SupportedFeatureKey
 from protocol.schema import Struct
 

@@ -20,7 +20,7 @@ from coordinator.group.consumer.heartbeat import heartbeat as decide
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
 

@@ -12,7 +12,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.acls import Created
 from metadata.acls import create_acls as decide
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_acls import CREATE_ACLS, AclCreationResult
 from protocol.schema import Struct
 from runtime.ids import random_id

@@ -13,7 +13,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from metadata.delegation_tokens import NewToken, create_token
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType

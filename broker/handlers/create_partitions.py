@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import RequestTimedOut
+from broker.requests.error_code_map import RequestTimedOut
 from broker.requests.served_api import Reply, handles
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult

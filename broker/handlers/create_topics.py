@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import RequestTimedOut
+from broker.requests.error_code_map import RequestTimedOut
 from broker.requests.served_api import Reply, handles
 from config.describe import topic_entries
 from metadata.create_topics import NewTopic, NewTopicResult
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult
 from protocol.schema import Struct
 

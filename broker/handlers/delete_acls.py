@@ -12,7 +12,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.acls import Deleted
 from metadata.acls import delete_acls as decide
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_acls import DELETE_ACLS, DeleteAclsFilterResult, DeleteAclsMatchingAcl
 from protocol.schema import Struct
 

@@ -15,7 +15,7 @@ from coordinator.group.admin import delete_group
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from coordinator.group.share.offsets import topics_of
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS, DeletableGroupResult
 from protocol.schema import Struct
 

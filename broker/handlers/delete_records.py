@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import (
     DELETE_RECORDS,
     DeleteRecordsPartitionResult,

@@ -12,7 +12,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
 from coordinator.group.share.offsets import check_empty, topics_of
 from coordinator.share.state import ShareKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_share_group_offsets import (
     DELETE_SHARE_GROUP_OFFSETS,
     DeleteShareGroupOffsetsResponseTopic,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from broker.access.quotas.mutations import admit
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import RequestTimedOut
+from broker.requests.error_code_map import RequestTimedOut
 from broker.requests.served_api import Reply, handles
 from metadata.delete_topics import DeletedTopic, TopicReference
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct

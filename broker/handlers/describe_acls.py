@@ -12,7 +12,7 @@ from broker.requests.dispatcher import CloseConnection, RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.acls import describe_acls as find
 from metadata.decision import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_acls import DESCRIBE_ACLS, AclDescription, DescribeAclsResource
 from protocol.schema import Struct
 from security.acl import AclFilter

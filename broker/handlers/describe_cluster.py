@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.access.authorization.operations import NOT_ASKED, cluster_operations
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
 from protocol.schema import Struct
 

@@ -24,7 +24,7 @@ from config.describe import (
 )
 from metadata.image import MetadataImage, ResourceType
 from metadata.topic_names import name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_configs import (
     DESCRIBE_CONFIGS,
     DescribeConfigsResourceResult,

@@ -12,7 +12,7 @@ from broker.access.authentication.delegation_tokens import may_ask, people_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.delegation_tokens import describe_tokens
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_delegation_token import (
     DESCRIBE_DELEGATION_TOKEN,
     DescribedDelegationToken,

@@ -12,7 +12,7 @@ from broker.access.authorization.operations import group_operations
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.admin import describe_group
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DESCRIBE_GROUPS, DescribedGroup
 from protocol.schema import Struct
 

@@ -16,7 +16,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from metadata.features import CORDONED_DIRECTORIES_LEVEL
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DESCRIBE_LOG_DIRS,
     DescribeLogDirsPartition,

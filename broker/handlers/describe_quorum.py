@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from controller.metadata_log import TOPIC
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_quorum import (
     DESCRIBE_QUORUM,
     Listener,

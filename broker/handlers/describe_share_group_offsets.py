@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.coordinators.share.requests import serves_share_groups
 from broker.replicas.end_offsets import EndOffsets
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of
 from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT, ShareKey, ShareState
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     DescribeShareGroupOffsetsResponseGroup,

@@ -17,7 +17,7 @@ from broker.requests.served_api import Reply, handles
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER
 from metadata.topic_names import is_internal, name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_topic_partitions import (
     DESCRIBE_TOPIC_PARTITIONS,
     Cursor,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
 from coordinator.transaction.admin import describe_transaction
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TransactionState
 from protocol.schema import Struct
 

@@ -13,7 +13,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.elections import ElectionType
 from metadata.elections import PartitionResult as Result
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.elect_leaders import ELECT_LEADERS, PartitionResult, ReplicaElectionResult
 from protocol.schema import Struct
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import fenced_in_words_of
+from broker.requests.error_code_map import fenced_in_words_of
 from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.end_txn import Ended, end_transaction
 from coordinator.transaction.shard import TransactionEffects
 from coordinator.transaction.transaction import NEWER, OLDER
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
 

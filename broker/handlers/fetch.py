@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.replicas.fast_path.plain_fetch import NotEnough
+from broker.replicas.fast_path.single_fetch import fetch_single
 from broker.replicas.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
 from broker.replicas.fetch_session import FetchContext
-from broker.replicas.plain_fetch import NotEnough
-from broker.replicas.single_fetch import fetch_single
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import handles
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.fetch_answer import FetchAnswer, FetchedTopic, fetch_encoder
 from protocol.messages.fetch import FETCH
 from protocol.schema import Struct

@@ -18,7 +18,7 @@ from broker.requests.served_api import Reply, handles
 from coordinator.partition_for_key import partition_for
 from metadata.image import MetadataImage
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
 from protocol.schema import Struct
 from runtime.deferred import after, settled

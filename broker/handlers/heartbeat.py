@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.classic.heartbeat import heartbeat as decide
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.schema import Struct
 

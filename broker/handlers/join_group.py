@@ -19,7 +19,7 @@ from coordinator.effects import Effects
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.join_request import check_join, join_error, read_join
 from coordinator.group.shard import GroupEffects
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.schema import Struct
 

@@ -12,7 +12,7 @@ from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.classic.leave import answer_for, leave_group, members_of
 from coordinator.group.shard import GroupEffects
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.schema import Struct
 

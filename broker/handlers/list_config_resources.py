@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.image import MetadataImage, ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES, ConfigResource
 from protocol.schema import Struct
 

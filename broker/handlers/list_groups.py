@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.admin import list_groups as list_shard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.schema import Struct
 

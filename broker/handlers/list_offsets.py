@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.replicas.partition import Partition
-from broker.replicas.single_list_offsets import (
+from broker.replicas.fast_path.single_list_offsets import (
     EARLIEST,
     LATEST,
     READ_COMMITTED,
@@ -29,10 +28,11 @@ from broker.replicas.single_list_offsets import (
     latest_offset,
     list_single,
 )
+from broker.replicas.partition import Partition
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
 from storage.log.timestamps import Allowance, Steps, find_last_written_by, find_max_timestamp, find_timestamp

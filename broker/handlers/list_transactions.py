@@ -15,7 +15,7 @@ from coordinator.group.refused import Refused
 from coordinator.transaction.admin import Filters
 from coordinator.transaction.admin import list_transactions as list_shard
 from coordinator.transaction.state import BY_TEXT
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_transactions import LIST_TRANSACTIONS
 from protocol.schema import Struct
 

@@ -21,7 +21,7 @@ from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition_registration import NO_LEADER, PartitionRegistration
 from metadata.topic_names import is_internal, name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import (
     METADATA,
     MetadataResponseBroker,

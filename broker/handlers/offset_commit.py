@@ -20,7 +20,7 @@ from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.shard import GroupEffects
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import (
     OFFSET_COMMIT,
     OffsetCommitRequestTopic,

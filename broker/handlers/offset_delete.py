@@ -14,7 +14,7 @@ from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_delete, delete_offsets
 from coordinator.group.shard import GroupEffects
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_delete import (
     OFFSET_DELETE,
     OffsetDeleteRequestTopic,

@@ -15,7 +15,7 @@ from broker.requests.offset_fetch_answers import old_form, topic_error
 from broker.requests.served_api import Reply, handles
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import (
     OFFSET_FETCH,
     OffsetFetchRequestGroup,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import handles
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,

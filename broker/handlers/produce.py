@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from broker.coordinators.transaction.verification import NO_VERDICTS, when_verified
 from broker.coordinators.transaction.verifier import Verdict
+from broker.replicas.fast_path.plain_produce import appended_by, plain_produce
 from broker.replicas.partition import Partition
-from broker.replicas.plain_produce import appended_by, plain_produce
 from broker.requests.dispatcher import CloseConnection, RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
 from coordinator.transaction.transaction import TopicPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import (
     PRODUCE,
     BatchIndexAndErrorMessage,
@@ -48,9 +48,9 @@ from protocol.records.batch import (
 from protocol.records.compression import Codec
 from protocol.schema import Struct
 from runtime.deferred import Deferred, settled
+from storage.append.header_validation import error_of_heads
 from storage.append.message_sets import are_messages, batch_of_messages, has_whole_message
 from storage.append.result import AppendResult
-from storage.append.rules import error_of_heads
 from storage.errors import (
     AppendRefused,
     CorruptRecords,

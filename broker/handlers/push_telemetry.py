@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct
 

@@ -17,7 +17,7 @@ from broker.handlers.share_fetch import acknowledged_of
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_acknowledge import (
     SHARE_ACKNOWLEDGE,
     NodeEndpoint,

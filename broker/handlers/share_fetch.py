@@ -28,7 +28,7 @@ from broker.coordinators.share.sessions import (
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_fetch import (
     SHARE_FETCH,
     AcquiredRecords,

@@ -15,7 +15,7 @@ from coordinator.group.shard import GroupEffects
 from coordinator.group.share.checks import check_request
 from coordinator.group.share.heartbeat import heartbeat as decide
 from coordinator.group.share.heartbeat import new_response
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 

@@ -21,7 +21,7 @@ from coordinator.group.streams.heartbeat import Outcome, new_response
 from coordinator.group.streams.heartbeat import heartbeat as decide
 from metadata.features import STREAMS_VERSION
 from metadata.topic_names import is_internal, name_problem
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
 

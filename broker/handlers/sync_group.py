@@ -14,7 +14,7 @@ from broker.requests.served_api import Reply, handles
 from coordinator.effects import Effects
 from coordinator.group.classic.sync import sync_error, sync_group
 from coordinator.group.shard import GroupEffects
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
 

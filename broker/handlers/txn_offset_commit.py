@@ -18,7 +18,7 @@ from coordinator.group.txn_offset_commit import check_transactional_commit, comm
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, TopicPartition
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,
     TxnOffsetCommitRequestTopic,

@@ -13,7 +13,7 @@ from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Reply, handles
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.update_features import UPDATE_FEATURES, UpdatableFeatureResult
 from protocol.schema import Struct
 

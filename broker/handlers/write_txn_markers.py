@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
 from broker.requests.dispatcher import RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply, handles
 from coordinator.shard import Producer
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.write_txn_markers import (
     WRITE_TXN_MARKERS,
     WritableTxnMarkerPartitionResult,

@@ -19,7 +19,7 @@ from broker.maintenance.replaced_log import ReplacedLog
 from broker.maintenance.replica_move import Move
 from broker.replicas.partition import Partition
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from runtime.process_pool import ProcessPool
 from storage.checkpoints import read_topic_id

@@ -28,7 +28,7 @@ from broker.network.peer import Peer
 from broker.network.receive_buffer import LARGE_FRAME_BYTES, LargeFrame
 from broker.network.transport import GONE, Transport
 from broker.requests.dispatcher import CloseConnection, Waiting
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.framing import FrameTooLarge
 from protocol.schema import Chunk
 

@@ -1,11 +1,11 @@
 """Appends: in order of arrival, also where a batch has to be opened in a worker first.
 
-Most batches are appended where they arrive. A very large one is written to its place by a thread of the pool before
-that (storage/append/placing.py). One that has to be opened, or converted, and is not small goes to a worker
-(storage/append/opening.py), and until it is back it stands in its partition's queue: all that is to be done to the
-partition meanwhile, appends of clients and of coordinators and DeleteRecords, waits behind it. Several are opened at a
-time; each is appended when it is at the front, by the configuration, the time and the producers' sequences of then.
-Other partitions go on. The client may have hung up by then: its records are appended all the same, as in Kafka.
+Most batches are appended where they arrive. A thread of the pool first writes a very large one to its place
+(storage/append/placing.py). A batch that must be opened or converted and is not small goes to a worker
+(storage/append/record_validation.py) and waits in its partition's queue. Later appends of clients and coordinators and
+DeleteRecords to the partition wait behind it. Several batches are opened at a time; each is appended when it is at the
+front, by the configuration, the time and the producers' sequences of that moment. Other partitions are not affected. If
+the client disconnects meanwhile, its records are appended all the same, as in Kafka.
 
 Not for the log of a coordinator of ours: it appends at once and replays, whatever its partition's queue holds.
 """
@@ -26,10 +26,15 @@ from runtime.clock import Clock
 from runtime.deferred import Deferred
 from runtime.process_pool import PoolClosed, PoolProcessDied, ProcessPool
 from runtime.thread_pool import ThreadPool
-from storage.append.opening import BatchToOpen, Opened, is_for_worker, open_in_worker
+from storage.append.header_validation import AppendOrigin, must_open
 from storage.append.placing import NotInPlace, PlacedBatch
+from storage.append.record_validation import (
+    BatchToOpen,
+    Opened,
+    is_for_worker,
+    open_in_worker,
+)
 from storage.append.result import AppendResult
-from storage.append.rules import AppendOrigin, must_open
 from storage.errors import StorageError
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig

@@ -17,8 +17,8 @@ from random import randrange
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.replicas.partition import Partition
-from broker.requests.error_map import error_code_of
-from protocol.errors import ErrorCode
+from broker.requests.error_code_map import error_code_of
+from protocol.error_codes import ErrorCode
 from protocol.fetch_answer import NO_RECORDS, FetchedData
 from protocol.records.batch import LOG_OVERHEAD, entry_at
 from protocol.records.down_conversion import CUT_OFF_MESSAGE, Converted, convert_down

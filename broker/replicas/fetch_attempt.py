@@ -19,12 +19,12 @@ from broker.replicas.down_conversion import (
     convert_answer,
     refusal,
 )
+from broker.replicas.fast_path.plain_fetch import NotEnough
 from broker.replicas.fetch_session import NO_SESSION, FetchContext, FetchedPartition
 from broker.replicas.partition import Partition
-from broker.replicas.plain_fetch import NotEnough
 from broker.requests.context import RequestContext
-from broker.requests.error_map import error_code_of
-from protocol.errors import ErrorCode
+from broker.requests.error_code_map import error_code_of
+from protocol.error_codes import ErrorCode
 from protocol.fetch_answer import (
     NO_RECORDS,
     Aborted,

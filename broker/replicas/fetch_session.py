@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import randrange
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.plain_fetch import AskedPartition
+from protocol.fast_path.single_fetch import SingleFetch
 from protocol.fetch_answer import NO_RECORDS, FetchedData
 from protocol.schema import Struct
-from protocol.shortcuts.plain_fetch import AskedPartition
-from protocol.shortcuts.single_fetch import SingleFetch
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

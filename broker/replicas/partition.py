@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
 from protocol.records.buffer import Buffer
-from storage.append.opening import Opened
+from storage.append.header_validation import AppendOrigin
 from storage.append.placing import PlacedBatch
+from storage.append.record_validation import Opened
 from storage.append.result import AppendResult
-from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig

@@ -19,7 +19,7 @@ from broker.replicas.partition import (
 )
 from broker.startup.missing_partitions import Missing
 from broker.startup.topic_id_repair import adopt, may_be
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.clock import Clock
 from storage.errors import LogOffline, LogWaits
 from storage.log.directory import LogDirectory

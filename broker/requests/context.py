@@ -73,7 +73,7 @@ class ClientConnection(Protocol):
 
 
 class RequestCharge(Protocol):
-    """Counts a request against its client's quotas (broker/access/quotas/charge.py)."""
+    """Counts a request against its client's quotas (broker/access/quotas/throttling.py)."""
 
     def pause(self) -> None:
         """Stop the time of the request, which waits."""

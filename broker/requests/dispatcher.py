@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from broker.requests.api_version_handler import ApiVersionHandler, HandlerGuard, Quotas
 from broker.requests.binding import MissingService
 from broker.requests.context import ClientConnection, CloseConnection, PartlyServed, RequestCharge, RequestContext
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.error_reply import error_reply
 from broker.requests.served_api import CannotLoad, ServedApi
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import encode_response
 from protocol.headers import decode_request_header
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion

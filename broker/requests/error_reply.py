@@ -7,7 +7,7 @@ have both. All other fields have their defaults.
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from protocol.messages.elect_leaders import ELECT_LEADERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.group.offset_fetch import partition_error
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import (
     OFFSET_FETCH,
     OffsetFetchResponsePartition,

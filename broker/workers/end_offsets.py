@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker.replicas.end_offsets import PartitionEndOffsets
 from broker.workers.link import LinkEnded
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:

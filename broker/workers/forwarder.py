@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.requests.context import ClientConnection, CloseConnection
 from broker.workers.messages import Client, Forward, Forwarded
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:

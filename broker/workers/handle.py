@@ -38,7 +38,7 @@ from broker.workers.share_keeping import ShareKeeper
 from broker.workers.spawn import command
 from metadata.framing import encode_record
 from metadata.snapshot import image_records
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime import logs
 from runtime.deferred import Deferred, settled
 from storage.errors import StorageError

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from broker.coordinators.transaction.markers import Marker, PartitionMarkers
     from broker.replicas.partitions import Partitions
     from broker.workers.supervisor import WorkerSupervisor
-    from protocol.errors import ErrorCode
+    from protocol.error_codes import ErrorCode
     from runtime.deferred import Deferred
 
 

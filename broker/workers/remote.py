@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.workers.link import Link
     from config import BrokerConfig
     from coordinator.transaction.transaction import TopicPartition
-    from protocol.errors import ErrorCode
+    from protocol.error_codes import ErrorCode
 
 
 class RemoteController:

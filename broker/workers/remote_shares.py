@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker.workers.messages import ReadShare, WriteShare
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState, StateBatch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 

@@ -16,7 +16,7 @@ from broker.requests.error_reply import error_reply
 from broker.requests.forwarding import RequestForwarder
 from broker.requests.served_api import Reply, ServedApi
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from runtime.deferred import Deferred
 

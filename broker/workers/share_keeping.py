@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from broker.workers.messages import ReadShare, WriteShare
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from broker.workers.messages import (
 )
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime import logs
 from runtime.deferred import Deferred, settled
 from storage.checkpoints import TopicPartition

@@ -15,7 +15,7 @@ from broker.metadata_publisher import MetadataPublisher
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.replicas.end_offsets import PartitionEndOffsets
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import ServedApi
 from broker.services import WorkerServices
 from broker.workers.data import WorkerData, open_data
@@ -41,7 +41,7 @@ from broker.workers.requests import apis_of_a_worker
 from config import BrokerConfig
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime import logs
 from runtime.deferred import Deferred
 from storage.errors import LogOffline

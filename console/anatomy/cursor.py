@@ -6,7 +6,7 @@ from struct import Struct
 
 from console.anatomy.span import Span
 from console.anatomy.text import shown
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.primitives import Primitive, read_unsigned_varint
 from protocol.records.varint import decode_varint, decode_varlong
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from console.anatomy.cursor import Cursor
 from console.anatomy.span import Span
 from protocol.compiler import Layout, least_size
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.primitives import Primitive
 from protocol.schema import Array, Field, Message, StructType
 from tools.data.java_text import json_name

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from console.anatomy.cursor import Cursor
 from console.anatomy.message import message_span
 from console.anatomy.span import Span
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.coordinator import GROUP_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS
 from protocol.primitives import int16, int32
 from protocol.records.control import ControlType

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 from console.cluster.client import Client
-from security.scram_credential import BY_SASL_NAME
+from security.sasl.scram_credential import BY_SASL_NAME
 
 _SALT_BYTES = 24
 

@@ -11,7 +11,7 @@ from console.cluster import acls, quotas, users
 from console.cluster.client import Client
 from console.errors import Declined, Refused
 from console.pages.page import page, sources
-from security.scram_credential import BY_SASL_NAME, MIN_ITERATIONS
+from security.sasl.scram_credential import BY_SASL_NAME, MIN_ITERATIONS
 
 _SECTIONS: dict[str, Callable[[Client], Sequence[object]]] = {
     "acls": acls.entries,

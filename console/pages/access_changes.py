@@ -13,7 +13,7 @@ from console.errors import BadRequest, NotThere
 from console.forms import Form
 from console.pages.page import confirmation, go_on, sources
 from security.acl import CLUSTER_NAME, WILDCARD
-from security.scram_credential import BY_SASL_NAME, MAX_ITERATIONS, MIN_ITERATIONS
+from security.sasl.scram_credential import BY_SASL_NAME, MAX_ITERATIONS, MIN_ITERATIONS
 
 _LONGEST = 1000
 Read = Callable[[Form, str], str]

@@ -10,7 +10,7 @@ from coordinator.group.classic.state import GroupState
 from coordinator.group.records import OffsetRecord, StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams.group import StreamsGroupState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from protocol.messages.list_groups import ListedGroup
 from protocol.primitives import ZERO_UUID

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar
 
 from coordinator.group.records import CommittedOffset, StoredRecord
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class Group(ABC):

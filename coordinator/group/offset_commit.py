@@ -16,7 +16,8 @@ from coordinator.group.group import Group
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import SingleCommit
 from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -26,7 +27,6 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit
 
 #: From this version on the error is GROUP_ID_NOT_FOUND; earlier clients know only ILLEGAL_GENERATION.
 FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9

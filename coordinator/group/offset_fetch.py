@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from coordinator.group.records import CommittedOffset
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct

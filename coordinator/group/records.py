@@ -20,7 +20,7 @@ import msgspec
 
 from coordinator.group.modern.record import ModernRecord
 from coordinator.shard import UnknownRecord
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.coordinator import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
 from protocol.messages.coordinator.classic_group import MemberMetadata as MemberMetadataStruct
 from protocol.primitives import ZERO_UUID

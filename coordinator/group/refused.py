@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class Refused(Exception):

@@ -27,10 +27,10 @@ from coordinator.group.share.group import ShareGroup
 from coordinator.group.skim import CommitSkim
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import SingleCommit
 from protocol.records.batch import NO_PRODUCER_ID
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit
 
 GroupEffects: TypeAlias = Effects[StoredRecord]
 # Covariant, so that one table has all kinds. It is sound because `GroupKinds.of` finds a row by the class of its group.

@@ -10,7 +10,7 @@ from coordinator.group.offset_commit import check_commit, utf16_length
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.shard import Producer
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.txn_offset_commit import TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic
 from protocol.primitives import ZERO_UUID

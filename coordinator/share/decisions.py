@@ -24,7 +24,7 @@ from coordinator.share.state import (
     combined,
     updated,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 #: The state in responses for a share-partition that has none.
 NO_STATE = ShareState(0, UNINITIALIZED)

@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.shard import UnknownRecord
 from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.coordinator import share_state as messages
 from protocol.schema import Struct
 

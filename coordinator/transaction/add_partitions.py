@@ -7,7 +7,7 @@ from coordinator.shard import Producer
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import PREPARED, TransactionState
 from coordinator.transaction.transaction import TopicPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 def check_producer(shard: TransactionShard, transactional_id: str, producer: Producer) -> ErrorCode:

@@ -10,7 +10,7 @@ from coordinator.transaction.records import by_topic
 from coordinator.transaction.shard import TransactionShard
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import Transaction
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import TopicData
 from protocol.messages.describe_transactions import TransactionState as Described
 from protocol.messages.list_transactions import TransactionState as Listed

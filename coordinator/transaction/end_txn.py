@@ -1,4 +1,4 @@
-"""EndTxn: commit or abort a transaction; and abort one that its producer does not end.
+"""EndTxn: commit or abort a transaction; and abort one that its producer does not end (see also timeout.py).
 
 There are two protocols. In the older one (EndTxn up to v4) the epoch stays, and a request for the same end may be
 repeated. In the newer one (KIP-890) the decision has the next epoch, which is the producer's from then on. So a request
@@ -22,7 +22,7 @@ from coordinator.shard import Producer
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import PREPARED, TransactionState
 from coordinator.transaction.transaction import NEWER, Transaction, is_exhausted
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _S = TransactionState
@@ -133,18 +133,6 @@ def abort_by_coordinator(
         return False
     shard.write(found.prepared(False, level, now, next_producer_id), effects)
     return True
-
-
-def abort_timed_out(
-    shard: TransactionShard, new_producer_id: Callable[[], int | None], now: Now, effects: TransactionEffects
-) -> list[str]:
-    """Abort transactions that are open for longer than their timeouts; return their ids."""
-    aborted = []
-    for transactional_id in shard.ongoing:
-        found = shard.transactions[transactional_id]
-        if found.is_timed_out(now) and abort_by_coordinator(shard, found, new_producer_id, now, effects):
-            aborted.append(transactional_id)
-    return aborted
 
 
 def complete(shard: TransactionShard, transactional_id: str, now: Now, effects: TransactionEffects) -> None:

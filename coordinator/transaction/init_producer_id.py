@@ -15,7 +15,7 @@ from coordinator.transaction.end_txn import abort_by_coordinator
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import PREPARED, TransactionState
 from coordinator.transaction.transaction import Transaction, is_exhausted
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 

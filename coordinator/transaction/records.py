@@ -16,7 +16,7 @@ import msgspec
 from coordinator.shard import UnknownRecord
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import TopicPartition, Transaction
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.coordinator.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 TRANSACTION = 0

@@ -1,6 +1,6 @@
 """The errors of records, without wire error codes.
 
-`broker/requests/error_map.py` maps CorruptBatch to CORRUPT_MESSAGE, InvalidRecord to INVALID_RECORD and
+`broker/requests/error_code_map.py` maps CorruptBatch to CORRUPT_MESSAGE, InvalidRecord to INVALID_RECORD and
 UnsupportedCodec to UNSUPPORTED_COMPRESSION_TYPE.
 """
 

@@ -12,16 +12,22 @@ import tempfile
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct
 from pybroker.source.errors import AccessDenied, UnusableOption
 from security.jaas import JaasError, LoginModule, login_module
 from security.key_stores import TYPES, Store, StoreRefused
-from security.sasl_client import BearerClient, ClientExchange, PlainClient, ScramClient, ServerRefused
-from security.scram import new_nonce
-from security.scram_credential import BY_SASL_NAME
+from security.sasl.client import (
+    BearerClient,
+    ClientExchange,
+    PlainClient,
+    ScramClient,
+    ServerRefused,
+)
+from security.sasl.scram import new_nonce
+from security.sasl.scram_credential import BY_SASL_NAME
 
 _PROTOCOLS = {
     "PLAINTEXT": (False, False),

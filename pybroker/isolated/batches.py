@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.record import Headers

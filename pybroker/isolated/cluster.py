@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from pybroker.isolated.access import Access
 from pybroker.isolated.connection import Connection, ConnectionFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any, NamedTuple
 
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES, frame, frame_size
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.compression import Codec
 from pybroker.isolated.batches import BATCH_BYTES, TOO_LARGE, Unsent, UnsentRecord, build_batch, size_of
 from pybroker.isolated.cluster import Cluster, TopicPartition, kept_cluster

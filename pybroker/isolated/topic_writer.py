@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.compression import Codec

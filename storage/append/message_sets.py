@@ -15,7 +15,12 @@ from protocol.records.compression import Codec
 from protocol.records.errors import CorruptBatch, InvalidRecord, TooLarge, UnsupportedCodec, WrongChecksum
 from protocol.records.legacy import Message, iter_entry_records, parse_message, verify_message_crc
 from protocol.records.record import Record
-from storage.append.opening import checked_records, codec_level, target_codec, unpacked_limit
+from storage.append.record_validation import (
+    checked_records,
+    codec_level,
+    target_codec,
+    unpacked_limit,
+)
 from storage.errors import (
     CorruptRecords,
     InvalidRecords,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from protocol.records.batch import TIMESTAMP_TYPE_BIT, BatchHeader, parse_header, patch_timestamp
-from storage.append.opening import Opened, open_inline
-from storage.append.rules import AppendOrigin, must_open
+from storage.append.header_validation import AppendOrigin, must_open
+from storage.append.record_validation import Opened, open_inline
 from storage.log_config import LogConfig
 
 

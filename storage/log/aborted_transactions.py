@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from storage.errors import CorruptFile
 from storage.index.transaction import AbortedTransaction
-from storage.log.local import LocalLog
+from storage.log.local_log import LocalLog
 from storage.producers.loading import load_producers
 from storage.producers.markers import note_entry
 from storage.producers.state import ProducerState

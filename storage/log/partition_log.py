@@ -18,11 +18,11 @@ from protocol.records.batch import (
     BatchHeader,
 )
 from protocol.records.buffer import Buffer
-from storage.append.opening import Opened
+from storage.append.header_validation import AppendOrigin, check_batch
 from storage.append.placing import AT_ONCE_BYTES, NotInPlace, PlacedBatch
 from storage.append.preparing import prepared
+from storage.append.record_validation import Opened
 from storage.append.result import AppendResult
-from storage.append.rules import AppendOrigin, check_batch
 from storage.errors import (
     AppendRefused,
     InvalidRecords,
@@ -35,14 +35,14 @@ from storage.index.transaction import AbortedTransaction
 from storage.log.aborted_transactions import aborted_transactions
 from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import EpochEntry, LeaderEpochs
-from storage.log.local import LocalLog
+from storage.log.local_log import LocalLog
 from storage.log.timestamps import Allowance, TimestampAndOffset, at_once, find_max_timestamp, find_timestamp
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.producers.loading import recall_batches
 from storage.producers.markers import note_batch, read_marker
 from storage.producers.snapshot import snapshot_path, write_snapshot
 from storage.producers.state import BatchMetadata, ProducerState
-from storage.segment.segments import Segments
+from storage.segment.segment_list import Segments
 
 _NO_TIME = -1
 _CLIENT = AppendOrigin.CLIENT

@@ -16,7 +16,7 @@ from storage.checkpoints import TopicPartition, format_offsets, read_offsets
 from storage.errors import LogOffline
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
-from storage.log.local import LocalLog
+from storage.log.local_log import LocalLog
 from storage.open_files import OpenFile
 from storage.segment.files import TXN_INDEX_SUFFIX
 

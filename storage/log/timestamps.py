@@ -32,7 +32,7 @@ from storage.segment.scan import Entry
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.log.local import LocalLog
+    from storage.log.local_log import LocalLog
 
 T = TypeVar("T")
 

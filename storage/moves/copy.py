@@ -21,7 +21,7 @@ from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.errors import CorruptFile, CorruptRecords, LogOffline, SourceUnreadable, UnexpectedAppendOffset
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
-from storage.log.local import LocalLog
+from storage.log.local_log import LocalLog
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask

@@ -8,7 +8,7 @@ from storage.producers.markers import note_entry
 from storage.producers.snapshot import read_snapshot, snapshot_path
 from storage.producers.state import BATCHES_KEPT, BatchMetadata, ProducerEntry, ProducerState
 from storage.segment.segment import Segment
-from storage.segment.segments import Segments
+from storage.segment.segment_list import Segments
 
 #: How far before a producer's last batch its earlier batches are searched.
 _RECALL_BYTES = 1 << 20

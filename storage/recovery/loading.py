@@ -36,7 +36,7 @@ from storage.segment.files import (
     TXN_INDEX_SUFFIX,
 )
 from storage.segment.segment import Segment
-from storage.segment.segments import Segments
+from storage.segment.segment_list import Segments
 from storage.segment.unused import UnusedSegment
 
 _DIGITS = 20

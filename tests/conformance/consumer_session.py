@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE
 from protocol.records.batch import TIMESTAMP_TYPE_BIT, iter_batches, verify_crc
 from protocol.records.builder import BatchBuilder

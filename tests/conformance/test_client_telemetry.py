@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID

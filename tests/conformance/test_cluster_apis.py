@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_raft_voter import ADD_RAFT_VOTER, Listener
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.assign_replicas_to_dirs import ASSIGN_REPLICAS_TO_DIRS

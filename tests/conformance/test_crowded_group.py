@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.data import ConsumerProtocolAssignment
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.offset_fetch import OFFSET_FETCH

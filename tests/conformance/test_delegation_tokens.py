@@ -22,7 +22,7 @@ from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Api, Struct
 from security.acl import Operation, ResourceType
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, scram_final

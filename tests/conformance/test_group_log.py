@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from tests.conformance.classic_group import Group
 from tests.support.brokers import BROKERS, RunningBroker

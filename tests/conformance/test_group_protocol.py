@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.list_groups import LIST_GROUPS

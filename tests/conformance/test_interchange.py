@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,

@@ -16,7 +16,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.brokers import RunningBroker
 from tests.support.kafka_python import know_topics
 from tests.support.settled import settled, wait_for_topic

@@ -19,7 +19,7 @@ import pytest
 from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
 from protocol.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN
-from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.http_server import http_server

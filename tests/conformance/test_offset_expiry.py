@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol

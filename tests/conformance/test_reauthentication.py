@@ -25,7 +25,7 @@ from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterableConfig, AlterConfigsResource
 from protocol.messages.metadata import METADATA
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.java import JavaRunner

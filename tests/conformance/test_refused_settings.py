@@ -12,7 +12,7 @@ import pytest
 
 from config.keys import TOPIC_KEYS
 from config.keys.own import OWN_TOPIC_KEYS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,

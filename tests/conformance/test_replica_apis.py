@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartition,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_fetch import SHARE_FETCH
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker

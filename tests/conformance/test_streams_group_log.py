@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE

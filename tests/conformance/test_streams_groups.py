@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic

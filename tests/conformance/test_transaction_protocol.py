@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from storage.errors import LogOffline, StorageError
-from tests.support.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.failing_fs import Died, FailingFileSystem
 from tests.support.log_scenario import Scenario, Topic
 from tests.support.scale import SCALE, scaled
 

@@ -24,9 +24,9 @@ from storage.errors import StorageError
 from storage.fs import LOCAL, FileSystem
 from storage.log.retention import expired_segments, remove_segments
 from storage.log.tasks import FlushTask
-from tests.support.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.logs import T0
-from tests.support.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.scale import SCALE, scaled
 
 TOPICS = 6

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
 from tests.conformance.classic_group import Group

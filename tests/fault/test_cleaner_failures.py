@@ -15,7 +15,7 @@ from storage.fs import FileSystem
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import clean_log, consume, job_for
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 from tests.support.logs import T0, append, close, crash, end, open_log
 
 CONFIG = LogConfig(

@@ -1,7 +1,7 @@
 """A disk is full or fails: its log directory goes offline, the others continue, no acknowledged record is lost.
 
 A limit on the size of files simulates a full disk: a write is cut short, and the next one fails, as with ENOSPC. Other
-tests fill a small file system (tests/support/full_disks.py).
+tests fill a small file system (tests/support/disk_doubles/full_disks.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.partition_for_key import partition_for
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.heartbeat import HEARTBEAT
@@ -24,7 +24,7 @@ from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
-from tests.support.full_disks import DISKS, BrokerOnDisk, Disk
+from tests.support.disk_doubles.full_disks import DISKS, BrokerOnDisk, Disk
 from tests.support.wire import Closed
 
 PROPERTIES = {

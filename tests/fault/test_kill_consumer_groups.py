@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.conformance.consumer_session import ConsumerSession
 from tests.support.brokers import OurBroker
 from tests.support.scale import scaled

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData

@@ -13,13 +13,13 @@ from random import Random
 import pytest
 
 import broker.maintenance.replica_move
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from storage.errors import StorageError
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
-from tests.support.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.moving_broker import Moving
-from tests.support.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.scale import scaled
 
 STEPS = 40

@@ -9,7 +9,7 @@ from storage.errors import LogOffline
 from storage.log.partition_log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.failing_fs import FailingFileSystem, ShortWrites
+from tests.support.disk_doubles.failing_fs import FailingFileSystem, ShortWrites
 from tests.support.logs import T0, append, batch, crash, end, idempotent, open_log, read_all
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100, segment_index_bytes=512)

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from storage.log_config import LONG_MAX
+from tests.support.disk_doubles.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.log_scenario import Scenario
-from tests.support.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.scale import SCALE, scaled
 
 STEPS = 50

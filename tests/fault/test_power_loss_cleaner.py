@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 
 from tests.fault.test_cleaner_failures import CONFIG, check_after, expectations, fill, run_round
+from tests.support.disk_doubles.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.logs import crash, open_log
-from tests.support.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.scale import SCALE, scaled
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
+from tests.support.disk_doubles.power_cut import Disk, Journal, JournalingFileSystem
 from tests.support.logs import T0, append, batch, end, idempotent
-from tests.support.power_cut import Disk, Journal, JournalingFileSystem
 
 CONFIG = LogConfig(segment_bytes=400, retention_ms=-1)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from tests.support.data_client import Refused, batch
 from tests.support.several_workers import WorkersBroker

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
 

@@ -19,9 +19,14 @@ from protocol.records.down_conversion import convert_down
 from protocol.records.entries import iter_records
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.record import keys_and_values
+from storage.append.header_validation import AppendOrigin, check_batch
 from storage.append.message_sets import batch_of_messages, has_whole_message
-from storage.append.opening import BatchToOpen, Opened, open_batch, target_codec
-from storage.append.rules import AppendOrigin, check_batch
+from storage.append.record_validation import (
+    BatchToOpen,
+    Opened,
+    open_batch,
+    target_codec,
+)
 from storage.errors import AppendRefused
 from storage.log_config import LogConfig
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from protocol.errors import EncodeError, ProtocolError
+from protocol.error_codes import EncodeError, ProtocolError
+from protocol.fast_path.plain_fetch import parse as parse_plain_fetch
+from protocol.fast_path.plain_produce import FIRST_VERSION as FIRST_PLAIN_PRODUCE
+from protocol.fast_path.plain_produce import parse as parse_plain_produce
+from protocol.fast_path.plain_produce import parse_one as parse_one_produce
+from protocol.fast_path.single_commit import parse as parse_single_commit
+from protocol.fast_path.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
+from protocol.fast_path.single_fetch import parse as parse_single_fetch
+from protocol.fast_path.single_list_offsets import FIRST_VERSION as FIRST_SINGLE_LIST
+from protocol.fast_path.single_list_offsets import parse as parse_single_list
 from protocol.framing import next_frame
 from protocol.headers import decode_request_header
 from protocol.messages.list_offsets import LIST_OFFSETS
@@ -10,15 +19,6 @@ from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Message, Struct
-from protocol.shortcuts.plain_fetch import parse as parse_plain_fetch
-from protocol.shortcuts.plain_produce import FIRST_VERSION as FIRST_PLAIN_PRODUCE
-from protocol.shortcuts.plain_produce import parse as parse_plain_produce
-from protocol.shortcuts.plain_produce import parse_one as parse_one_produce
-from protocol.shortcuts.single_commit import parse as parse_single_commit
-from protocol.shortcuts.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
-from protocol.shortcuts.single_fetch import parse as parse_single_fetch
-from protocol.shortcuts.single_list_offsets import FIRST_VERSION as FIRST_SINGLE_LIST
-from protocol.shortcuts.single_list_offsets import parse as parse_single_list
 
 _LIMIT = 1 << 20
 _FETCH_KEY = 1

@@ -12,7 +12,7 @@ from coordinator.shard import UnknownRecord
 from coordinator.share.records import parse_record as parse_share_record
 from coordinator.transaction.records import parse_record as parse_transaction_record
 from metadata.framing import decode_record, encode_record
-from protocol.errors import EncodeError, ProtocolError
+from protocol.error_codes import EncodeError, ProtocolError
 from protocol.records.crc32c import crc32c
 from storage.checkpoints import read_clean_shutdown, read_meta_properties, read_offsets, read_topic_id
 from storage.errors import CorruptFile

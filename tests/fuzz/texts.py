@@ -8,12 +8,12 @@ from contextlib import suppress
 from config.errors import ConfigError
 from config.load import load
 from config.properties import parse_properties
-from security.exchange import InvalidCredentials, Refused
 from security.jaas import JaasError, parse_jaas
-from security.plain import PlainExchange, users_of
 from security.principal_rules import PrincipalRules, RulesError
-from security.scram import ScramExchange
-from security.scram_credential import MIN_ITERATIONS, ScramMechanism, credential_of
+from security.sasl.exchange import InvalidCredentials, Refused
+from security.sasl.plain import PlainExchange, users_of
+from security.sasl.scram import ScramExchange
+from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism, credential_of
 
 #: The hash of a password that no token proves.
 _CREDENTIALS = {

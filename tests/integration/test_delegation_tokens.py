@@ -14,7 +14,7 @@ from protocol.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, scram_final

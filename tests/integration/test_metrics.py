@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.observability.metrics.table import METRICS
+from broker.observability.metrics.metric_table import METRICS
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.launch import run_broker

@@ -13,7 +13,7 @@ import pytest
 from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
 from pybroker.source.errors import AccessDenied
 from pybroker.source.reader import Reader
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.data_client import DataClient

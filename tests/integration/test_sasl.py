@@ -27,7 +27,7 @@ from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIG
 from protocol.messages.metadata import METADATA
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, log_in_scram, plain_token

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterableConfig, AlterConfigsResource
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
-from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism
 from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority, encrypted
 from tests.support.ports import free_port
@@ -42,7 +42,7 @@ _SPOILED = """
 from pybroker.engine_process import enter
 
 enter()
-import broker.handlers.alter_user_scram_credentials as handler, security.scram as scram
+import broker.handlers.alter_user_scram_credentials as handler, security.sasl.scram as scram
 from metadata.scram import Upsertion
 from broker.main import run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.process.placement import worker_of
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.process.placement import worker_of
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsRequestPartition,

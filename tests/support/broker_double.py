@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, AbortedTransaction, FetchableTopicResponse, PartitionData
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse

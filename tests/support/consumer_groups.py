@@ -14,7 +14,7 @@ from coordinator.group.kinds import GROUP_KINDS
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
 from protocol.schema import Struct
 from tests.support.groups import GroupHarness

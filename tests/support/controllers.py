@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from broker.access.quotas.charge import Charge
+from broker.access.quotas.throttling import Charge
 from broker.automatic_topics import AutomaticTopics
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from broker.metadata_cache import MetadataCache
@@ -18,7 +18,7 @@ from controller.controller import Controller
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import MetadataImage
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from runtime.timers import Timers

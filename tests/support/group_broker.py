@@ -9,12 +9,12 @@ from broker.coordinators.group.coordinator import OFFSETS_TOPIC, GroupCoordinato
 from broker.requests.dispatcher import RequestContext
 from broker.requests.served_api import Handler
 from config.keys import BROKER_KEYS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from runtime.timers import Timers
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.offered import handler_of

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.heartbeat import HEARTBEAT

@@ -22,7 +22,7 @@ from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.shard import Producer
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.leave_group import MemberIdentity
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic

@@ -13,7 +13,7 @@ from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareState, StateBatch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 TENS = [(first, first + 9) for first in range(0, 60, 10)]
 """Batches of a log, by their first and last offsets."""

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import storage.fs
 from tests.support.brokers import OurBroker
-from tests.support.power_cut import Disk, FileJournal, JournalingFileSystem, read_journal
+from tests.support.disk_doubles.power_cut import (
+    Disk,
+    FileJournal,
+    JournalingFileSystem,
+    read_journal,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 #: What a disk takes, so that requests come in while it is at work.

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol

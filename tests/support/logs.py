@@ -7,7 +7,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.entries import iter_records
 from protocol.records.record import Record
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory

@@ -10,7 +10,7 @@ from broker.maintenance.replica_move import REST_BYTES
 from broker.maintenance.replica_moves import ReplicaMoves
 from broker.replicas.partition import Partition
 from metadata.features import MAX_METADATA_VERSION
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig

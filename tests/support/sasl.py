@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct
-from security.scram_credential import ScramMechanism
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.wire import WireClient
 
 

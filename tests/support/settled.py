@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
 from protocol.messages.describe_groups import DESCRIBE_GROUPS

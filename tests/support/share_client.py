@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages import share_acknowledge, share_fetch
 from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE, DeleteStateData
 from protocol.messages.delete_share_group_state import PartitionData as DeletePartition

@@ -15,7 +15,7 @@ from coordinator.group.share.checks import check_request
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.heartbeat import heartbeat
 from coordinator.group.share.states import initialized_record
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 from tests.support.consumer_groups import Topics, by_name

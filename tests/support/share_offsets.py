@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsRequestPartition,

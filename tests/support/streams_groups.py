@@ -14,7 +14,7 @@ from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.heartbeat import Outcome, heartbeat
 from coordinator.group.streams.topology import TopicInfo
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import (
     STREAMS_GROUP_HEARTBEAT,
     CopartitionGroup,

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from controller.formatting import id_text
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID

@@ -12,14 +12,15 @@ from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.shard import Producer
 from coordinator.transaction.add_partitions import add_partitions, verify_partitions
-from coordinator.transaction.end_txn import Ended, abort_timed_out, complete, end_transaction
-from coordinator.transaction.expiry import expired_records
+from coordinator.transaction.end_txn import Ended, complete, end_transaction
+from coordinator.transaction.id_expiry import expired_records
 from coordinator.transaction.init_producer_id import Given, init_producer
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.timeout import abort_timed_out
 from coordinator.transaction.transaction import NEWER, TopicPartition, Transaction
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH
 
 ID = "tx"

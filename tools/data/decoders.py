@@ -11,7 +11,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import METADATA_RECORDS
 from protocol.messages.coordinator import (
     GROUP_RECORDS,

@@ -14,8 +14,13 @@ from collections.abc import Callable
 from metadata.features import SCRAM_LEVEL
 from metadata.framing import MetadataRecord
 from metadata.scram import credential_record
-from security.scram import new_nonce
-from security.scram_credential import BY_SASL_NAME, MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism
+from security.sasl.scram import new_nonce
+from security.sasl.scram_credential import (
+    BY_SASL_NAME,
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    ScramMechanism,
+)
 from tools.errors import FormatRefused
 
 _OPTION = re.compile(r"([^=]+)=\[(.+)\]")

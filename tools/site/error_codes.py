@@ -1,8 +1,8 @@
-"""The page of error codes, generated from protocol/errors.py."""
+"""The page of error codes, generated from protocol/error_codes.py."""
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tools.site.markdown import table
 
 _HEAD = """\

@@ -15,7 +15,7 @@ from storage.open_files import OpenFiles
 from storage.segment.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from storage.segment.scan import Entry
 from storage.segment.segment import Segment
-from storage.segment.segments import Segments
+from storage.segment.segment_list import Segments
 from tools.site.diagrams import Column, pointers_diagram
 
 _TIME_MS = 1_767_225_600_000  # 2026-01-01

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from config.values import Password
 from metadata.decision import Refused
 from metadata.delegation_tokens import Lifetimes, expired_tokens, is_expired
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.ids import random_id
 from security.delegation_token import TokenCredential, token_credential, token_hmac
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.deferred import Deferred
     from runtime.timers import Timers
-    from security.scram_credential import ScramMechanism
+    from security.sasl.scram_credential import ScramMechanism
 
 _USER_PREFIX = "User:"
 _FIRST_VERSION_WITH_REQUESTER = 3

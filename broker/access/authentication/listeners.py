@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.network.listener import Listener
     from config import BrokerConfig
     from config.broker_config import Trial
-    from security.oauthbearer import Validate
+    from security.sasl.oauthbearer import Validate
 
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def authenticate(listeners: Sequence[Listener], broker: AuthenticationServices) 
     if not asking:
         return
     from broker.access.authentication.login_pace import LoginPace
-    from broker.access.authentication.sasl_authenticator import SaslAuthenticator
+    from broker.access.authentication.sasl_connection import SaslAuthenticator
     from broker.access.authentication.sasl_listener import changing_keys, sasl_listener
     from broker.access.authentication.scram_key import scram_key
     from config.sasl import OAUTHBEARER, enabled_mechanisms
@@ -91,7 +91,7 @@ def _token_validator(broker: AuthenticationServices, listener_name: str) -> Vali
 
     options = unsecured_options(broker.config, listener_name)
     if options is not None:
-        from security.unsecured_token import UnsecuredValidator
+        from security.sasl.unsecured_token import UnsecuredValidator
 
         log.warning(
             "Listener %s takes bearer tokens that NOBODY HAS SIGNED: whoever can connect can be any user. This is for"

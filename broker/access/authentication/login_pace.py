@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from broker.requests.dispatcher import CloseConnection
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from runtime.deferred import Deferred
 
 log = logging.getLogger(__name__)

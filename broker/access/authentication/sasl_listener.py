@@ -15,11 +15,22 @@ from broker.access.authentication.delegation_tokens import DelegationTokens
 from config import BrokerConfig
 from config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
 from metadata.image import MetadataImage
-from security.exchange import Exchange, NewExchange
-from security.oauthbearer import OAuthBearerExchange, Validate
-from security.plain import PlainExchange
-from security.scram import FindCredential, FindToken, IterationsAt, ScramExchange, new_nonce
-from security.scram_credential import BY_SASL_NAME, MIN_ITERATIONS, ScramCredential, ScramMechanism
+from security.sasl.exchange import Exchange, NewExchange
+from security.sasl.oauthbearer import OAuthBearerExchange, Validate
+from security.sasl.plain import PlainExchange
+from security.sasl.scram import (
+    FindCredential,
+    FindToken,
+    IterationsAt,
+    ScramExchange,
+    new_nonce,
+)
+from security.sasl.scram_credential import (
+    BY_SASL_NAME,
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+)
 
 
 class SaslListener(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import jwt
 from jwt.exceptions import PyJWTError
 
 from broker.access.authentication.jwks import Jwks
-from security.oauthbearer import LATEST_MS, InvalidToken, Token
+from security.sasl.oauthbearer import LATEST_MS, InvalidToken, Token
 
 if TYPE_CHECKING:
     from broker.access.authentication.services import AuthenticationServices

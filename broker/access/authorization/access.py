@@ -14,7 +14,7 @@ from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, Resource
 
 if TYPE_CHECKING:
     from metadata.image import MetadataImage
-    from protocol.errors import ErrorCode
+    from protocol.error_codes import ErrorCode
     from protocol.schema import Struct
     from runtime.log_limit import LimitedLog
     from security.authorizer import Authorizer

@@ -22,7 +22,7 @@ from broker.access.authorization.rule import (
 )
 from broker.requests.offset_fetch_answers import old_form, topic_error
 from broker.requests.served_api import Reply
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from broker.access.authorization.rule import Ask, Handle, Question
 from broker.requests.served_api import Reply
 from metadata.image import ResourceType as ConfigResource
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_replica_log_dirs import (
     ALTER_REPLICA_LOG_DIRS,
     AlterReplicaLogDirPartitionResult,

@@ -14,7 +14,7 @@ from broker.access.authorization.rule import (
     to_topic,
 )
 from broker.requests.served_api import Reply
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsResponsePartition,

@@ -19,7 +19,7 @@ from broker.access.authorization.rule import (
 )
 from broker.requests.context import CloseConnection
 from broker.requests.served_api import Reply
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
 from protocol.primitives import ZERO_UUID
 from protocol.records.batch import is_transactional

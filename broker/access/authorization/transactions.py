@@ -16,7 +16,7 @@ from broker.access.authorization.rule import (
     together,
 )
 from broker.requests.served_api import Reply
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
     AddPartitionsToTxnPartitionResult,

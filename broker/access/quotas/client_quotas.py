@@ -17,8 +17,8 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from broker.access.quotas.charge import Charge
 from broker.access.quotas.rate import Rate, TokenBucket
+from broker.access.quotas.throttling import Charge
 from metadata.client_quotas import (
     CLIENT_ID,
     CONSUMER_BYTE_RATE,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.coordinators.environment import CoordinatorEnvironment
-from broker.coordinators.expiry import Expiry
+from broker.coordinators.expiry_runner import Expiry
 from broker.coordinators.group.cluster_view import ClusterView
 from broker.coordinators.group.streams_topics import StreamsTopics
 from broker.coordinators.runtime import CoordinatorRuntime
@@ -30,7 +30,7 @@ from coordinator.group.share.offsets import without_topic_records
 from metadata.features import GROUP_VERSION
 from metadata.image import ResourceType
 from metadata.topic_names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from broker.coordinators.share.coordinator import ShareCoordinator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker.access.authorization.operations import group_operations
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 if TYPE_CHECKING:

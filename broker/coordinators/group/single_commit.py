@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from coordinator.group.offset_commit import is_current, touch_member
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
-from protocol.errors import ErrorCode
-from protocol.shortcuts.single_commit import FIRST_VERSION, answer, parse
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import FIRST_VERSION, answer, parse
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.group.streams.topology import TopicInfo
 from metadata.create_topics import USE_DEFAULT, NewTopic, NewTopicResult
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.log_limit import LimitedLog
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.runs import Batch, Change, RecordState
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class Acknowledge(IntEnum):

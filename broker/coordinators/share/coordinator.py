@@ -19,7 +19,7 @@ from coordinator.share.records import ShareRecord, SnapshotRecord
 from coordinator.share.shard import ShareCoordinatorSettings, ShareEffects, ShareShard
 from coordinator.share.state import ShareKey, ShareState, StateBatch
 from metadata.topic_names import SHARE_GROUP_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from storage.errors import LogOffline, OffsetOutOfRange
 

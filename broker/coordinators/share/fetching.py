@@ -21,9 +21,9 @@ from broker.coordinators.share.partitions import (
 )
 from broker.coordinators.share.sessions import Place
 from broker.replicas.partition import Partition
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import entry_at, parse_header
 from runtime.deferred import Deferred
 from storage.errors import OffsetOutOfRange

@@ -18,7 +18,7 @@ from coordinator.group.share.offsets import alter, begin_delete, finish_delete
 from coordinator.group.share.records import TopicStates
 from coordinator.group.share.states import initialized_record, partitions_of
 from coordinator.share.state import UNINITIALIZED, ShareKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from broker.coordinators.share.sessions import (
     ShareSessions,
 )
 from broker.replicas.partition import Partition
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from config.resources import group_number
 from coordinator.group.refused import Refused
 from coordinator.share.state import UNINITIALIZED, ShareKey
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from runtime.timers import Timer
 from storage.log.timestamps import TimestampAndOffset, find_timestamp

@@ -15,7 +15,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.share.checks import LONGEST_MEMBER_ID
 from coordinator.share.state import ShareKey
 from metadata.features import SHARE_VERSION
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from runtime.deferred import Deferred, settled
 

@@ -11,7 +11,7 @@ from broker.requests.served_api import Reply
 from coordinator.group.refused import Refused
 from coordinator.share.decisions import check_partition
 from coordinator.share.state import ShareKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Api, Struct, StructType
 
 #: Serves one partition of a request, and fills in its result. Raises Refused.

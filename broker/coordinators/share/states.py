@@ -9,7 +9,7 @@ from coordinator.share.state import ShareKey, ShareState, StateBatch
 
 if TYPE_CHECKING:
     from broker.requests.served_api import Reply
-    from protocol.errors import ErrorCode
+    from protocol.error_codes import ErrorCode
     from protocol.schema import Struct
     from runtime.deferred import Deferred
 

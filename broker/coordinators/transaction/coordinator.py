@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from broker.coordinators.environment import CoordinatorEnvironment
-from broker.coordinators.expiry import Expiry
+from broker.coordinators.expiry_runner import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.coordinators.transaction.ending import Ending
@@ -27,16 +27,17 @@ from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.add_partitions import add_partitions, verify_partitions
-from coordinator.transaction.end_txn import abort_timed_out, complete
-from coordinator.transaction.expiry import expired_records
+from coordinator.transaction.end_txn import complete
+from coordinator.transaction.id_expiry import expired_records
 from coordinator.transaction.records import TransactionRecord
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import TransactionState
+from coordinator.transaction.timeout import abort_timed_out
 from coordinator.transaction.transaction import TopicPartition, Transaction
 from metadata.features import TRANSACTION_VERSION
 from metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.compression import Codec
 
 if TYPE_CHECKING:

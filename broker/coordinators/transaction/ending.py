@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from broker.coordinators.transaction.markers import Marker, MarkerWriter
 from coordinator.transaction.transaction import TopicPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
 

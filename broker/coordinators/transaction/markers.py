@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from broker.replicas.partition import Partition
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER
 from metadata.topic_names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.control import build_end_transaction_marker
 from runtime.deferred import Deferred, after
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

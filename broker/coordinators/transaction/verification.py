@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.coordinators.transaction.verifier import FIRST_VERSION_THAT_JOINS, FirstBatch, TransactionVerifier, Verdict
 from broker.replicas.partition import OfflineLog, Partition
-from broker.requests.error_map import error_code_of
+from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import TopicPartition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after

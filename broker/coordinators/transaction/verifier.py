@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator.transaction.transaction import NEWER
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.observability.metrics.table import METRICS
+from broker.observability.metrics.metric_table import METRICS
 
 METRICS_PAGE = Path("docs/generated/metrics.md")
 
 _HEAD = """\
 # Metrics
 
-Written by `python -m broker.observability.metrics.docs` from the table in `broker/observability/metrics/table.py`;
-edit that.
+Written by `python -m broker.observability.metrics.docs` from the table in
+`broker/observability/metrics/metric_table.py`; edit that.
 
 `metrics.listeners=http://127.0.0.1:9404` serves these metrics at `/metrics` ([monitoring](../reference/monitoring.md)).
 A metric of Apache Kafka has its MBean in the last column, and the name that Prometheus' JMX exporter gives it with

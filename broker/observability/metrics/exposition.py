@@ -24,14 +24,14 @@ from broker.observability.metrics.metric import (
     Timings,
     Value,
 )
-from broker.observability.metrics.snapshot import Samples, Snapshot
-from broker.observability.metrics.table import (
+from broker.observability.metrics.metric_table import (
     DIRECTORY_FREE,
     DIRECTORY_TOTAL,
     DISK_READ,
     DISK_WRITTEN,
     METRICS,
 )
+from broker.observability.metrics.snapshot import Samples, Snapshot
 
 #: Who asks more often gets the same again.
 _KEPT_S = 1.0

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from broker.external_readers.spark.checkpoints import Found, Query
+from broker.observability.metrics.metric_table import QUERY_LAG
 from broker.observability.metrics.snapshot import Snapshot
-from broker.observability.metrics.table import QUERY_LAG
 from storage.checkpoints import TopicPartition
 
 

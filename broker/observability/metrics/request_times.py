@@ -22,7 +22,7 @@ from broker.observability.metrics.metric import (
     Timings,
     quantiles,
 )
-from broker.observability.metrics.table import (
+from broker.observability.metrics.metric_table import (
     LOCAL_TIME,
     QUEUE_TIME,
     REMOTE_TIME,

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from broker.observability.loop_watch import LAG_BOUNDS_S
-from broker.observability.metrics import table
+from broker.observability.metrics import metric_table as table
 from broker.observability.metrics.metric import Buckets, Sample, Timings, quantiles
 from broker.process.placement import MAIN
 from coordinator.group.classic.group import ClassicGroup

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from broker.observability.metrics.metric import Sample
-from broker.observability.metrics.table import BYTES_IN, BYTES_OUT, MESSAGES_IN
-from storage.log.local import LocalLog
+from broker.observability.metrics.metric_table import BYTES_IN, BYTES_OUT, MESSAGES_IN
+from storage.log.local_log import LocalLog
 
 
 class Counts(NamedTuple):

@@ -16,7 +16,7 @@ import msgspec
 
 from broker.observability.telemetry.otlp import Attributes, Point, read_points
 from broker.observability.telemetry.protobuf import Malformed
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.compression import decompress
 from protocol.records.errors import CorruptBatch, TooLarge
 

@@ -19,7 +19,7 @@ from config.resources import client_pattern
 from controller.formatting import id_text
 from metadata.decision import Refused
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.crc32c import crc32c
 
 if TYPE_CHECKING:

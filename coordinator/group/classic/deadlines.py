@@ -7,7 +7,7 @@ from coordinator.group.classic import rebalance
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.state import GroupState
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.sync_group import SYNC_GROUP
 

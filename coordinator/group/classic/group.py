@@ -16,7 +16,7 @@ from coordinator.group.classic.state import LEGAL_FROM, GroupState, IllegalTrans
 from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from coordinator.group.group import Group
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.java_order import hash_order, java_hash
 
 

@@ -9,7 +9,7 @@ from coordinator.group.consumer import classic_members
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard, TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 def heartbeat(

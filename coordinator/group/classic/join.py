@@ -23,7 +23,7 @@ from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
 from coordinator.group.refused import Refused
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 
 FIRST_VERSION_NEEDING_MEMBER_ID = 4

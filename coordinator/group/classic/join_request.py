@@ -9,7 +9,7 @@ import msgspec
 from coordinator.effects import Waiter
 from coordinator.group.classic.member import MemberProtocol
 from coordinator.group.settings import GroupSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.schema import Struct
 

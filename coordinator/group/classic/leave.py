@@ -12,7 +12,7 @@ from coordinator.group.classic.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.shard import GroupEffects, GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity, MemberResponse
 from protocol.schema import Struct
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.state import GroupState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import SingleCommit
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit
 
 
 def check_commit(

@@ -18,7 +18,7 @@ from coordinator.group.classic.state import GroupState
 from coordinator.group.records import GroupRecord
 from coordinator.group.settings import LEAST_JOIN_WAIT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupResponseMember
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.data import ConsumerProtocolSubscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"

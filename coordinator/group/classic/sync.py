@@ -14,7 +14,7 @@ from coordinator.group.consumer import classic_members
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
 

@@ -10,7 +10,7 @@ from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING
 from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 #: From this version on members generate their own ids (KIP-1082).

@@ -27,7 +27,7 @@ from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.leave_group import MemberResponse
 from protocol.messages.sync_group import SYNC_GROUP

@@ -9,7 +9,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 from protocol.schema import Struct
 

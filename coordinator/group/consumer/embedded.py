@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from coordinator.group.assignors.spec import Target
 from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.member import Reported
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignmentTopicPartition
 from protocol.schema import Message, Struct

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 #: RE2's error messages, and RE2J's for the same errors.
 WORDS: Mapping[str, str] = MappingProxyType(

@@ -17,7 +17,7 @@ from coordinator.group.modern.checks import member_of
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 def existing_group(shard: GroupShard, group_id: str) -> ConsumerGroup:

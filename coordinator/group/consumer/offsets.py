@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.group.consumer.group import ConsumerGroup
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import SingleCommit
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit
 
 #: From this version on OffsetCommit has member epochs.
 FIRST_VERSION_WITH_EPOCHS = 9

@@ -19,7 +19,7 @@ from coordinator.group.consumer.group import FREE
 from coordinator.group.consumer.member import NOTHING, ConsumerMember, MemberState, Owned, Reported
 from coordinator.group.modern.checks import ABANDON
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class Reconciliation(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.sync_group import SYNC_GROUP
 

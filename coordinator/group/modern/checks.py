@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 ABANDON = "The member must abandon all its partitions and rejoin."
 #: The characters that Java's `trim` removes: all up to the space.

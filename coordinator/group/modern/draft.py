@@ -16,7 +16,7 @@ from coordinator.group.records import StoredRecord
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.streams.group import StreamsGroup
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 #: How long after a failed write a deadline is due again.
 RETRY_MS = 500

@@ -10,7 +10,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMember
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 #: The length of a member id: clients generate it.

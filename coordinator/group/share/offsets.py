@@ -14,9 +14,9 @@ from coordinator.group.share.checks import existing_group, not_a_share_group
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.records import TopicStates, group_record, states_record
 from coordinator.group.share.states import to_delete, with_initializing, without
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
+from protocol.fast_path.single_commit import SingleCommit
 from protocol.schema import Struct
-from protocol.shortcuts.single_commit import SingleCommit
 
 
 def alter(shard: GroupShard, group_id: str, topics: Mapping[bytes, TopicStates], effects: GroupEffects) -> None:

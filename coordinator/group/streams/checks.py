@@ -12,7 +12,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.streams.configured import ConfiguredSubtopology, invalid
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, StreamsMember
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 

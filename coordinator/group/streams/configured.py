@@ -19,7 +19,7 @@ from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.cluster import Cluster
 from coordinator.group.refused import Refused
 from coordinator.group.streams.topology import Subtopology, TopicInfo, Topology
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.java_order import grown, hash_order, java_hash
 
 #: Topic -> number of partitions; None for an unknown topic.

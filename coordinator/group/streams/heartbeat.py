@@ -35,7 +35,7 @@ from coordinator.group.streams.records import current_record, member_record, top
 from coordinator.group.streams.target import MemberTarget, assignment_configs, next_target
 from coordinator.group.streams.tasks import Tasks, task_set
 from coordinator.group.streams.topology import TopicInfo, Topology, topology_of
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages import streams_group_heartbeat as messages
 from protocol.schema import Struct
 

@@ -10,7 +10,7 @@ from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.group import Soft, StreamsGroup
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.records import member_tombstones
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
 

@@ -15,7 +15,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import MemberState, StreamsMember
 from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks, Tasks, TaskSet
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 class Reconciliation(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from protocol.errors import ProtocolError, UnsupportedVersion
+from protocol.error_codes import ProtocolError, UnsupportedVersion
 from protocol.framing import frame
 from protocol.headers import decode_request_header, decode_response_header
 from protocol.messages.api_versions import API_VERSIONS

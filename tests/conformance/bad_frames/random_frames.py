@@ -7,7 +7,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.framing import frame
 from protocol.headers import decode_request_header, encode_request_header
 from protocol.messages.fetch import FETCH

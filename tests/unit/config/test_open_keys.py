@@ -22,7 +22,7 @@ TABLES = tuple(
         "combinations.py",
         "docs.py",
         "dynamic.py",
-        "former.py",
+        "renamed_keys.py",
         "load.py",
         "reconfigurable.py",
         "resources.py",

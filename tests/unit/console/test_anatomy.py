@@ -14,7 +14,7 @@ from console.anatomy.message import message_span
 from console.anatomy.record import record_spans
 from console.anatomy.span import Span
 from console.anatomy.stored import key_span, value_span
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import METADATA_RECORDS
 from protocol.messages.coordinator import GROUP_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS
 from protocol.records.batch import HEADER_SIZE, parse_header

@@ -10,7 +10,7 @@ from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
 from metadata.delete_topics import TopicReference
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.ids import random_id
 from storage.errors import LogOffline
 from tests.support.controllers import ControllerHarness

@@ -21,7 +21,7 @@ from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 from tests.support.logs import T0, append, batch, crash, open_log
 
 

@@ -18,7 +18,7 @@ from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import ConfigRecord
 from runtime.deferred import Deferred
 from storage.fs import LOCAL, FileSystem
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 
 
 def inline(function: Callable[..., Any], *args: Any) -> Deferred[Any]:

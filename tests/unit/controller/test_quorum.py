@@ -12,7 +12,7 @@ from controller.formatting import make_ready
 from controller.quorum import MetadataQuorum, Voter
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
 from runtime.ids import random_id
 from storage.fs import LOCAL

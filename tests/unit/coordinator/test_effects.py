@@ -1,7 +1,7 @@
 """Applying the effects of a decision."""
 
 from coordinator.effects import Effects, carry_out
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from tests.support.groups import ParkedRequest
 

@@ -11,7 +11,7 @@ import promql_parser
 import yaml
 
 from broker.observability.metrics.metric import Kind, quantiles
-from broker.observability.metrics.table import METRICS
+from broker.observability.metrics.metric_table import METRICS
 from config.http_listeners import parse_http_listener
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.maintenance.log_scheduler import TICK_MS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.entries import iter_records

@@ -11,7 +11,7 @@ from metadata.decision import Refused
 from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from security.acl import CLUSTER_NAME, Acl, AclFilter
 
 TOPIC, CLUSTER = 2, 4

@@ -14,7 +14,7 @@ from metadata.framing import MetadataRecord, encode_record
 from metadata.partition_registration import registration_of
 from metadata.registration import leave, unfence_broker
 from metadata.replay import ReplayError, replay_all
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import NoOpRecord, PartitionRecord
 from tests.support.images import cluster, with_topics
 from tests.support.metadata_log import each_record

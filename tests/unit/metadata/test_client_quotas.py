@@ -23,7 +23,7 @@ from metadata.decision import Refused
 from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 ALICE = ((USER, "alice"),)
 BOTH = ((USER, "alice"), (CLIENT_ID, "c"))

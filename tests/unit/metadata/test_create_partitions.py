@@ -9,7 +9,7 @@ from metadata.create_topics import NewTopic
 from metadata.image import MetadataImage
 from metadata.registration import cordon_directories
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.images import DIRECTORY, cluster, with_topics
 
 

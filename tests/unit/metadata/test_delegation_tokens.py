@@ -17,7 +17,7 @@ from metadata.delegation_tokens import (
 from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 
 ALICE, BOB, CAROL, DAVE = (f"User:{name}" for name in ("alice", "bob", "carol", "dave"))

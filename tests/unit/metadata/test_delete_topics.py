@@ -8,7 +8,7 @@ from metadata.create_topics import NewTopic
 from metadata.delete_topics import DeletedTopic, TopicReference, delete_topics
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.images import cluster, with_topics
 
 NO_ID = bytes(16)

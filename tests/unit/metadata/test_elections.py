@@ -9,7 +9,7 @@ from metadata.elections import ElectionType, alter_reassignments, elect_leaders
 from metadata.image import MetadataImage
 from metadata.registration import leave
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.images import cluster, with_topics
 
 

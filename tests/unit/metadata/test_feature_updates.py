@@ -10,7 +10,7 @@ from metadata.features import CHANGED_METADATA_LEVELS, MAX_METADATA_VERSION, MIN
 from metadata.framing import new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
 from tests.support.images import cluster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.framing import MetadataRecord, UnknownRecord, decode_record, encode_record, new_record
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.cluster_metadata import NoOpRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, stored_values
 

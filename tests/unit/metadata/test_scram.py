@@ -8,7 +8,7 @@ from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
 from metadata.scram import Altered, Deletion, Described, Upsertion, alter_credentials, describe_credentials
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 SHA_256, SHA_512 = 1, 2
 

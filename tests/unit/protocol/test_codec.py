@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import EncodeError, ProtocolError
+from protocol.error_codes import EncodeError, ProtocolError
 from protocol.primitives import (
     boolean,
     bytestring,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from protocol.decoder import compile_decoder
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.metadata import METADATA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ProtocolError, UnsupportedVersion
+from protocol.error_codes import ProtocolError, UnsupportedVersion
 from protocol.headers import (
     REQUEST_HEADER,
     RESPONSE_HEADER,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.compiler import least_size
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.schema import Array, Message, StructType
 from tests.support.message_values import random_value
 from tests.support.scale import scaled

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.primitives import (
     MAX_UNKNOWN_TAGGED_FIELDS,
     length_rest,

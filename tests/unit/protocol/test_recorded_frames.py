@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from tests.support.wire_frames import RecordedFrame, as_kafka_json, recorded_files, recorded_frames
 
 

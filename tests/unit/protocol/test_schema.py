@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from protocol.errors import ProtocolError, UnsupportedVersion
+from protocol.error_codes import ProtocolError, UnsupportedVersion
 from protocol.messages.controlled_shutdown import CONTROLLED_SHUTDOWN
 from protocol.primitives import ZERO_UUID, boolean, bytestring, float64, int16, int32, records, string, uuid
 from protocol.registry import API_BY_KEY

@@ -13,7 +13,7 @@ import pytest
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory
-from tests.support.failing_fs import FailingFileSystem, ShortWrites
+from tests.support.disk_doubles.failing_fs import FailingFileSystem, ShortWrites
 
 
 @pytest.mark.parametrize("fs", [LOCAL, ShortWrites()])

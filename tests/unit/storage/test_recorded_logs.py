@@ -6,7 +6,7 @@ import pytest
 
 from protocol.records.batch import parse_header
 from protocol.records.entries import iter_records
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog

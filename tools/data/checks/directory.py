@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from controller.formatting import METADATA_LOG, id_bytes, id_text
 from controller.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.records.errors import RecordsError
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,

@@ -13,7 +13,7 @@ from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replay import ReplayError
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.records.batch import parse_header
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records

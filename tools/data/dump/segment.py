@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from struct import Struct
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.data import (
     KRaftVersionRecord,
     LeaderChangeMessage,

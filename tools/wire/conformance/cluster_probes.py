@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from tools.wire.conformance.probe import Probe, Whom, one_of
 from tools.wire.conformance.stage import Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import entry_at
 from protocol.records.entries import iter_records
 from protocol.schema import Struct

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Api, Array, Struct, StructType
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.create_topics import CREATE_TOPICS

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.headers import decode_request_header, decode_response_header
 from protocol.primitives import int16, int32
 from protocol.registry import API_BY_KEY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from tools.data.java_text import JsonValue
 from tools.wire.sessions.conversation import Asked
 from tools.wire.sessions.plain import plain

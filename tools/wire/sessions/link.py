@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.framing import SIZE_BYTES, frame_size
 from tools.errors import OfflineError
 from tools.wire.sessions.addresses import Address

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from protocol.api_keys import ApiKey
-from protocol.errors import EncodeError, ErrorCode, ProtocolError
+from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
 from protocol.headers import encode_request_header
 from protocol.schema import Struct
 from tools.data.java_text import JsonValue

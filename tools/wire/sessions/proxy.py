@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from protocol.errors import EncodeError, ProtocolError
+from protocol.error_codes import EncodeError, ProtocolError
 from protocol.framing import SIZE_BYTES, frame_size
 from protocol.headers import encode_response_header
 from tools.wire.sessions.addresses import (

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.framing import SIZE_BYTES, frame
 from protocol.headers import REQUEST_HEADER, RESPONSE_HEADER, decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.produce import PRODUCE
 from protocol.records.batch import compute_crc, parse_header
-from storage.append.rules import AppendOrigin, check_batch
+from storage.append.header_validation import AppendOrigin, check_batch
 from storage.errors import StorageError
 from storage.log_config import LogConfig
 from tools.wire.traces.client import Client, row
@@ -60,7 +60,7 @@ def trace() -> Generator[Step, None, None]:
         yield Step(
             "checks",
             "checks: may the batch be appended?",
-            "The rules are in storage/append/rules.py.",
+            "The rules are in storage/append/header_validation.py.",
             _checks(records),
         )
         log = segment(stage.partition())

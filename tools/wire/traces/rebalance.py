@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignmentTopicPartition
 from protocol.messages.find_coordinator import FIND_COORDINATOR

@@ -5,7 +5,7 @@ import pytest
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.requests.dispatcher import CloseConnection, Waiting
 from broker.requests.served_api import Implementation, ServedApi
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.metadata import METADATA

@@ -10,15 +10,15 @@ import pytest
 from broker.coordinators.flush_gate import FlushGate
 from broker.coordinators.runtime import CoordinatorRuntime
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.schema import Struct
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from storage.errors import LogOffline
+from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.fake_loop import FakeClock, FakeLoop
 from tests.support.share_broker import ShareBroker
-from tests.support.slow_disk import SlowDisk
 
 ANSWER = HEARTBEAT.response()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from tests.support.slow_disk import SlowDisk
+from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
 WEEK_MS = 604_800_000

@@ -15,7 +15,7 @@ import pytest
 
 from broker.coordinators.runtime import CoordinatorRuntime
 from metadata.topic_names import CONSUMER_OFFSETS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,

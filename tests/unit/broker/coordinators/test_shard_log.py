@@ -17,7 +17,7 @@ from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecor
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import iter_batches
 from storage.checkpoints import write_clean_shutdown
 from storage.fs import LOCAL

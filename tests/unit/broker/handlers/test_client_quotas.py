@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from broker.access.quotas.charge import Charge
 from broker.access.quotas.client_quotas import ClientLimits
 from broker.access.quotas.rate import TokenBucket
+from broker.access.quotas.throttling import Charge
 from broker.handlers.alter_client_quotas import alter_client_quotas
 from broker.handlers.create_partitions import create_partitions
 from broker.handlers.create_topics import create_topics
 from broker.handlers.delete_topics import delete_topics
 from broker.handlers.describe_client_quotas import describe_client_quotas
 from broker.handlers.metadata import CREATION_MS, metadata
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol

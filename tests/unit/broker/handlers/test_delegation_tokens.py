@@ -14,7 +14,7 @@ from broker.handlers.describe_delegation_token import describe_delegation_token
 from broker.handlers.expire_delegation_token import expire_delegation_token
 from broker.handlers.renew_delegation_token import renew_delegation_token
 from broker.requests.binding import bind
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN, CreatableRenewers
 from protocol.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN, DescribeDelegationTokenOwner
 from protocol.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN
@@ -22,9 +22,9 @@ from protocol.messages.renew_delegation_token import RENEW_DELEGATION_TOKEN
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from security.delegation_token import token_hmac, token_password
-from security.exchange import InvalidCredentials
-from security.scram import ScramExchange
-from security.scram_credential import ScramMechanism
+from security.sasl.exchange import InvalidCredentials
+from security.sasl.scram import ScramExchange
+from security.sasl.scram_credential import ScramMechanism
 from tests.support.controllers import ControllerHarness, answered
 from tests.support.offered import Offered
 from tests.support.sasl import scram_final

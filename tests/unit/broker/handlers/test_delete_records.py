@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.records.builder import BatchBuilder
 from storage.log_config import LogConfig

@@ -11,7 +11,7 @@ import pytest
 from broker.handlers.describe_configs import describe_configs
 from metadata.configs import alter_config
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.schema import Struct
 from runtime import logs

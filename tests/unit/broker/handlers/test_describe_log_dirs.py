@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from metadata.features import CORDONED_DIRECTORIES_LEVEL
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS, DescribableLogDirTopic
 from protocol.records.builder import BatchBuilder
 from tests.support.data_broker import DataBroker

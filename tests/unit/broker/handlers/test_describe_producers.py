@@ -1,11 +1,11 @@
 """DescribeProducers reports the producer state of a partition."""
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.schema import Struct
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from tests.support.data_broker import DataBroker
 
 

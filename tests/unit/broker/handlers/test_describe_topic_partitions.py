@@ -8,7 +8,7 @@ import pytest
 
 from broker.handlers.describe_topic_partitions import describe_topic_partitions
 from metadata.create_topics import NewTopic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS, Cursor, TopicRequest
 from protocol.schema import Struct
 from tests.support.controllers import ControllerHarness

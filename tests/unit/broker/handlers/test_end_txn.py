@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from broker.coordinators.transaction.producer_ids import ProducerIds
 from coordinator.transaction.records import TransactionRecord
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
 from runtime.deferred import Deferred

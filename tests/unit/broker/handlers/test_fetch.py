@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, ForgottenTopic, ReplicaState
 from protocol.records.control import build_end_transaction_marker
 from protocol.schema import Struct
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.fetching import BATCH_BYTES, append, fetch, fetch_one, read_offsets, send, wanted

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from broker.replicas.fetch_attempt import FetchAttempt
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.records.control import build_end_transaction_marker
 from runtime.deferred import Deferred
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import DataBroker
 from tests.support.fetching import BATCH_BYTES, append, read_offsets, send, wanted

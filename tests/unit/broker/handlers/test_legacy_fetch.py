@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.batch import entry_at
 from protocol.records.compression import Codec
@@ -14,7 +14,7 @@ from protocol.records.entries import iter_records
 from protocol.records.record import Record
 from protocol.schema import Struct
 from runtime.deferred import Deferred
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import LogOffline
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker

@@ -6,7 +6,7 @@ import pytest
 
 from broker.handlers.list_config_resources import list_config_resources
 from metadata.configs import alter_config
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES
 from tests.support.config_broker import ConfigBroker
 

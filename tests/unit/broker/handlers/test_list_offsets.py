@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec

@@ -8,7 +8,7 @@ from broker.handlers.metadata import CREATION_MS, metadata
 from metadata.create_topics import NewTopic
 from metadata.registration import leave
 from metadata.replay import replay_all
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
 from tests.support.controllers import CLUSTER_ID, ControllerHarness

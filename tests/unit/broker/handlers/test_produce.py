@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from broker.requests.dispatcher import CloseConnection
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import parse_header
 from protocol.schema import Struct

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.coordinators.transaction.verifier import CoordinatorVerifier
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec

@@ -9,7 +9,7 @@ import pytest
 
 from metadata.create_topics import NewTopic, NewTopicResult
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT

@@ -17,7 +17,7 @@ from broker.handlers.elect_leaders import elect_leaders
 from broker.handlers.init_producer_id import init_producer_id
 from broker.handlers.list_partition_reassignments import list_partition_reassignments
 from metadata.create_topics import NewTopic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartition,

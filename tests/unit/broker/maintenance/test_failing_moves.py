@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
-from tests.support.failing_fs import Unreadable
+from protocol.error_codes import ErrorCode
+from tests.support.disk_doubles.failing_fs import Unreadable
 from tests.support.moving_broker import BIG, CONFIG, Moving
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from broker.maintenance.replaced_log import AGAIN_MS
 from broker.maintenance.replica_moves import RATE_KEY
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from storage.fs import LOCAL
 from storage.log.tasks import FlushTask
 from tests.support.moving_broker import BIG, CONFIG, Copies, Moving

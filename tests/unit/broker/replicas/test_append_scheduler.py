@@ -14,13 +14,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from broker.replicas.append_scheduler import _Append
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.entries import iter_records
 from runtime.deferred import Deferred
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import InvalidRecords
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.requests.dispatcher import CloseConnection
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.compression import Codec
 from runtime.deferred import Deferred
 from runtime.process_pool import PoolClosed

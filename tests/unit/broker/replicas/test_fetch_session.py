@@ -3,7 +3,7 @@
 import pytest
 
 from broker.replicas.fetch_session import EVICTION_MS, FetchContext, FetchSessions
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.fetch_answer import Epoch, FetchedData
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic
 from protocol.schema import Struct

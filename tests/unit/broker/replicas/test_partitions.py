@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import parse_header
 from protocol.records.builder import BatchBuilder
 from storage.errors import LogOffline, OffsetOutOfRange

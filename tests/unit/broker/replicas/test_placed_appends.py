@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.batch import TIMESTAMP_TYPE_BIT, patch_timestamp
 from runtime.deferred import Deferred
 from storage.append.placing import AT_ONCE_BYTES

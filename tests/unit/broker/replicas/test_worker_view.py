@@ -11,7 +11,7 @@ from broker.handlers.describe_topic_partitions import describe_topic_partitions
 from broker.handlers.metadata import metadata
 from broker.process.placement import worker_of
 from metadata.create_topics import NewTopic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartition,

@@ -12,7 +12,7 @@ from broker.requests.dispatcher import (
     advertised_apis,
 )
 from broker.requests.served_api import Implementation, ServedApi, discover, handles
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.requests.error_reply import error_reply
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,

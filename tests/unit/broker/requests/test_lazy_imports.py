@@ -6,7 +6,7 @@ from broker.requests.dispatcher import CloseConnection, Dispatcher, Waiting
 from broker.requests.lazy_imports import FIRST_STEPS, LazyImports
 from broker.requests.served_api import Implementation, ServedApi
 from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.registry import API_BY_KEY
 from runtime.deferred import Deferred

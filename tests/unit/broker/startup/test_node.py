@@ -13,7 +13,7 @@ from metadata.framing import new_record
 from metadata.image import ResourceType
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord
 from storage.errors import DirectoryRefused
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 from tests.support.logs import opened
 from tests.support.metadata_log import CLEAN_SHUTDOWN
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, state, take_snapshot, write

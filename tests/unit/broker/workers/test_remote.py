@@ -23,7 +23,7 @@ from metadata.framing import MetadataRecord, decode_record, encode_record
 from metadata.image import ResourceType
 from metadata.loading import MetadataLoader
 from metadata.snapshot import image_records
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from tests.support.controllers import CLUSTER_ID, ControllerHarness, MemoryPartitions
 from tests.support.fake_loop import FakeLoop

@@ -12,7 +12,7 @@ from broker.workers.remote_shares import RemoteShareStates
 from broker.workers.share_keeping import ShareKeeper
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop

@@ -22,7 +22,7 @@ from broker.workers.requests import (
     ForwardedApi,
     apis_of_a_worker,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.list_groups import LIST_GROUPS

@@ -22,7 +22,7 @@ from broker.workers.messages import (
 from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
 from metadata.replica_placement import new_partition
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.cluster_metadata import ClientQuotaRecord, TopicRecord
 from protocol.messages.cluster_metadata.configs import EntityData
 from runtime.deferred import Deferred

@@ -19,7 +19,7 @@ from coordinator.group.share.group import ShareGroup
 from coordinator.group.share.member import ShareMember
 from coordinator.group.share.records import GroupEpoch, ShareGroupRecord
 from coordinator.group.streams.records import StreamsRecord, TargetEpoch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.groups import GroupHarness, subscription
 
 TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))

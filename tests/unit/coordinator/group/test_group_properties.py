@@ -11,7 +11,7 @@ from coordinator.group.kinds import GROUP_KINDS, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard, TimerKey
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.groups import GroupHarness, ParkedRequest, subscription
 from tests.support.scale import scaled
 

@@ -5,7 +5,7 @@ import pytest
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_delete, commit_offsets, delete_offsets, utf16_length
 from coordinator.group.settings import GroupSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestTopic
 from protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.support.groups import GroupHarness

@@ -11,7 +11,7 @@ from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.timers import Timers
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchRequestTopics
 from tests.support.scale import scaled
 

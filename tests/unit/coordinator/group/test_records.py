@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from coordinator.group.kinds import parse_record
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, MemberMetadata, OffsetRecord
 from coordinator.shard import UnknownRecord
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.messages.coordinator import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 TOPIC_ID = bytes(range(16))

@@ -16,7 +16,7 @@ from coordinator.share import decisions
 from coordinator.share.records import SnapshotRecord, UpdateRecord, parse_record
 from coordinator.share.shard import ShareCoordinatorSettings, ShareShard
 from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch, combined
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.scale import scaled
 
 LOGS = Path(__file__).parents[3] / "data" / "logs"

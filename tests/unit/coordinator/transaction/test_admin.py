@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.transaction.admin import Filters, describe_transaction, list_transactions
 from coordinator.transaction.state import TransactionState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.transactions import TransactionHarness
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from coordinator.transaction.end_txn import Ended
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.transactions import ID, TransactionHarness, places
 
 PID = 1_000

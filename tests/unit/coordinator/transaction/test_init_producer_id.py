@@ -5,7 +5,7 @@ import pytest
 from coordinator.transaction.init_producer_id import Given, check_init
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.transactions import ID, TransactionHarness, places
 
 PID = 1_000

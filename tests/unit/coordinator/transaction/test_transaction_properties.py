@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.transaction.state import LEGAL_FROM, PREPARED, TransactionState
 from coordinator.transaction.transaction import NEWER, OLDER
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.scale import scaled
 from tests.support.transactions import TransactionHarness, as_stored
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA
 from pybroker.isolated.cluster import Cluster, check, kept_cluster

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec

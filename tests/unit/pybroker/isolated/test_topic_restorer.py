@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.produce import PRODUCE
 from protocol.records.batch import parse_header

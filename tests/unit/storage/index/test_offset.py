@@ -13,7 +13,7 @@ from storage.errors import CorruptFile
 from storage.fs import LOCAL
 from storage.index.offset import OffsetIndex, OffsetPosition
 from storage.open_files import OpenFiles
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 
 
 def new_index(directory: Path, base_offset: int = 0, max_bytes: int = 1 << 20) -> OffsetIndex:

@@ -7,7 +7,7 @@ import pytest
 from protocol.records.batch import TIMESTAMP_TYPE_BIT, compute_crc, parse_header, verify_crc
 from protocol.records.compression import Codec
 from protocol.records.entries import iter_records
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import (
     InvalidProducerEpoch,
     InvalidRecords,

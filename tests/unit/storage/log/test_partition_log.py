@@ -7,7 +7,7 @@ import pytest
 
 from protocol.records.batch import iter_batches
 from protocol.records.compression import Codec
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import (
     InvalidProducerEpoch,
     InvalidRecords,

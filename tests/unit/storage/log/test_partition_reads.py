@@ -157,7 +157,7 @@ def test_roll_and_truncation_clear_the_awaited_batch(tmp_path: Path) -> None:
 
 def test_limited_number_of_logs_keep_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a log without further appends would keep it for ever; a closed log has none."""
-    monkeypatch.setattr("storage.log.local._KEPT_BATCHES", 2)
+    monkeypatch.setattr("storage.log.local_log._KEPT_BATCHES", 2)
     manager = LogManager([str(tmp_path)])
     manager.lock()
     logs = [manager.create("t", index, bytes(range(16)), LogConfig(), T0) for index in range(3)]

@@ -8,7 +8,7 @@ import pytest
 
 from storage.log.directory import LogDirectory
 from storage.log.removals import Removals
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.disk_doubles.failing_fs import FailingFileSystem
 
 
 def test_due_removals_are_in_order_of_time(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.append.rules import AppendOrigin
+from storage.append.header_validation import AppendOrigin
 from storage.errors import CorruptFile, UnexpectedAppendOffset
 from storage.log.directory import LogDirectory
 from storage.log.partition_log import PartitionLog

@@ -11,7 +11,7 @@ from storage.checkpoints import RECOVERY_POINTS
 from storage.errors import DirectoryRefused, LogOffline
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.failing_fs import Unreadable
+from tests.support.disk_doubles.failing_fs import Unreadable
 from tests.support.logs import T0, append, batch, read_all
 
 TOPIC_ID = bytes(range(16))

@@ -17,7 +17,7 @@ from storage.fs import LOCAL, FileSystem, Identity
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.clean_shutdown_manifest import MANIFEST
-from tests.support.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.failing_fs import Died, FailingFileSystem
 from tests.support.logs import T0, append, batch, opened
 from tests.support.scale import scaled
 

@@ -10,7 +10,7 @@ from storage.log.partition_log import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import INT_MAX, LogConfig
 from storage.recovery.loading import load_log
-from tests.support.failing_fs import Died, FailingFileSystem
+from tests.support.disk_doubles.failing_fs import Died, FailingFileSystem
 from tests.support.log_rules import check_rules
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log
 

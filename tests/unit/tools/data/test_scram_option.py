@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from security.scram_credential import ScramMechanism, credential_of
+from security.sasl.scram_credential import ScramMechanism, credential_of
 from tools.data.scram_option import scram_records
 from tools.errors import FormatRefused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.group.classic.state import LEGAL_FROM, GroupState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.registry import API_BY_KEY
 from pybroker.cli.commands import modules
 from tools.site.commands import parser_of

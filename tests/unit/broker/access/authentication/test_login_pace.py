@@ -6,7 +6,7 @@ import pytest
 
 from broker.access.authentication.login_pace import LoginPace
 from broker.requests.dispatcher import CloseConnection
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from runtime.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 

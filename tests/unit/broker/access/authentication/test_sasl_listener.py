@@ -8,7 +8,7 @@ from broker.access.authentication.sasl_listener import _iterations_at, changing_
 from metadata.image import MetadataImage
 from metadata.replay import replay_all
 from metadata.scram import credential_record
-from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+from security.sasl.scram_credential import MIN_ITERATIONS, ScramMechanism
 
 SHA_256, SHA_512 = ScramMechanism
 

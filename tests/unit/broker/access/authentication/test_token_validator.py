@@ -20,7 +20,7 @@ from broker.access.authentication.token_validator import TokenValidator
 from config import load
 from runtime.deferred import Deferred
 from runtime.timers import Timers
-from security.oauthbearer import LATEST_MS, InvalidToken
+from security.sasl.oauthbearer import LATEST_MS, InvalidToken
 from tests.support.fake_loop import FakeLoop
 from tests.support.tokens import Provider
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages import consumer_group_describe, share_group_describe, streams_group_describe
 from protocol.messages.offset_delete import (
     OFFSET_DELETE,

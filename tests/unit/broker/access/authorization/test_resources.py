@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_replica_log_dirs import (
     ALTER_REPLICA_LOG_DIRS,
     AlterReplicaLogDir,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.requests.dispatcher import CloseConnection
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsRequestPartition,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData

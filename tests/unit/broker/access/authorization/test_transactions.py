@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TopicData, TransactionState
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID

@@ -7,7 +7,7 @@ from coordinator.group.classic.state import GroupState
 from coordinator.group.deadlines import on_deadline
 from coordinator.group.records import GroupRecord
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -143,7 +143,7 @@ def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
 
 
 def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
-    from broker.requests.error_map import ERROR_CODES
+    from broker.requests.error_code_map import ERROR_CODES
     from storage.errors import LogOffline
 
     monkeypatch.setitem(ERROR_CODES, LogOffline, ErrorCode.KAFKA_STORAGE_ERROR)

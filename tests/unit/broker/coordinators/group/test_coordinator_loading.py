@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.group.deadlines import on_loaded
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
@@ -108,7 +108,7 @@ def test_end_of_the_log_may_be_compacted_away(broker):
 
 def test_records_of_unknown_kinds_are_told_once(broker, caplog):
     from protocol.records.builder import BatchBuilder
-    from storage.append.rules import AppendOrigin
+    from storage.append.header_validation import AppendOrigin
 
     builder = BatchBuilder()
     builder.append(1, b"\0\x63\0\x01g", b"")

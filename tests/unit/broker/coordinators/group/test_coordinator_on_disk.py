@@ -22,8 +22,8 @@ from protocol.messages.delete_share_group_offsets import (
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.offset_delete import OFFSET_DELETE, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
+from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.share_broker import ShareBroker, ShareMemberClient
-from tests.support.slow_disk import SlowDisk
 from tests.support.streams_groups import request, subtopology, topology
 
 SETTINGS = {

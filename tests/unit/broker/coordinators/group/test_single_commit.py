@@ -12,13 +12,13 @@ import pytest
 from broker.coordinators.group.coordinator import OFFSETS_TOPIC
 from broker.coordinators.group.single_commit import commit_single
 from coordinator.group.shard import GroupShard
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
+from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.network import answers_in
 from tests.support.offered import shortcut_of
-from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
 VERSIONS = range(8, 11)

@@ -14,7 +14,7 @@ from broker.handlers import consumer_group_heartbeat as handler
 from coordinator.group.shard import TimerKey
 from metadata.features import GROUP_VERSION
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
 from tests.support.offered import handler_of

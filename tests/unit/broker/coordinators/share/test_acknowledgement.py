@@ -5,7 +5,7 @@ import pytest
 from broker.coordinators.share.acknowledgement import Acknowledged, check_acknowledgements
 from broker.coordinators.share.limits import Limits
 from coordinator.share.state import StateBatch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.in_flight import ACCEPT, GAP, REJECT, RELEASE, TENS, acknowledge, begun, refusal, wanted
 
 

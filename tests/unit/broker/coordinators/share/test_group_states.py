@@ -8,7 +8,7 @@ import pytest
 from broker.coordinators.share.fetching import _batches_of
 from metadata.delete_topics import TopicReference
 from metadata.topic_names import SHARE_GROUP_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages import share_fetch
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,

@@ -5,7 +5,7 @@ from broker.coordinators.share.limits import Limits
 from broker.coordinators.share.partition import InFlight
 from broker.coordinators.share.runs import RecordState
 from coordinator.share.state import ShareState, StateBatch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.in_flight import ACCEPT, RELEASE, RENEW, TENS, acknowledge, begun, refusal, wanted
 
 

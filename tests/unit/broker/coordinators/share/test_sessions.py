@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_fetch import SHARE_FETCH
 from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.share_requests import NOTHING, acknowledge, fetch, fetch_of

@@ -9,7 +9,7 @@ import pytest
 from broker.coordinators.transaction.ending import RETRY_MS
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.state import TransactionState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData

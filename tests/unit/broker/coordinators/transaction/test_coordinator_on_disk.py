@@ -10,7 +10,7 @@ import pytest
 
 from broker.coordinators.transaction.ending import RETRY_MS
 from metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
     AddPartitionsToTxnTopic,
@@ -28,8 +28,8 @@ from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from storage.log_config import LogConfig
 from tests.support.data_client import batch
+from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.offered import handler_of
-from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
 T0 = ("t", 0)

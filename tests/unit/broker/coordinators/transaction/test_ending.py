@@ -16,7 +16,7 @@ from broker.workers.markers import WorkerMarkers
 from coordinator.partition_for_key import partition_for
 from coordinator.transaction.shard import TransactionShard
 from metadata.create_topics import NewTopic
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
 from tests.support.txn_broker import TxnBroker

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.transaction.transaction import NO_TIMEOUT_MS
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from tests.support.txn_broker import TxnBroker
 

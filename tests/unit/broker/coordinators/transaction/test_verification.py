@@ -11,7 +11,7 @@ import pytest
 from broker.coordinators.transaction.ending import RETRY_MS
 from broker.coordinators.transaction.verifier import FirstBatch, TransactionVerifier
 from broker.replicas.partition import OfflineLog
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
 from runtime.deferred import Deferred

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from broker.observability.metrics.table import METRICS
+from broker.observability.metrics.metric_table import METRICS
 from tests.support.config_facts import config_facts
 
 ROOT = Path(__file__).resolve().parents[5]

@@ -13,13 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker.observability.metrics import exposition
 from broker.observability.metrics.exposition import BrokerCollector
 from broker.observability.metrics.metric import Buckets, Timings
-from broker.observability.metrics.snapshot import Snapshot
-from broker.observability.metrics.table import (
+from broker.observability.metrics.metric_table import (
     FLUSHES,
     LOG_SIZE,
     LOOP_LAG,
     MESSAGES_IN,
 )
+from broker.observability.metrics.snapshot import Snapshot
 
 SNAPSHOT: Snapshot = {
     MESSAGES_IN: [(('a\n"b',), 3), ((), 7)],

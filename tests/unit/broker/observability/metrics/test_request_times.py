@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from broker.observability.metrics.metric import Timings
-from broker.observability.metrics.request_times import TICK_MS, RequestTimes
-from broker.observability.metrics.table import (
+from broker.observability.metrics.metric_table import (
     LOCAL_TIME,
     QUEUE_TIME,
     REMOTE_TIME,
     SEND_TIME,
     TOTAL_TIME,
 )
+from broker.observability.metrics.request_times import TICK_MS, RequestTimes
 from broker.requests.dispatcher import Dispatcher
 from broker.requests.served_api import Implementation, ServedApi
 from protocol.messages.fetch import FETCH

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.observability.metrics.metric import Metric
-from broker.observability.metrics.table import BYTES_IN, BYTES_OUT, MESSAGES_IN
+from broker.observability.metrics.metric_table import BYTES_IN, BYTES_OUT, MESSAGES_IN
 from broker.observability.metrics.traffic import Counts, Traffic
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder

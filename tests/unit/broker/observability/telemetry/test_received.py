@@ -13,7 +13,7 @@ from broker.observability.telemetry.received import (
     ReceivedMetrics,
     read_payload,
 )
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.records.compression import Codec, compress
 from tests.support.otlp import counter, gauge, point, report
 

@@ -10,7 +10,7 @@ import pytest
 from broker.observability.telemetry.subscriptions import MOST_INSTANCES, SHORTEST_MEMORY_MS, ClientMetrics
 from metadata.decision import Refused
 from metadata.image import ResourceType
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.controllers import ControllerHarness
 
 CLIENT = b"\x01" * 16

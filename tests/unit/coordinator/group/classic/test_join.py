@@ -5,7 +5,7 @@ import pytest
 from coordinator.group.classic.join import FIRST_VERSION_NEEDING_MEMBER_ID
 from coordinator.group.classic.state import GroupState
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.groups import GroupHarness, subscription
 
 RANGE = ("range", subscription("t"))

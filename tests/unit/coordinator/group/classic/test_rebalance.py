@@ -2,7 +2,7 @@
 
 from coordinator.group.classic.state import GroupState
 from coordinator.group.settings import GroupSettings
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.groups import GroupHarness
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.group.classic.leave import answer_for, members_of
 from coordinator.group.classic.state import GroupState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP, MemberResponse
 from tests.support.groups import GroupHarness
 

@@ -16,7 +16,7 @@ from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings, GroupSettings
 from coordinator.group.txn_offset_commit import check_transactional_commit
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.group.shard import TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
 
 T = {"t": [0, 1, 2, 3]}

@@ -17,7 +17,7 @@ from coordinator.group.consumer.heartbeat import answer_if_unchanged
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.settings import ConsumerSettings, GroupSettings
 from coordinator.group.shard import TimerKey
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from tests.support.consumer_groups import CALLER, ConsumerHarness, Topics, by_name
 from tests.support.groups import subscription

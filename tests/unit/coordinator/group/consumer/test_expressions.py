@@ -7,7 +7,7 @@ import pytest
 from coordinator.group.consumer.expressions import compile_expression
 from coordinator.group.consumer.regex import matching
 from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.embedded import read_assignment, version_of, write_assignment
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.messages.data import ConsumerProtocolAssignment
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignmentTopicPartition
 from tests.support.consumer_groups import ConsumerHarness, assigned, by_name, topic_id

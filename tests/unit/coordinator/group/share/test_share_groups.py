@@ -17,7 +17,7 @@ from coordinator.group.share.describe import describe
 from coordinator.group.share.heartbeat import answer_if_unchanged
 from coordinator.group.share.offsets import alter, begin_delete, finish_delete, topics_of, without_topic_records
 from coordinator.group.share.records import TopicStates
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from tests.support import simple_assignor
 from tests.support.consumer_groups import by_name, topic_id

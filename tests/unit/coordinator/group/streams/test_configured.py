@@ -10,7 +10,7 @@ from coordinator.group.refused import Refused
 from coordinator.group.streams import configured as module
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure, named
 from coordinator.group.streams.topology import topology_of
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
 from tests.support.consumer_groups import Topics
 from tests.support.streams_groups import internal, subtopology, topology

@@ -13,7 +13,7 @@ from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.describe import describe, describe_topology
 from coordinator.group.streams.offsets import check_fetch
 from coordinator.group.txn_offset_commit import check_transactional_commit
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.streams_group_heartbeat import Endpoint, KeyValue
 from protocol.messages.txn_offset_commit import (

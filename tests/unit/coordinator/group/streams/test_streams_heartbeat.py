@@ -13,7 +13,7 @@ from coordinator.group.shard import GroupEffects, TimerKey
 from coordinator.group.streams.configured import Status
 from coordinator.group.streams.group import StreamsGroup, StreamsGroupState
 from coordinator.group.streams.member import MemberState
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import KeyValue
 from tests.support.streams_groups import (
     PLAIN,

@@ -15,7 +15,7 @@ from coordinator.group.settings import GroupSettings, StreamsSettings
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import MemberState
 from coordinator.group.streams.tasks import each_task
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from tests.support.consumer_groups import Topics
 from tests.support.scale import scaled
 from tests.support.streams_groups import PLAIN, WORD_COUNT, StreamsHarness, topology

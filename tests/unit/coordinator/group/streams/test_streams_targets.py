@@ -9,7 +9,7 @@ from coordinator.group.streams.configured import Status
 from coordinator.group.streams.endpoints import endpoint_partitions
 from coordinator.group.streams.group import StreamsGroupState
 from coordinator.group.streams.records import StreamsRecord, TargetEpoch
-from protocol.errors import ErrorCode
+from protocol.error_codes import ErrorCode
 from protocol.messages.streams_group_heartbeat import Endpoint
 from tests.support.streams_groups import (
     WORD_COUNT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.errors import ProtocolError
+from protocol.error_codes import ProtocolError
 from protocol.headers import encode_request_header, encode_response_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.metadata import METADATA

@@ -1,0 +1,1 @@
+"""The fast paths of Produce, Fetch and ListOffsets: they serve frequent requests without their handlers."""

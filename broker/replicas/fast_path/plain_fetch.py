@@ -1,0 +1,173 @@
+"""The short way of Fetch requests for many partitions that have enough records now.
+
+It does what broker.handlers.fetch does for a consumer that reads everything, alone or in a session, and finds its
+`min_bytes`. It leaves everything else to the handler by answering None before anything has changed: errors, a session
+that begins or changes its partitions, a fetch that has to wait for the disk. A fetch that has to wait for records goes
+on in the handler, which reads nothing again before there are new ones. Requests for one partition have a way of their
+own, which also waits (single_fetch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession, Key
+from broker.requests.context import PartlyServed
+from protocol.fast_path.plain_fetch import FIRST_VERSION, AskedPartition, parse
+from protocol.fetch_answer import PlainRow, answer_plain
+from protocol.schema import Chunk
+from security.acl import Operation, ResourceType
+from storage.fetch_slice import EMPTY, FetchSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.access.authorization.guard import Guard
+    from broker.network.connection import Connection
+    from broker.replicas.fetch_session import FetchSessions
+    from broker.replicas.partition import Partition
+    from broker.replicas.partitions import Partitions
+    from config import BrokerConfig
+    from runtime.clock import Clock
+    from storage.log.partition_log import PartitionLog
+
+_READ_UNCOMMITTED = 0
+
+
+class NotEnough(NamedTuple):
+    """The progress of a fetch that waits: it found fewer bytes than `min_bytes`, and no partition has an error.
+
+    `session`: its epoch is advanced. `rows`: what would be answered now, in order; of a session those that `told` names
+    (its partitions), else all. `read`: logs with the bytes found in each.
+    """
+
+    session: FetchSession | None
+    rows: list[PlainRow]
+    told: list[FetchedPartition]
+    read: list[tuple[PartitionLog, int]]
+
+
+def plain_fetch(
+    version: int,
+    *,
+    partitions: Partitions,
+    fetch_sessions: FetchSessions,
+    clock: Clock,
+    config: BrokerConfig,
+    guard: Guard | None,
+) -> Callable[[Connection, memoryview, int, int], list[Chunk] | None] | None:
+    """Return the short way of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    if version < FIRST_VERSION:
+        return None
+    may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
+    of_topic_id = partitions.of_topic_id
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> list[Chunk] | None:
+        """Answer the request in `frame`, whose body begins at `position`; None: the handler has to."""
+        request = parse(version, frame, position)
+        if request is None:
+            return None
+        max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, epoch, topics = request
+        if isolation_level != _READ_UNCOMMITTED or max_bytes <= 0:
+            return None
+        asked: dict[Key, AskedPartition] = {}
+        count = 0
+        for named, wanted in topics:
+            count += len(wanted)
+            for each in wanted:
+                asked[named, each[0]] = each
+        session = None
+        to_read: Iterable[tuple[Key, AskedPartition, FetchedPartition | None]] = zip(
+            asked, asked.values(), repeat(None)
+        )
+        known: Mapping[Key, FetchedPartition] = {}
+        if epoch != FINAL_EPOCH or session_id != NO_SESSION:
+            session = fetch_sessions.current(session_id, epoch)
+            if session is None or not session.uses_topic_ids or not asked.keys() <= session.partitions.keys():
+                return None
+            known = session.partitions
+            parts = [asked.get(key) or each.asked() for key, each in known.items()]
+            to_read = zip(known, parts, known.values(), strict=True)
+        if len(asked) != count or not (known if session else asked):
+            return None
+        limit = min(max_bytes, config.get_int("fetch.max.bytes"))
+        min_bytes = min(min_bytes, limit)
+        now_ms = clock.monotonic_ms()
+        read: list[tuple[PartitionLog, int]] = []
+        answered: list[tuple[bytes, list[PlainRow]]] = []
+        told: list[tuple[FetchedPartition, int, int, int]] = []
+        total = 0
+        last_id: object = None
+        by_index: Mapping[int, Partition] = {}
+        rows: list[PlainRow] = []
+        try:
+            for key, (index, leader_epoch, offset, last_epoch, _, most, tags), of_session in to_read:
+                topic_id: bytes = key[0]  # type: ignore[assignment]
+                if topic_id != last_id:
+                    by_index = of_topic_id(topic_id)
+                    rows = []
+                    answered.append((topic_id, rows))
+                    last_id = topic_id
+                    if may_read is not None and not _may_read(may_read, connection, by_index):
+                        return None
+                partition = by_index.get(index)
+                if (
+                    partition is None
+                    or tags
+                    or last_epoch >= 0
+                    or most < 0
+                    or (leader_epoch >= 0 and leader_epoch != partition.leader_epoch)
+                ):
+                    return None
+                log = partition.open_log
+                if log is None:
+                    return None
+                high_watermark = log.high_watermark
+                start_offset = log.log_start_offset
+                records: FetchSlice | bytes = EMPTY
+                size = 0
+                if offset != high_watermark:
+                    found = log.read(offset, most if most < limit else limit, high_watermark, not total)
+                    if type(found) is FetchSlice:
+                        size = len(found)
+                        if not found.at_hand and found.is_cold(now_ms):
+                            return None
+                        records = found.at_hand or found
+                        total += size
+                        limit = limit - size if limit > size else 0
+                        read.append((log, size))
+                if of_session is not None:
+                    if (
+                        not size
+                        and of_session.high_watermark == high_watermark
+                        and of_session.log_start_offset == start_offset
+                    ):
+                        continue
+                    told.append((of_session, high_watermark, start_offset, size))
+                rows.append((index, high_watermark, log.last_stable_offset, start_offset, records, size))
+        except Exception:
+            return None  # the handler finds the same error, and reports it
+        if session is not None:
+            fetch_sessions.advance(session_id)
+            for key, fields in asked.items():
+                known[key].update_to(fields)
+        if total < min_bytes and max_wait_ms > 0:
+            found_rows = [row for _, each in answered for row in each]
+            raise PartlyServed(NotEnough(session, found_rows, [each for each, *_ in told], read))
+        for log, size in read:
+            log.fetched_bytes += size
+        if session is not None:
+            session.note_told(told)
+        return answer_plain(correlation_id, session_id, answered)
+
+    return serve
+
+
+def _may_read(
+    may_read: Callable[[Connection, str], bool], connection: Connection, by_index: Mapping[int, Partition]
+) -> bool:
+    """Return whether the client may read the topic of these partitions; False where there are none."""
+    partition = next(iter(by_index.values()), None)
+    return partition is not None and may_read(connection, partition.topic)

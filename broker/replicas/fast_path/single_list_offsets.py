@@ -1,0 +1,68 @@
+"""The shortcut for ListOffsets requests of consumers for the first or last offset of one partition.
+
+It does what broker.handlers.list_offsets does for such a request, and nothing else: whatever has an error, or asks for
+a time, it leaves to the handler by answering None. It changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from protocol.fast_path.single_list_offsets import FIRST_VERSION, answer, parse
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.access.authorization.guard import Guard
+    from broker.network.connection import Connection
+    from broker.replicas.partition import Partition
+    from broker.replicas.partitions import Partitions
+    from storage.log.partition_log import PartitionLog
+
+LATEST, EARLIEST = -1, -2
+"""Timestamps that stand for the ends."""
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels."""
+
+
+def latest_offset(partition: Partition, isolation_level: int) -> int:
+    """What LATEST stands for to a consumer: where that ends what it may see."""
+    return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def earliest_offset(log: PartitionLog) -> tuple[int, int]:
+    """What EARLIEST stands for, and its leader epoch, -1 where that is not known."""
+    offset = log.log_start_offset
+    epoch = log.leader_epochs.epoch_of(offset)
+    return offset, -1 if epoch is None else epoch
+
+
+def list_single(
+    version: int, *, partitions: Partitions, guard: Guard | None
+) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    if version < FIRST_VERSION:
+        return None
+    may_see = None if guard is None else guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        request = parse(version, frame, position)
+        if request is None or request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            return None
+        partition = partitions.get(request.topic, request.partition)
+        if partition is None or (may_see is not None and not may_see(connection, partition.topic)):
+            return None
+        if partition.check_exact_leader_epoch(request.current_leader_epoch):
+            return None
+        try:
+            if request.timestamp == LATEST:
+                offset = latest_offset(partition, request.isolation_level)
+                return answer(correlation_id, request, offset, partition.leader_epoch)
+            if request.timestamp == EARLIEST:
+                return answer(correlation_id, request, *earliest_offset(partition.log))
+        except Exception:
+            return None  # the handler finds the same, and tells
+        return None
+
+    return serve
