@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 
-@handles(FETCH, shortcut=fetch_single, encoder=fetch_encoder)
+@handles(FETCH, fast_path=fetch_single, encoder=fetch_encoder)
 def fetch(
     ctx: RequestContext, request: Struct, *, fetch_sessions: FetchSessions, fetch_services: FetchServices
 ) -> FetchAnswer | Deferred[FetchAnswer]:

@@ -69,7 +69,7 @@ class Found(msgspec.Struct, frozen=True):
     leader_epoch: int = -1
 
 
-@handles(LIST_OFFSETS, shortcut=list_single)
+@handles(LIST_OFFSETS, fast_path=list_single)
 def list_offsets(
     ctx: RequestContext, request: Struct, *, partitions: Partitions, time_look_ups: TimeLookUps, clock: Clock
 ) -> Reply:

@@ -38,7 +38,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 new_response = OFFSET_COMMIT.response.new
 
 
-@handles(OFFSET_COMMIT, shortcut=commit_single)
+@handles(OFFSET_COMMIT, fast_path=commit_single)
 def offset_commit(ctx: RequestContext, request: Struct, *, groups: GroupCoordinator, metadata: MetadataCache) -> Reply:
     refused = refuse_unknown(metadata.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:

@@ -113,7 +113,7 @@ class Needs(NamedTuple):
     endpoints: AdvertisedEndpoints
 
 
-@handles(PRODUCE, shortcut=plain_produce)
+@handles(PRODUCE, fast_path=plain_produce)
 def produce(
     ctx: RequestContext,
     request: Struct,
@@ -141,7 +141,7 @@ def produce(
 def _append_all(
     ctx: RequestContext, needs: Needs, request: Struct, refusals: Mapping[TopicPartition, Verdict]
 ) -> Reply:
-    """Append partition by partition, and answer. The shortcut may have appended the first ones."""
+    """Append partition by partition, and answer. The fast path may have appended the first ones."""
     appended = appended_by(ctx.progress)
     by_name = ctx.api_version < 13
     partitions, appends = needs.partitions, needs.appends

@@ -34,11 +34,11 @@ class ApiVersionHandler:
         "api",
         "decode",
         "encode",
+        "fast_path",
         "handler",
         "is_charged",
         "is_observed",
         "requests",
-        "shortcut",
         "tagged",
         "version",
     )
@@ -57,9 +57,9 @@ class ApiVersionHandler:
         self.version = version
         handler = bind(implementation.handler, services)
         self.handler = handler if guard is None else guard.protect(api, handler)
-        self.shortcut = None
-        if implementation.shortcut is not None:
-            self.shortcut = bind(implementation.shortcut, services)(version)
+        self.fast_path = None
+        if implementation.fast_path is not None:
+            self.fast_path = bind(implementation.fast_path, services)(version)
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = served.decoder(api, version)
         self.encode = _encoder(implementation, version)
         self.tagged = api.request_header_version(version) == 2

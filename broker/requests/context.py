@@ -13,7 +13,7 @@ class CloseConnection(Exception):
 
 
 class PartlyServed(Exception):
-    """Raised by a shortcut that has begun to serve a request: the handler has to go on with it.
+    """Raised by a fast path that has begun to serve a request: the handler has to go on with it.
 
     The handler finds `progress` in its context; what it means is a matter between both.
     """
@@ -101,7 +101,7 @@ class RequestContext:
     """One request, for as long as it is being answered.
 
     `charge` counts what the request takes of its client's quotas; None for a client without quotas. `progress` is
-    that of a shortcut that has begun to serve the request (PartlyServed); None for all others.
+    that of a fast path that has begun to serve the request (PartlyServed); None for all others.
     """
 
     __slots__ = ("api", "api_version", "charge", "client_id", "connection", "correlation_id", "progress")

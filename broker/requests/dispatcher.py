@@ -65,7 +65,7 @@ class Waiting:
     """A request that is answered later: `Dispatcher.finish` makes the frame of its answer once `deferred` is done.
 
     `request` is the decoded request. It is the frame as it came where the handler has not seen it yet: while a
-    shortcut waits, whose value is a frame or None for "serve it by the handler", and, without an
+    fast path waits, whose value is a frame or None for "serve it by the handler", and, without an
     `api_version_handler`, while the handler is being loaded.
     """
 
@@ -107,7 +107,7 @@ class Dispatcher:
         guard: checks access before handlers; None without an authorizer.
         quotas: None while no client has a quota.
         load: loads what serves an API, off the loop.
-        before_handler: called before each request that no shortcut answers, because the handler may take long.
+        before_handler: called before each request that no fast path answers, because the handler may take long.
     """
 
     __slots__ = (
@@ -158,7 +158,7 @@ class Dispatcher:
     def dispatch(
         self, connection: ClientConnection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        """Serve one request, by a shortcut where its API has one. `again`: a shortcut has left it to the handler.
+        """Serve one request, by a fast path where its API has one. `again`: a fast path has left it to the handler.
 
         Returns the frame of its answer, whole or in pieces; a Waiting if it comes later; None if there is none. Raises
         ProtocolError for malformed bytes and CloseConnection for what is not served: the connection then ends.
@@ -186,14 +186,14 @@ class Dispatcher:
                 charge = self._quotas.charge(connection, bytes(frame[10:position]), served_by.api, len(frame))
             if served_by.take_sample(self._quotas) and self._sampler is not None:
                 began = self._sampler.clock()
-        if not again and served_by.shortcut is not None and charge is None:
+        if not again and served_by.fast_path is not None and charge is None:
             try:
-                answer = served_by.shortcut(connection, frame, body, correlation_id)
+                answer = served_by.fast_path(connection, frame, body, correlation_id)
             except CloseConnection:
                 raise
             except PartlyServed as begun:
                 progress = begun.progress
-            except Exception as error:  # the shortcut may have written: the handler must not do it again
+            except Exception as error:  # the fast path may have written: the handler must not do it again
                 return self._failed(served_by, correlation_id, served_by.decode(frame, body)[0], error)
             if answer is not None:
                 if began is not None:

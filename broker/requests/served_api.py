@@ -30,11 +30,11 @@ Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answ
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
 # (connection, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
 # later; or None: the handler has to serve the request
-Shortcut: TypeAlias = "Callable[[Any, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
+FastPath: TypeAlias = "Callable[[Any, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
 #: A handler as it is written: (ctx, request, *, services) -> Reply.
 DeclaredHandler: TypeAlias = "Callable[..., Reply]"
-#: (version, *, services) -> the shortcut of that version, or None.
-ShortcutFactory: TypeAlias = "Callable[..., Shortcut | None]"
+#: (version, *, services) -> the fast path of that version, or None.
+FastPathFactory: TypeAlias = "Callable[..., FastPath | None]"
 EncoderFactory: TypeAlias = "Callable[[int], Encode]"
 H = TypeVar("H", bound=Callable[..., object])
 
@@ -52,13 +52,13 @@ class CannotLoad(Exception):
 class Implementation(NamedTuple):
     """The code that serves an API.
 
-    `shortcut` is asked first, with the request as bytes; its answer must be the handler's. `encoder` replaces the
+    `fast_path` is asked first, with the request as bytes; its answer must be the handler's. `encoder` replaces the
     encoder of the schema.
     """
 
     api: Api
     handler: DeclaredHandler
-    shortcut: ShortcutFactory | None = None
+    fast_path: FastPathFactory | None = None
     encoder: EncoderFactory | None = None
 
 
@@ -134,7 +134,7 @@ class ServedApi:
         return api.request.decoder(version)
 
     def with_handler(self, handler: DeclaredHandler) -> ServedApi:
-        """Return the same API, served by another handler and without a shortcut."""
+        """Return the same API, served by another handler and without a fast path."""
         return ServedApi(self.key, self.served, self._advertised, handler=handler)
 
 
@@ -142,12 +142,12 @@ _declared: dict[int, Implementation] = {}
 
 
 def handles(
-    api: Api, *, shortcut: ShortcutFactory | None = None, encoder: EncoderFactory | None = None
+    api: Api, *, fast_path: FastPathFactory | None = None, encoder: EncoderFactory | None = None
 ) -> Callable[[H], H]:
     """Register a function as the handler of an API.
 
     Args:
-        shortcut: (version, *, services) -> a function that is asked first, with the request as bytes, or None. Its
+        fast_path: (version, *, services) -> a function that is asked first, with the request as bytes, or None. Its
             answer must be the same as the handler's. It checks access itself, where there is an authorizer.
         encoder: version -> encoder of whole frames, for what the handler returns and for Structs.
 
@@ -158,7 +158,7 @@ def handles(
         known = _declared.get(api.key)
         if known is not None and known.handler.__module__ != handler.__module__:
             raise TypeError(f"{api.name} has a handler in {known.handler.__module__} already")
-        _declared[api.key] = Implementation(api, handler, shortcut, encoder)  # type: ignore[arg-type]
+        _declared[api.key] = Implementation(api, handler, fast_path, encoder)  # type: ignore[arg-type]
         return handler
 
     return register

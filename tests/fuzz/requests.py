@@ -47,7 +47,7 @@ def request(data: bytes | memoryview) -> None:
     api, version = API_BY_KEY[header.api_key], header.api_version
     if version not in api.versions:
         return
-    _shortcuts(api.key, version, frame, header.position)
+    _fast_paths(api.key, version, frame, header.position)
     try:
         value, end = api.request.decode(version, frame, header.position)
     except ProtocolError:
@@ -66,8 +66,8 @@ def _written_and_read(message: Message, version: int, value: Struct) -> None:
     assert message.encode(version, again) == written, "what is read again is the same"
 
 
-def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None:
-    """The shortcuts for frequent requests decode these bytes or return None."""
+def _fast_paths(key: int, version: int, frame: memoryview, position: int) -> None:
+    """The fast paths for frequent requests decode these bytes or return None."""
     if key == PRODUCE.key and version >= FIRST_PLAIN_PRODUCE:
         found = parse_plain_produce(version, frame, position)
         if found is not None:

@@ -13,7 +13,7 @@ from broker.replicas.worker_view import WorkerView
 from broker.requests.advertised_endpoints import AdvertisedEndpoints
 from broker.requests.binding import bind
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Handler, ServedApi, ShortcutFactory, discover
+from broker.requests.served_api import FastPathFactory, Handler, ServedApi, discover
 from protocol.schema import Api
 
 
@@ -86,8 +86,8 @@ def handler_of(broker: object, api: Api) -> Handler:
     return bind(discover()[api.key].load().handler, Offered(broker))
 
 
-def shortcut_of(broker: object, factory: ShortcutFactory, version: int) -> Any:
-    """The shortcut of a version with the services of a double, or None."""
+def fast_path_of(broker: object, factory: FastPathFactory, version: int) -> Any:
+    """The fast path of a version with the services of a double, or None."""
     return bind(factory, Offered(broker))(version)
 
 

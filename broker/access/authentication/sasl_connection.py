@@ -119,7 +119,7 @@ class SaslAuthenticator:
                 raise CloseConnection("too much waits for its turn to log in")
             request = memoryview(bytes(request))
         answer: Any = self._pace(partial(self._serve, connection, request), held_bytes)
-        # as with a shortcut, the value is a frame, which needs no encoder
+        # as with a fast path, the value is a frame, which needs no encoder
         return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer
 
     def _serve(self, connection: Connection, request: memoryview) -> Answer:

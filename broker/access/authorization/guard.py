@@ -78,7 +78,7 @@ class Guard:
         return serve
 
     def asking(self, operation: Operation, kind: ResourceType) -> May:
-        """Return a question for a shortcut, which leaves refused requests to the handler. The handler logs them."""
+        """Return a question for a fast path, which leaves refused requests to the handler. The handler logs them."""
         decide = self.authorizer.decide
 
         def may(connection: ClientConnection, name: str) -> bool:

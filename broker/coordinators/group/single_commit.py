@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def commit_single(
     version: int, *, groups: GroupCoordinator, metadata: MetadataCache, guard: Guard | None
 ) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)

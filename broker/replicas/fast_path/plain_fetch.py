@@ -1,4 +1,4 @@
-"""The short way of Fetch requests for many partitions that have enough records now.
+"""The fast path of Fetch requests for many partitions that have enough records now.
 
 It does what broker.handlers.fetch does for a consumer that reads everything, alone or in a session, and finds its
 `min_bytes`. It leaves everything else to the handler by answering None before anything has changed: errors, a session
@@ -58,7 +58,7 @@ def plain_fetch(
     config: BrokerConfig,
     guard: Guard | None,
 ) -> Callable[[Connection, memoryview, int, int], list[Chunk] | None] | None:
-    """Return the short way of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)

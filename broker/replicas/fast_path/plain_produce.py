@@ -1,4 +1,4 @@
-"""The short way of plain Produce requests: append each batch to its log, and answer.
+"""The fast path of plain Produce requests: append each batch to its log, and answer.
 
 It does what broker.handlers.produce does for a request whose records are all appended at once, for one partition or
 many. It leaves everything else to the handler by answering None before anything has changed: an unknown partition, a
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def plain_produce(
     version: int, *, partitions: Partitions, clock: Clock, guard: Guard | None
 ) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """Return the short way of a version (`broker.requests.served_api.Shortcut`), or None for versions without one.
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one.
 
     It raises PartlyServed with the numbers of the partitions that were appended, as
     `protocol.fast_path.plain_produce.answer` takes them.

@@ -1,4 +1,4 @@
-"""The shortcut for Fetch requests of consumers for one partition: records for them now, or as soon as there are any.
+"""The fast path for Fetch requests of consumers for one partition: records for them now, or as soon as there are any.
 
 It does what broker.handlers.fetch does for such a request, and nothing else: whatever has an error, or waits for more
 than the next record, or reads committed records only, it leaves to the handler by answering None, before anything was
@@ -54,7 +54,7 @@ def fetch_single(
     config: BrokerConfig,
     guard: Guard | None,
 ) -> Callable[[Connection, memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
-    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     needs = FetchNeeds(fetch_sessions, purgatory, clock, config)

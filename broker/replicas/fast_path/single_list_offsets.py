@@ -1,4 +1,4 @@
-"""The shortcut for ListOffsets requests of consumers for the first or last offset of one partition.
+"""The fast path for ListOffsets requests of consumers for the first or last offset of one partition.
 
 It does what broker.handlers.list_offsets does for such a request, and nothing else: whatever has an error, or asks for
 a time, it leaves to the handler by answering None. It changes nothing.
@@ -40,7 +40,7 @@ def earliest_offset(log: PartitionLog) -> tuple[int, int]:
 def list_single(
     version: int, *, partitions: Partitions, guard: Guard | None
 ) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
-    """Return the shortcut of a version (`broker.requests.served_api.Shortcut`), or None for versions without one."""
+    """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     may_see = None if guard is None else guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)

@@ -43,11 +43,11 @@ def offered_by(process: tuple[type, ...]) -> dict[str, Any]:
 
 
 def declared(served: ServedApi) -> Iterator[Callable[..., object]]:
-    """The handler of an API, and the maker of its shortcut."""
+    """The handler of an API, and the maker of its fast path."""
     implementation = served.load()
     yield implementation.handler
-    if implementation.shortcut is not None:
-        yield implementation.shortcut
+    if implementation.fast_path is not None:
+        yield implementation.fast_path
 
 
 def satisfies(offered: type, needed: Any) -> bool:
@@ -69,7 +69,7 @@ def satisfies(offered: type, needed: Any) -> bool:
     ids=["main process", "worker"],
 )
 def test_each_need_is_a_service_of_its_type(process: tuple[type, ...], apis: dict[int, ServedApi]) -> None:
-    """Of handlers and shortcuts; a handler that lacks something would fail at its first request."""
+    """Of handlers and fast paths; a handler that lacks something would fail at its first request."""
     offered = offered_by(process)
     for served in apis.values():
         for function in declared(served):

@@ -19,21 +19,21 @@ CONNECTION = "the connection"
 
 
 class Stage:
-    """A dispatcher whose handlers write down what they serve; Heartbeat has a shortcut, too."""
+    """A dispatcher whose handlers write down what they serve; Heartbeat has a fast path, too."""
 
     def __init__(self):
         self.loop = FakeLoop()
         self.served = []
         served = {}
-        for api, shortcut in ((HEARTBEAT, self.shortcut), (METADATA, None), (PRODUCE, None)):
+        for api, fast_path in ((HEARTBEAT, self.fast_path), (METADATA, None), (PRODUCE, None)):
             served[api.key] = ServedApi(api.key, api.versions)
-            served[api.key].implementation = Implementation(api, self.serve, shortcut)
+            served[api.key].implementation = Implementation(api, self.serve, fast_path)
         self.dispatcher = FaultyDispatcher(served)
         self.dispatcher.call_later = Timers(self.loop, self.loop.clock).call_later
         self.reply = None
 
-    def shortcut(self, version):
-        return lambda *_: self.served.append("shortcut")
+    def fast_path(self, version):
+        return lambda *_: self.served.append("fast path")
 
     def serve(self, ctx, request):
         self.served.append(ctx.api.name)
@@ -62,7 +62,7 @@ def test_so_many_fail_and_are_not_served_then_all_is_as_ever():
     codes = [decoded(stage.ask()).error_code for _ in range(3)]
 
     assert codes == [27, 27, 0]
-    assert stage.served == ["Metadata", "shortcut", "Heartbeat"]
+    assert stage.served == ["Metadata", "fast path", "Heartbeat"]
     assert requests_of(stage, HEARTBEAT) == 3
 
 
@@ -125,7 +125,7 @@ def test_a_delayed_request_is_not_hit_by_the_next_fault():
     assert decoded(stage.ask()).error_code == 25
 
 
-@pytest.mark.parametrize(("is_served", "served"), [(False, []), (True, ["shortcut", "Heartbeat"])])
+@pytest.mark.parametrize(("is_served", "served"), [(False, []), (True, ["fast path", "Heartbeat"])])
 def test_a_connection_is_closed_before_or_after_the_work(is_served, served):
     """After it only the answer is lost."""
     stage = Stage()

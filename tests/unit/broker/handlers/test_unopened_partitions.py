@@ -93,7 +93,7 @@ def test_delete_records(broker: DataBroker) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_the_shortcut_of_a_single_partition(broker: DataBroker, index: int) -> None:
+def test_the_fast_path_of_a_single_partition(broker: DataBroker, index: int) -> None:
     """The connection stays open."""
     dispatcher = dispatcher_for(broker)
     connection: Any = SimpleNamespace(

@@ -55,10 +55,10 @@ def link(handlers):
     return Link(handlers.table)
 
 
-def give_shortcut(dispatcher, shortcut):
-    """WAIT is asked of the shortcut first."""
+def give_fast_path(dispatcher, fast_path):
+    """WAIT is asked of the fast path first."""
     served = dispatcher.served[WAIT.key]
-    served.implementation = served.implementation._replace(shortcut=lambda version: shortcut)
+    served.implementation = served.implementation._replace(fast_path=lambda version: fast_path)
 
 
 def echo(number, data=None):
@@ -83,11 +83,11 @@ def test_answers_are_the_same_however_the_bytes_arrive(link, handlers, piece):
     ]
 
 
-def test_what_waited_in_a_shortcut_may_wait_again_in_its_handler(handlers, link):
+def test_what_waited_in_a_fast_path_may_wait_again_in_its_handler(handlers, link):
     """What is behind it is started when that is done, too."""
     dispatcher = link.server.dispatcher
     first = Deferred()
-    give_shortcut(dispatcher, lambda *_: first)
+    give_fast_path(dispatcher, lambda *_: first)
     link.receive(wait(1) + echo(2))
     first.resolve(None)
     link.loop.settle()
@@ -353,10 +353,10 @@ def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
 
 def test_a_response_failing_after_a_wait_closes_the_connection(link, handlers, caplog):
     """Whatever it fails with: what is behind it would never be started."""
-    shortcut = Deferred()
-    give_shortcut(link.server.dispatcher, lambda *_: shortcut)
+    fast_path = Deferred()
+    give_fast_path(link.server.dispatcher, lambda *_: fast_path)
     link.receive(wait(1) + echo(2))
-    shortcut.fail(ZeroDivisionError())
+    fast_path.fail(ZeroDivisionError())
     link.loop.settle()
 
     assert link.transport.closed

@@ -66,8 +66,8 @@ def test_a_deferred_is_awaited_unless_it_is_done():
     assert decoded(dispatcher_of({}).finish("the connection", waiting)).error_code == 6
 
 
-def test_a_shortcut_may_answer_later_or_not_at_all():
-    """The shortcut's response is a frame. The handler gets the request unchanged."""
+def test_a_fast_path_may_answer_later_or_not_at_all():
+    """The fast path's response is a frame. The handler gets the request unchanged."""
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
     served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
@@ -155,17 +155,17 @@ def test_truncated_requests_are_malformed(size):
         dispatcher.dispatch(None, memoryview(frame[: min(size, len(frame) - 1)]))
 
 
-def failing_shortcut(error):
-    """A dispatcher with a shortcut that raises."""
+def failing_fast_path(error):
+    """A dispatcher with a fast path that raises."""
 
-    def shortcut(*_):
+    def fast_path(*_):
         raise error
 
     def handler(ctx, request):
-        raise AssertionError("what the shortcut may have written would be written twice")
+        raise AssertionError("what the fast path may have written would be written twice")
 
     served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
-    served.implementation = Implementation(HEARTBEAT, handler, lambda version: shortcut)
+    served.implementation = Implementation(HEARTBEAT, handler, lambda version: fast_path)
     return Dispatcher({HEARTBEAT.key: served})
 
 
@@ -173,25 +173,25 @@ def failing_shortcut(error):
     ("error", "code"),
     [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
 )
-def test_an_exception_of_a_shortcut_is_an_error_response(error, code, caplog):
+def test_an_exception_of_a_fast_path_is_an_error_response(error, code, caplog):
     """Also an exception that would mean a truncated header elsewhere: it is a bug, with one traceback."""
-    dispatcher = failing_shortcut(error)
+    dispatcher = failing_fast_path(error)
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
     for _ in range(3):
         assert code == decoded(dispatcher.dispatch(None, frame)).error_code
     assert caplog.text.count("Traceback") == (code == -1)
 
 
-def test_a_shortcut_may_close_the_connection():
+def test_a_fast_path_may_close_the_connection():
     """A handler may do the same."""
     with pytest.raises(CloseConnection):
-        failing_shortcut(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
+        failing_fast_path(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
 
 
-def test_malformed_bytes_are_reported_before_a_failed_shortcut():
+def test_malformed_bytes_are_reported_before_a_failed_fast_path():
     frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:-1]
     with pytest.raises(ProtocolError):
-        failing_shortcut(IndexError()).dispatch(None, frame)
+        failing_fast_path(IndexError()).dispatch(None, frame)
 
 
 def test_bytes_after_a_request_are_ignored():
@@ -264,7 +264,7 @@ def facts():
 
 
 def test_requests_are_counted_by_api_and_version():
-    """Each request counts once, whatever its outcome, also if a shortcut leaves it to the handler in the end."""
+    """Each request counts once, whatever its outcome, also if a fast path leaves it to the handler in the end."""
     deferred = Deferred()
     answer = HEARTBEAT.response()
     served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)

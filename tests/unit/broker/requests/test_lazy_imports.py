@@ -25,7 +25,7 @@ class Stage:
         self.pool = []
         self.imported = []
         self.handler = lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id))
-        self.shortcut = None
+        self.fast_path = None
         self.served = {key: ServedApi(key, key.versions) for key in KEYS}
         self.done = 0
         self.lazy_imports = LazyImports(self.served, self.offload, Timers(self.loop, self.loop.clock))
@@ -41,7 +41,7 @@ class Stage:
         self.imported.append(name.rpartition(".")[2])
 
     def __getitem__(self, key):
-        return Implementation(API_BY_KEY[key], self.handler, self.shortcut, None)
+        return Implementation(API_BY_KEY[key], self.handler, self.fast_path, None)
 
     def count_done(self):
         self.done += 1

@@ -44,7 +44,7 @@ def request(version: int, offsets: list[tuple[int, int, int]], *, topic: str = "
 
 
 def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, Offsets] | None:
-    """Return the result of the shortcut for a body."""
+    """Return the result of the fast path for a body."""
     found = parse(version, memoryview(before + body), len(before))
     return None if found is None else (found, found.offsets)
 
@@ -60,7 +60,7 @@ def test_decoded_request_equals_the_schema(
     offsets: list[tuple[int, int, int]],
     before: bytes,
 ) -> None:
-    """Long names may be left to the schema; a shortcut may still read some of them."""
+    """Long names may be left to the schema; a fast path may still read some of them."""
     body = OFFSET_COMMIT.request.encode(
         version,
         request(

@@ -1,4 +1,4 @@
-"""Shortcuts serve only authorized clients. The handler rejects the others, and the log names them."""
+"""Fast paths serve only authorized clients. The handler rejects the others, and the log names them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def link(tmp_path: Path) -> Iterator[Guarded]:
         yield link
 
 
-def test_authorized_clients_get_the_shortcut(link: Guarded) -> None:
+def test_authorized_clients_get_the_fast_path(link: Guarded) -> None:
     link.allow(Operation.WRITE, Operation.READ)
     for _ in range(2):
         assert link.produce() == 0

@@ -1,4 +1,4 @@
-"""The shortcut for OffsetCommit answers what the handler would answer, or leaves it to the handler."""
+"""The fast path for OffsetCommit answers what the handler would answer, or leaves it to the handler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPa
 from protocol.schema import Struct
 from tests.support.disk_doubles.slow_disk import SlowDisk
 from tests.support.network import answers_in
-from tests.support.offered import shortcut_of
+from tests.support.offered import fast_path_of
 from tests.support.txn_broker import TxnBroker
 
 VERSIONS = range(8, 11)
@@ -51,8 +51,8 @@ def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
     return memoryview(b"header" + body)
 
 
-def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
-    serve = shortcut_of(broker, commit_single, version)
+def by_fast_path(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
+    serve = fast_path_of(broker, commit_single, version)
     assert serve is not None
     frame = serve(None, request(broker, version, **fields), 6, 77)  # type: ignore[arg-type]
     if frame is None:
@@ -78,14 +78,14 @@ def log_ends(broker: TxnBroker) -> int:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_commit_that_is_taken_is_answered_and_stored_as_by_the_handler(broker: TxnBroker, version: int) -> None:
-    answer = by_shortcut(broker, version)
+    answer = by_fast_path(broker, version)
     stored = shard_of(broker).offsets.get("g", "t", 0)
     assert answer == by_handler(broker, version)
     assert stored == shard_of(broker).offsets.get("g", "t", 0)
     assert stored is not None
     assert (stored.offset, stored.leader_epoch) == (5, 2)
-    shortcut, handler = (record for index in (0, 1) for record in broker.records(OFFSETS_TOPIC, index))
-    assert (shortcut.key, shortcut.value) == (handler.key, handler.value)
+    fast_path, handler = (record for index in (0, 1) for record in broker.records(OFFSETS_TOPIC, index))
+    assert (fast_path.key, fast_path.value) == (handler.key, handler.value)
 
     broker.restart()
     assert shard_of(broker).offsets.get("g", "t", 0) == stored
@@ -104,7 +104,7 @@ def test_a_commit_that_is_taken_is_answered_and_stored_as_by_the_handler(broker:
 )
 def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int, fields: dict[str, Any]) -> None:
     before = log_ends(broker)
-    answer = by_shortcut(broker, version, **fields)
+    answer = by_fast_path(broker, version, **fields)
     if answer is None:
         assert log_ends(broker) == before
     else:
@@ -113,7 +113,7 @@ def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int,
 
 def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:
     for version in range(8):
-        assert shortcut_of(broker, commit_single, version) is None
+        assert fast_path_of(broker, commit_single, version) is None
 
 
 def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> None:
@@ -129,20 +129,20 @@ def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> 
         topic_partitions=[],
     )
     who = {"group_id": "c", "member_id": "m", "generation_id_or_member_epoch": joined.member_epoch}
-    answer = by_shortcut(broker, 9, **who)
+    answer = by_fast_path(broker, 9, **who)
     assert answer is not None
     assert answer == by_handler(broker, 9, **who)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
     for other in ({"generation_id_or_member_epoch": joined.member_epoch - 1}, {"member_id": "other"}):
-        assert by_shortcut(broker, 9, **{**who, **other}) is None
-    assert by_shortcut(broker, 8, **who) is None
+        assert by_fast_path(broker, 9, **{**who, **other}) is None
+    assert by_fast_path(broker, 8, **who) is None
 
 
 def test_what_waits_for_the_disk_is_left_to_the_handler(broker: TxnBroker) -> None:
     for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
         partition.log.config = replace(partition.log.config, flush_messages=1)
     before = log_ends(broker)
-    assert by_shortcut(broker, 9) is None
+    assert by_fast_path(broker, 9) is None
     assert log_ends(broker) == before
 
 
@@ -155,15 +155,15 @@ def test_what_waits_for_the_disk_elsewhere_is_no_reason_to_wait(broker: TxnBroke
         assert not isinstance(found, ErrorCode)
         found.flush_due = True
         broker.groups._note_flush(found)
-        assert (by_shortcut(broker, 9) is None) == is_own
+        assert (by_fast_path(broker, 9) is None) == is_own
     disk.release()
-    assert by_shortcut(broker, 9) is not None
+    assert by_fast_path(broker, 9) is not None
 
 
 def test_a_write_that_fails_is_the_answer(broker: TxnBroker) -> None:
     for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
         partition.isr = ()
-    answer = by_shortcut(broker, 9)
+    answer = by_fast_path(broker, 9)
     assert answer is not None
     assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert shard_of(broker).offsets.get("g", "t", 0) is None

@@ -29,7 +29,7 @@ from tests.support.network import request_frame
 
 
 class Stage:
-    """A dispatcher of one API. Its shortcut and its handler take as many milliseconds as the test says."""
+    """A dispatcher of one API. Its fast path and its handler take as many milliseconds as the test says."""
 
     def __init__(self, api: Api = PRODUCE) -> None:
         self.now = 100.0
@@ -40,7 +40,7 @@ class Stage:
         self.api = api
         self.turn = Turn(self.loop.call_soon)
         served = ServedApi(api.key, api.versions)
-        served.implementation = Implementation(api, self.serve_by_handler, lambda version: self.serve_by_shortcut)
+        served.implementation = Implementation(api, self.serve_by_handler, lambda version: self.serve_by_fast_path)
         self.dispatcher = Dispatcher({api.key: served})
         self.connection: Any = SimpleNamespace(send_now=lambda: self.passes(self.sends_ms))
         timers: Any = SimpleNamespace(call_later=lambda delay_ms, call: self.ticks.append((delay_ms, call)))
@@ -51,7 +51,7 @@ class Stage:
     def passes(self, ms: float) -> None:
         self.now += ms / 1000
 
-    def serve_by_shortcut(self, *_: object) -> Any:
+    def serve_by_fast_path(self, *_: object) -> Any:
         """Leaves the request to the handler where there is no answer."""
         if self.answer is not None:
             self.passes(self.takes_ms)
@@ -115,7 +115,7 @@ def test_only_the_next_request_is_measured(stage: Stage) -> None:
     assert stage.counts() == {"Produce": 2}
 
 
-def test_a_request_left_by_a_shortcut_is_measured(stage: Stage) -> None:
+def test_a_request_left_by_a_fast_path_is_measured(stage: Stage) -> None:
     """With its handler, once."""
     stage.answer = None
     stage.tick()

@@ -140,7 +140,7 @@ def test_total_of_many_logs_is_told_in_parts(broker: DataBroker) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_fetched_bytes_are_those_of_answers(broker: DataBroker, partitions: int) -> None:
-    """By the shortcut for one partition, and by the handler."""
+    """By the fast path for one partition, and by the handler."""
     broker.topic("t", 2)
     size = append(broker, "t")
     topics = [

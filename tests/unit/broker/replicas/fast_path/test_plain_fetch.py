@@ -1,4 +1,4 @@
-"""The shortcut for Fetch of many partitions returns what the handler alone would return."""
+"""The fast path for Fetch of many partitions returns what the handler alone would return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.fetching import append
 from tests.support.network import answers_in, request_frame
-from tests.support.offered import dispatcher_for, shortcut_of
+from tests.support.offered import dispatcher_for, fast_path_of
 from tests.support.scale import scaled
 
 VERSIONS = range(13, 19)
@@ -28,7 +28,7 @@ PARTITIONS = 4
 
 
 class Side:
-    """Partition i of "t" has i batches; there is another topic, "other". `by_handler` switches shortcuts off."""
+    """Partition i of "t" has i batches; there is another topic, "other". `by_handler` switches fast paths off."""
 
     def __init__(self, directory: Path, version: int, *, by_handler: bool) -> None:
         self.version = version
@@ -43,7 +43,7 @@ class Side:
         prepared = self.dispatcher._prepare(FETCH.key << 16 | version)
         assert prepared is not None
         if by_handler:
-            prepared.shortcut = None
+            prepared.fast_path = None
         self.waiting: Any = None
 
     def fetch(self, **fields: Any) -> Struct | None:
@@ -115,8 +115,8 @@ def _same(answers: list[Struct | None]) -> Struct | None:
 
 
 def served_shortly(side: Side, **values: Any) -> bool:
-    """Return whether the shortcut itself answers."""
-    serve = shortcut_of(side.broker, plain_fetch, side.version)
+    """Return whether the fast path itself answers."""
+    serve = fast_path_of(side.broker, plain_fetch, side.version)
     frame = memoryview(bytearray(FETCH.request.encode(side.version, FETCH.request(**values))))
     try:
         return serve(None, frame, 0, 7) is not None

@@ -1,4 +1,4 @@
-"""The shortcut for Produce returns what the handler would return, or leaves the request to the handler."""
+"""The fast path for Produce returns what the handler would return, or leaves the request to the handler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storage.errors import LogOffline
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in, request_frame
-from tests.support.offered import dispatcher_for, shortcut_of
+from tests.support.offered import dispatcher_for, fast_path_of
 
 VERSIONS = range(3, 14)
 OTHER_ID = b"other-topic-id-b"
@@ -49,8 +49,8 @@ def fields_of(
 
 
 def ask_short_way(broker: DataBroker, version: int, **fields: Any) -> Struct | None:
-    """Return the shortcut's response, or None if it leaves the request to the handler. Some versions have none."""
-    serve = shortcut_of(broker, plain_produce, version)
+    """Return the fast path's response, or None if it leaves the request to the handler. Some versions have none."""
+    serve = fast_path_of(broker, plain_produce, version)
     assert (serve is None) == (version < 9)
     if serve is None:
         return None
@@ -75,7 +75,7 @@ def _answered(found: Any, version: int) -> Struct | None:
 
 
 def ask(broker: DataBroker, version: int, records: bytes, **of: Any) -> tuple[Struct | None, Struct | None]:
-    """Return the response of the shortcut, and the handler's response after it."""
+    """Return the response of the fast path, and the handler's response after it."""
     fields = fields_of(version, records, **of)
     answer = ask_short_way(broker, version, **fields)
     reply = broker.send(PRODUCE, version, **fields)
@@ -176,7 +176,7 @@ def partial_write(write: Any, log: object) -> Any:
 
 @pytest.mark.parametrize("in_one_topic", [True, False])
 def test_batches_for_the_same_partition_are_left_to_the_handler(broker: DataBroker, in_one_topic: bool) -> None:
-    """The handler takes the last of them. The shortcut appends nothing."""
+    """The handler takes the last of them. The fast path appends nothing."""
     partition = broker.topic()
     data = [(0, batch(broker)), (0, batch(broker))]
     sets = [data] if in_one_topic else [data[:1], data[1:]]

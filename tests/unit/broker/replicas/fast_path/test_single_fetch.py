@@ -1,4 +1,4 @@
-"""The shortcut for Fetch of one partition returns what the handler would return, or leaves it to the handler."""
+"""The fast path for Fetch of one partition returns what the handler would return, or leaves it to the handler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in, request_frame
-from tests.support.offered import dispatcher_for, shortcut_of
+from tests.support.offered import dispatcher_for, fast_path_of
 from tests.support.scale import scaled
 
 VERSIONS = range(11, 19)
@@ -65,11 +65,11 @@ def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id
 
 def asked(broker, version, values):
     frame = memoryview(b"header" + FETCH.request.encode(version, FETCH.request(**values)))
-    return shortcut_of(broker, fetch_single, version)(None, frame, 6, 77)
+    return fast_path_of(broker, fetch_single, version)(None, frame, 6, 77)
 
 
-def by_shortcut(broker, version, values):
-    """Return the response of the shortcut, or None if it gives none."""
+def by_fast_path(broker, version, values):
+    """Return the response of the fast path, or None if it gives none."""
     chunks = asked(broker, version, values)
     return None if chunks is None else decoded(version, chunks)
 
@@ -91,7 +91,7 @@ def test_records_are_answered_as_by_the_handler(broker, version, more):
     """From any offset, within the limits."""
     for offset in (0, 1, 7, 14):
         values = fields(version, offset, **more)
-        answer = by_shortcut(broker, version, values)
+        answer = by_fast_path(broker, version, values)
         if answer is None:
             assert more == {"min_bytes": 1000}
             assert offset > 6
@@ -113,7 +113,7 @@ def test_records_are_answered_as_by_the_handler(broker, version, more):
 def test_any_request_is_answered_as_by_the_handler_or_left(shared_broker, version, offset, **more):
     """A client that does not wait always gets a response at once, from one of them."""
     values = fields(version, offset, **more)
-    answer = by_shortcut(shared_broker, version, values)
+    answer = by_fast_path(shared_broker, version, values)
     if answer is not None:
         assert answer == shared_broker.call(FETCH, version, **values)
         assert answer.responses[0].partitions[0].records
@@ -140,41 +140,41 @@ def test_errors_and_waits_are_left_to_the_handler(broker):
         fields(12, 0, session_id=5),
     ]
 
-    assert [by_shortcut(broker, 12, each) for each in left] == [None] * len(left)
-    assert by_shortcut(broker, 13, fields(13, 0, topic_id=b"another topic id")) is None
+    assert [by_fast_path(broker, 12, each) for each in left] == [None] * len(left)
+    assert by_fast_path(broker, 13, fields(13, 0, topic_id=b"another topic id")) is None
 
 
 def test_a_disk_that_fails_is_reported_by_the_handler(broker, monkeypatch):
     log = broker.partitions.get("t", 0).log
     monkeypatch.setattr(type(log), "read", lambda *args, **of: (_ for _ in ()).throw(LogOffline(log.path, "gone")))
 
-    assert by_shortcut(broker, 12, fields(12, 0)) is None
+    assert by_fast_path(broker, 12, fields(12, 0)) is None
 
 
 def test_cold_pages_are_read_ahead_by_the_handler(broker, monkeypatch):
     """The log may remember a position in the file. That does not mean that its bytes are in the page cache."""
-    assert by_shortcut(broker, 12, fields(12, 0)) is not None
+    assert by_fast_path(broker, 12, fields(12, 0)) is not None
 
     monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
-    assert by_shortcut(broker, 12, fields(12, 0)) is None
+    assert by_fast_path(broker, 12, fields(12, 0)) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sessions_of_one_partition_continue(broker, version):
-    """Shortcut and handler alternate. The responses are those of the handler alone, and the epochs go up."""
+    """Fast path and handler alternate. The responses are those of the handler alone, and the epochs go up."""
     opened = broker.call(FETCH, version, **fields(version, 0, session_epoch=0))
     other = broker.call(FETCH, version, **fields(version, 0, session_epoch=0))
     for epoch, offset in ((1, 3), (2, 6), (3, 15), (4, 12), (5, 0)):
         values = fields(version, offset, session_id=opened.session_id, session_epoch=epoch)
         alone = broker.call(FETCH, version, **{**values, "session_id": other.session_id})
-        answer = by_shortcut(broker, version, values)
+        answer = by_fast_path(broker, version, values)
         if answer is None:
             assert offset == 15
             answer = broker.call(FETCH, version, **values)
         alone.session_id = opened.session_id
         assert answer == alone
 
-    assert by_shortcut(broker, version, fields(version, 0, session_id=opened.session_id, session_epoch=5)) is None
+    assert by_fast_path(broker, version, fields(version, 0, session_id=opened.session_id, session_epoch=5)) is None
 
 
 def test_sessions_of_several_partitions_are_left_to_the_handler(broker):
@@ -183,15 +183,15 @@ def test_sessions_of_several_partitions_are_left_to_the_handler(broker):
     both["topics"][0].partitions.append(FetchPartition(partition=1, partition_max_bytes=1 << 20))
     opened = broker.call(FETCH, 12, **both)
 
-    assert by_shortcut(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
-    assert by_shortcut(broker, 12, fields(12, 3, index=1, session_id=opened.session_id, session_epoch=1)) is None
+    assert by_fast_path(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
+    assert by_fast_path(broker, 12, fields(12, 3, index=1, session_id=opened.session_id, session_epoch=1)) is None
 
 
-def test_the_shortcut_adds_no_partition_to_a_session(broker):
+def test_the_fast_path_adds_no_partition_to_a_session(broker):
     """The handler adds any partition other than the one that the session reads."""
     opened = broker.call(FETCH, 12, **fields(12, 0, index=1, session_epoch=0))
 
-    assert by_shortcut(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
+    assert by_fast_path(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
 
 
 def append(broker, index=1):
@@ -221,14 +221,14 @@ EVENTS = {
 }
 
 
-def answer_after(broker, version, values, event, by_shortcut):
+def answer_after(broker, version, values, event, by_fast_path):
     """Return the response to a fetch that waits until the event."""
     dispatcher = dispatcher_for(broker)
     frame = memoryview(request_frame(FETCH, version, 77, **values))[4:]
     connection = broker.context(FETCH, version).connection
-    waiting = dispatcher.dispatch(connection, frame, again=not by_shortcut)
+    waiting = dispatcher.dispatch(connection, frame, again=not by_fast_path)
     assert isinstance(waiting, Waiting)
-    assert isinstance(waiting.request, bytes) == by_shortcut
+    assert isinstance(waiting.request, bytes) == by_fast_path
     event(broker)
     broker.settle()
     assert len(broker.purgatory) == (not waiting.deferred.done)
@@ -245,8 +245,8 @@ def test_a_waiting_fetch_is_answered_as_by_the_handler(tmp_path, version, sessio
     """
     happens, is_answered = EVENTS[event]
     answers = []
-    for by_shortcut in (True, False):
-        broker = filled(tmp_path / str(by_shortcut))
+    for by_fast_path in (True, False):
+        broker = filled(tmp_path / str(by_fast_path))
         of_session = {}
         if session != "none":
             opened = broker.call(FETCH, version, **fields(version, 0, index=1, session_epoch=0))
@@ -256,7 +256,7 @@ def test_a_waiting_fetch_is_answered_as_by_the_handler(tmp_path, version, sessio
             broker.partitions.get("t", 1).delete_records(1)
         offset = broker.partitions.get("t", 1).high_watermark
         values = fields(version, offset, index=1, max_wait_ms=500, current_leader_epoch=0, **of_session)
-        answer = answer_after(broker, version, values, happens, by_shortcut)
+        answer = answer_after(broker, version, values, happens, by_fast_path)
         assert (answer is not None) == is_answered
         if answer is not None:
             answer.session_id = 0

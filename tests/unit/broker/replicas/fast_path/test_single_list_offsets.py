@@ -1,4 +1,4 @@
-"""The shortcut for ListOffsets returns what the handler would return, or leaves it to the handler."""
+"""The fast path for ListOffsets returns what the handler would return, or leaves it to the handler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.data_broker import DataBroker
 from tests.support.network import answers_in
-from tests.support.offered import shortcut_of
+from tests.support.offered import fast_path_of
 from tests.support.scale import scaled
 
 VERSIONS = range(6, 12)
@@ -45,12 +45,12 @@ def fields(version: int, timestamp: int, *, topic: str = "t", index: int = 0, ep
     return {"replica_id": -1, "topics": [ListOffsetsTopic(name=topic, partitions=[wanted])], **more}
 
 
-def by_shortcut(broker: DataBroker, version: int, values: dict[str, Any]) -> Struct | None:
-    """Return the response of the shortcut, or None if it gives none."""
+def by_fast_path(broker: DataBroker, version: int, values: dict[str, Any]) -> Struct | None:
+    """Return the response of the fast path, or None if it gives none."""
     frame = memoryview(b"header" + LIST_OFFSETS.request.encode(version, LIST_OFFSETS.request(**values)))
-    shortcut = shortcut_of(broker, list_single, version)
-    assert shortcut is not None
-    found = shortcut(None, frame, 6, 77)  # type: ignore[arg-type]
+    fast_path = fast_path_of(broker, list_single, version)
+    assert fast_path is not None
+    found = fast_path(None, frame, 6, 77)  # type: ignore[arg-type]
     if found is None:
         return None
     ((correlation_id, answer),) = answers_in(found, [(LIST_OFFSETS, version)])
@@ -62,7 +62,7 @@ def by_shortcut(broker: DataBroker, version: int, values: dict[str, Any]) -> Str
 @pytest.mark.parametrize(("timestamp", "isolation", "offset"), [(-1, 0, 15), (-1, 1, 12), (-2, 0, 3), (-2, 1, 3)])
 def test_ends_are_answered(broker: DataBroker, version: int, timestamp: int, isolation: int, offset: int) -> None:
     values = fields(version, timestamp, isolation_level=isolation)
-    answer = by_shortcut(broker, version, values)
+    answer = by_fast_path(broker, version, values)
     assert answer is not None
     assert answer.topics[0].partitions[0].offset == offset
     assert answer == broker.call(LIST_OFFSETS, version, **values)
@@ -81,7 +81,7 @@ def test_any_request_is_answered_as_by_the_handler_or_left(
     broker: DataBroker, version: int, timestamp: int, **more: Any
 ) -> None:
     values = fields(version, timestamp, **more)
-    answer = by_shortcut(broker, version, values)
+    answer = by_fast_path(broker, version, values)
     if answer is not None:
         assert answer == broker.call(LIST_OFFSETS, version, **values)
         assert answer.topics[0].partitions[0].error_code == 0
@@ -91,12 +91,14 @@ def test_failures_are_left_to_the_handler(tmp_path: Path) -> None:
     """A partition whose directory has failed."""
     broker = DataBroker(tmp_path)
     broker.topic()
-    assert by_shortcut(broker, 11, fields(11, -2)) is not None
+    assert by_fast_path(broker, 11, fields(11, -2)) is not None
     broker.partitions.take_offline(broker.logs.directories[0])
-    assert [by_shortcut(broker, 11, fields(11, end)) for end in (-1, -2)] == [None, None]
+    assert [by_fast_path(broker, 11, fields(11, end)) for end in (-1, -2)] == [None, None]
     assert broker.call(LIST_OFFSETS, 11, **fields(11, -2)).topics[0].partitions[0].error_code
     broker.close()
 
 
-def test_versions_before_tagged_fields_have_no_shortcut(broker: DataBroker) -> None:
-    assert [version for version in range(12) if shortcut_of(broker, list_single, version) is not None] == list(VERSIONS)
+def test_versions_before_tagged_fields_have_no_fast_path(broker: DataBroker) -> None:
+    assert [version for version in range(12) if fast_path_of(broker, list_single, version) is not None] == list(
+        VERSIONS
+    )
