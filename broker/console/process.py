@@ -47,7 +47,7 @@ class Console:
         missing = [name for name in _PACKAGES if find_spec(name) is None]
         if missing:
             told = ", ".join(missing)
-            raise CannotBind(f"console.listeners: there is no {told}; pip install 'pybroker[console]' brings it")
+            raise CannotBind(f"console.listeners: there is no {told}; install it by pip install 'pybroker[console]'")
         self._sockets: list[socket.socket] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._is_wanted = True

@@ -1,17 +1,17 @@
-"""A client's connection: frames out of received bytes, answers in the order of the requests.
+"""A client's connection: it parses frames from received bytes, and sends answers in the order of the requests.
 
 Rules:
-1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes
-   the channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
-2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one that
-   waits) is copied to the connection, and beyond a limit no more is received; what all connections hold so is limited
-   besides (`request_memory`).
-3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its
-   answers, none.
-4. A client that has taken more than its quota is not served for as long as its answer says; what it sent waits.
-5. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
-   the answers before them.
-6. A client that hangs up takes its waiting requests along, also while nothing is received from it.
+1. Requests are started in order and answered in order. A request that waits mutes the connection (as Kafka mutes the
+   channel): no later request is started. If its wait does not mute, later requests start, and their answers queue.
+2. A frame is decoded where it was received. Bytes that cannot be served now (an incomplete frame, requests behind one
+   that waits) are copied to the connection; beyond a limit it receives no more. The total of all connections is limited
+   as well (`request_memory`).
+3. A turn of the loop serves a bounded number of requests of one connection, and none while the client does not read its
+   answers.
+4. A client over its quota is not served for the throttle time in its answer; its later requests wait.
+5. Malformed bytes, frames beyond socket.request.max.bytes and unsupported requests end the connection, after the
+   answers before them.
+6. When a client disconnects, its waiting requests are dropped, also while the connection does not receive.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ log = logging.getLogger(__name__)
 _size_at = Layout(">I").unpack_from
 
 # Requests of one connection served in one turn: enough for a full pipeline of every known client (5 to 1000 in flight,
-# but sent as they are made), few enough that the others wait well under a millisecond.
+# but sent one by one), few enough that other connections wait well under a millisecond.
 TURN_REQUESTS = 32
 # Answers of one connection that may wait for the end of the turn, if some of them come from files.
 _SENT_TOGETHER_BYTES = 64 * 1024
 
-# Why no request is started: reasons, or-ed.
+# The reasons why no request is started, as bits.
 _MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED, _THROTTLED = 1, 2, 4, 8, 16
 
 
 class ConnectionOwner(Protocol):
-    """What connections share: the server."""
+    """The part of the server that connections use."""
 
     dispatcher: Dispatcher
     turn: Turn
@@ -71,11 +71,11 @@ class ConnectionOwner(Protocol):
     call_later: Callable[[float, Callable[[], None]], TimerHandle]
 
     def forget(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
 
 
 class Connection(Peer):
-    """One client. `transport` is set by whoever makes the connection, before the first byte arrives."""
+    """One client. The creator sets `transport` before the first byte arrives."""
 
     __slots__ = (
         "_backlog",
@@ -119,36 +119,36 @@ class Connection(Peer):
         self._eof = False
         self._rest_full = False
         self._saturated = False
-        self._throttle: TimerHandle | None = None  # until the client has paid for what it took
+        self._throttle: TimerHandle | None = None  # until the throttle time is over
         self.active = True
         self.idle_since_ms = 0
-        self.on_close: Callable[[], None] | None = None  # the client is gone, or was let go
+        self.on_close: Callable[[], None] | None = None  # called when the connection is closed
 
     @property
     def waiting_count(self) -> int:
-        """Requests that were started and are not answered yet."""
+        """The number of requests that were started and are not answered yet."""
         return self._waiting.waiting_count
 
     @property
     def is_closed(self) -> bool:
-        """Whether the client is gone, or was let go."""
+        """Whether the connection is closed."""
         return self._hold & _CLOSED != 0
 
     @property
     def is_held_back(self) -> bool:
-        """Whether no request would be started now, whatever arrived."""
+        """Whether no request may be started now."""
         return self._hold != 0
 
     @property
     def waits_for_us(self) -> bool:
-        """Whether nothing that the client could do would have its requests received and served."""
+        """Whether only the broker, not the client, can make progress with the client's requests."""
         return self._saturated or self._hold & _MUTED != 0
 
     # -- called by the transport -------------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int = -1) -> memoryview:
-        """Where to put received bytes; `buffer_updated` follows before anyone else asks. BlockingIOError where there is
-        no memory for them; no more is received then until there is.
+        """Return the buffer for received bytes; `buffer_updated` follows before any other call of it. Raises
+        BlockingIOError if there is no memory for them; the transport is paused then until there is.
         """
         backlog = self._backlog
         large = backlog.large
@@ -163,7 +163,7 @@ class Connection(Peer):
         return self._receive.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes were received."""
+        """Process `nbytes` received bytes."""
         self.active = True
         backlog = self._backlog
         large = backlog.large
@@ -185,33 +185,33 @@ class Connection(Peer):
                 self._receive_no_more()
 
     def on_sent(self) -> None:
-        """All that was queued for the client has been sent."""
+        """Serve again if a full output queue had stopped it: everything queued was sent."""
         self.active = True
         if self._hold & _OUTPUT_FULL:
             self._release(_OUTPUT_FULL)
 
     def on_eof(self) -> None:
-        """The client sends no more. It may still read: what it sent is served, but nothing is waited for."""
+        """The client sends no more but may still read. Serve what it sent; abort if a request waits."""
         self._eof = True
         self._end_if_served()
 
     def on_hang_up(self) -> None:
-        """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
+        """Handle a disconnect, or the end of what the client sends, while the transport is paused."""
         if self._waiting.is_parked:
             self.transport.abort()
-        elif self._hold & _THROTTLED and self._backlog.large is not None:  # there may be the rest of it
+        elif self._hold & _THROTTLED and self._backlog.large is not None:  # the rest of the frame may be unread
             self.transport.resume_reading()
 
     def on_lost(self) -> None:
-        """The connection is gone: take everything that waits for it along."""
+        """Drop everything that belongs to the lost connection."""
         self._drop()
         self._server.forget(self)
-        self.transport = GONE  # it knows this, too: a cycle would lie there until somebody looks for garbage
+        self.transport = GONE  # breaks the reference cycle, which only the garbage collector would free
 
     # -- called by the server ----------------------------------------------------------------------------------------
 
     def set_saturated(self, saturated: bool) -> None:
-        """Stop or go on receiving, because the broker as a whole has (no longer) more than enough to do."""
+        """Stop or resume receiving, when the broker as a whole has too much queued, or no longer has."""
         if saturated == self._saturated or self._hold & _CLOSED:
             return
         self._saturated = saturated
@@ -221,32 +221,32 @@ class Connection(Peer):
             self.transport.resume_reading()
 
     def on_room(self) -> None:
-        """Go on receiving: there is room again for what was left with the client."""
+        """Resume receiving: there is memory again."""
         self._rest_full = False
         if not self._saturated:
             self.transport.resume_reading()
 
     def redirect(self, dispatch: Dispatch, max_request_bytes: int | None = None) -> None:
-        """Give requests to another function than before, from the next one on, however many were received.
+        """Pass requests to another function, from the next one on, even if it was received already.
 
-        Who calls this while serving answers by a list of chunks, not by bytes: behind those nothing is looked at.
-        Frames may have `max_request_bytes`; socket.request.max.bytes unless told.
+        A caller within a request must return a list of chunks, not bytes: only then the loop checks for this change.
+        `max_request_bytes` limits frames; None means socket.request.max.bytes.
         """
         self._dispatch = dispatch
         self._max_request_bytes = self._server.max_request_bytes if max_request_bytes is None else max_request_bytes
         self._end_turn()
 
     def throttle(self, wait_ms: int) -> None:
-        """Start no more requests for so long, or as was told before: the client has taken more than its share."""
+        """Start no more requests for `wait_ms`, or until a later throttle ends: the client is over a quota."""
         if self._hold & _CLOSED:
             return
         timer = self._server.call_later(wait_ms / 1000, self._end_throttle)
-        if self._throttle is not None:  # for a request before, of which another kind was too much
+        if self._throttle is not None:  # an earlier request was over another quota
             sooner, timer = sorted((self._throttle, timer), key=lambda each: each.when())
             sooner.cancel()
         self._hold |= _THROTTLED
         self._throttle = timer
-        if self._backlog.large is not None:  # the rest of it is received when it can be served
+        if self._backlog.large is not None:  # its rest is received after the throttle
             self._receive_no_more()
 
     def _end_throttle(self) -> None:
@@ -254,7 +254,7 @@ class Connection(Peer):
         self._release(_THROTTLED)
 
     def close(self, reason: str, last_answer: list[Chunk] | None = None) -> None:
-        """End the connection after the answers that are ready, and this one; the reason goes to the log."""
+        """Close the connection after the finished answers and `last_answer`; log the reason."""
         if self._hold & _CLOSED:
             return
         self._out += last_answer or ()
@@ -264,7 +264,7 @@ class Connection(Peer):
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def _serve(self, view: memoryview, position: int, end: int) -> None:
-        """Serve what lies in `view[position:end]`; keep what has to wait."""
+        """Serve the requests in `view[position:end]`; keep bytes that have to wait."""
         dispatch = self._dispatch
         max_bytes = self._max_request_bytes
         try:
@@ -272,7 +272,7 @@ class Connection(Peer):
                 if end - position < 4:
                     break
                 (size,) = _size_at(view, position)
-                if size > max_bytes:  # a negative one, too
+                if size > max_bytes:  # negative sizes, too, as they are read unsigned
                     raise FrameTooLarge(size, max_bytes)
                 start = position + 4
                 following = start + size
@@ -300,15 +300,15 @@ class Connection(Peer):
             self._server.turn.send_at_end(self._send_out)
 
     def _serve_large(self, large: LargeFrame) -> None:
-        """Serve the request that `large` holds, now that it is whole."""
+        """Serve the request in `large`, which is complete now."""
         self._backlog.large = None
         turn = self._server.turn
-        turn.at_end(partial(self._server.memory.release, large))  # till then the handler may look at its request
+        turn.at_end(partial(self._server.memory.release, large))  # the handler may use the request until then
         turn.send_now()
         self._serve(large.view, 0, large.size)
 
     def _take(self, answer: bytes | list[Chunk] | Waiting) -> bool:
-        """Queue an answer in its place; True when no more requests may be started now."""
+        """Queue an answer in its place; return True if no more requests may be started now."""
         if isinstance(answer, Waiting):
             self._waiting.append(answer)
             if answer.deferred.mutes or self._waiting.is_full:
@@ -321,11 +321,11 @@ class Connection(Peer):
             else:
                 self._out += chunks
                 if len(chunks) > 1 and sum(map(len, self._out)) > _SENT_TOGETHER_BYTES:
-                    self._send_out()  # at once, as it may be as much as the client is allowed to have queued
+                    self._send_out()  # at once: it may exceed the limit of queued output
         return self._hold != 0
 
     def _send_out(self) -> None:
-        """Give the transport what is answered; nothing, where that was done since it was put off."""
+        """Pass finished answers to the transport; do nothing if that was done earlier in the turn."""
         out, self._out = self._out, []
         if out and self.transport.send(out) > OUTPUT_LIMIT_BYTES:
             self._hold |= _OUTPUT_FULL
@@ -334,12 +334,12 @@ class Connection(Peer):
         self._server.turn.at_end(self._answer_waiting)
 
     def _answer_waiting(self) -> None:
-        """Queue the answers that are done, up to the first that is not; then go on behind them."""
+        """Queue the finished answers, up to the first unfinished one; then serve the requests behind them."""
         if self._hold & _CLOSED:
             return
         try:
             self._waiting.take_ready(self._out, partial(self._server.dispatcher.finish, self), self._on_done)
-        except Exception as error:  # nobody would come back to what waits behind it
+        except Exception as error:  # the answers behind it would never be sent
             self._close_for(error)
             return
         if self._out:
@@ -350,7 +350,7 @@ class Connection(Peer):
         elif self._eof:
             self._end_if_served()
 
-    send_now = _send_out  # for who measures it
+    send_now = _send_out  # for the measurement of requests
 
     def _end_turn(self) -> None:
         """Start no more requests in this turn of the loop."""
@@ -358,7 +358,7 @@ class Connection(Peer):
         self._server.call_soon(partial(self._release, _TURN_OVER))
 
     def _release(self, reason: int) -> None:
-        """One reason less not to start requests: with none left, go on with what was received meanwhile."""
+        """Clear one reason not to start requests; without any left, serve what was received meanwhile."""
         if self._hold & _CLOSED:
             return
         self._hold &= ~reason
@@ -374,7 +374,7 @@ class Connection(Peer):
             self.on_room()
 
     def _end_if_served(self) -> None:
-        """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
+        """After the client's last byte: close once everything is served, or abort if a request waits."""
         self._send_out()
         if self._waiting.is_parked:
             self.transport.abort()
@@ -382,7 +382,7 @@ class Connection(Peer):
             self.transport.close_when_sent()
 
     def _receive_no_more(self) -> None:
-        """Leave with the client what there is no room for, until there is (`on_room`)."""
+        """Stop receiving until `on_room`: there is no memory for more bytes."""
         self._rest_full = True
         self.transport.pause_reading()
 
@@ -404,7 +404,7 @@ class Connection(Peer):
         self.transport.close_when_sent()
 
     def _drop(self) -> None:
-        """Forget all that was received and all that waits."""
+        """Drop all received bytes and waiting requests."""
         if self._hold & _CLOSED:
             return
         self._hold |= _CLOSED

@@ -50,7 +50,7 @@ def bind(host: str | None, port: int, receive_buffer_bytes: int) -> list[socket.
     except OSError as error:
         raise CannotBind(f"{where}: {error.strerror or error}") from None
     except UnicodeError:
-        raise CannotBind(f"{where}: that is no name") from None
+        raise CannotBind(f"{where}: not a valid name") from None
     sockets: list[socket.socket] = []
     failure: OSError | None = None
     for family, address in found:

@@ -1,7 +1,7 @@
-"""The network room's front: listeners, their connections, and what all of them share.
+"""The network's server: listeners, their connections, and what all of them share.
 
-One event loop owns all of it. Limits that may change while the broker runs are attributes; `broker.network.settings`
-keeps them as the configuration says.
+One event loop owns all of it. Limits that may change at run time are attributes; `broker.network.settings` sets them
+from the configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runtime.turn import Turn
 
 log = logging.getLogger(__name__)
 
-# Idle connections are looked for so many times in the idle time: one is closed at most this fraction of it late.
+# The number of checks in the idle time: a connection is closed at most this fraction of it late.
 _IDLE_SWEEPS = 8
 
 
@@ -38,7 +38,7 @@ class AddressQuotas(Protocol):
 
 
 class Server:
-    """Connections of all listeners. `open` and `close` are its life."""
+    """The connections of all listeners, from `open` to `close`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, turn: Turn, dispatcher: Dispatcher) -> None:
         self._loop = loop
@@ -57,14 +57,14 @@ class Server:
         self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
         self.max_queued_requests = 500  # queued.max.requests
         self.send_buffer_bytes = -1  # socket.send.buffer.bytes
-        #: Whether connections whose clients take little at a time get a larger one.
+        #: Whether connections of clients that receive little at a time get a larger send buffer.
         self.widens_send_buffers = False
         self.backlog = 1024  # socket.listen.backlog.size
         self._listeners: list[Listener] = []
         self._connections: dict[Connection, None] = {}
-        self._turned_away: dict[socket.socket, asyncio.TimerHandle] = {}  # not let go yet
+        self._turned_away: dict[socket.socket, asyncio.TimerHandle] = {}  # refused, but not closed yet
         self._hang_ups: HangUps | None = None
-        #: Connections that have ended, and what they had sent by sendfile.
+        #: The number of ended connections, and the bytes that they sent by sendfile.
         self.ended_count = 0
         self._ended_sendfile_bytes = 0
         self._queued_requests = 0
@@ -83,28 +83,28 @@ class Server:
         return tuple(self._listeners)
 
     def port(self, listener_name: str) -> int | None:
-        """The port that a listener is bound to, None when there is none of that name."""
+        """Return the port that a listener is bound to; None without a listener of that name."""
         return next((each.port for each in self._listeners if each.name == listener_name), None)
 
     @property
     def sendfile_bytes(self) -> int:
-        """Bytes that went from files to clients by sendfile."""
+        """The bytes sent from files to clients by sendfile."""
         return self._ended_sendfile_bytes + sum(each.transport.sendfile_bytes for each in self._connections)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of requests that are held until they are whole, or can be served."""
+        """The bytes of requests that are incomplete or cannot be served yet."""
         return self.memory.held_bytes + self.memory.queued_bytes
 
     @property
     def queued_requests(self) -> int:
-        """Requests that wait for a worker: a thread, or a process."""
+        """The number of requests that wait for a worker: a thread, or a process."""
         return self._queued_requests
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     def open(self, listeners: Iterable[Listener]) -> None:
-        """Let clients in. Raises CannotBind."""
+        """Accept clients. Raises CannotBind."""
         self._listeners = list(listeners)
         self._hang_ups = HangUps(self._loop)
         for listener in self._listeners:
@@ -112,17 +112,17 @@ class Server:
         self.schedule_idle_sweep()
 
     def stop_accepting(self) -> None:
-        """Close the listeners; connections go on."""
+        """Close the listeners; connections stay open."""
         for listener in self._listeners:
             listener.close()
 
     def stop_receiving(self) -> None:
-        """Take no more requests; those that were started are still answered."""
+        """Receive no more requests; started ones are still answered."""
         self._set_saturated(True)
         self._shutting_down = True
 
     def close(self) -> None:
-        """Close everything at once."""
+        """Close all connections and listeners at once."""
         self.stop_accepting()
         if self._sweep is not None:
             self._sweep.cancel()
@@ -140,13 +140,13 @@ class Server:
 
     @property
     def busy(self) -> bool:
-        """Whether answers are still waited for or on their way."""
+        """Whether any request waits, or any answer is still being sent."""
         return any(each.waiting_count or each.transport.queued_bytes for each in self._connections)
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Remove an ended connection."""
         if connection not in self._connections:
             return
         del self._connections[connection]
@@ -159,7 +159,9 @@ class Server:
 
     def _is_full(self, listener: Listener) -> bool:
         if self.limits.out_of_descriptors:
-            self.closing_log.warning("New connections wait: the process may not have more files open (ulimit -n)")
+            self.closing_log.warning(
+                "New connections wait: the process has reached its limit of open files (ulimit -n)"
+            )
         return self.limits.listener_is_full(listener.name)
 
     def _accepted(self, listener: Listener, sock: socket.socket) -> None:
@@ -170,13 +172,11 @@ class Server:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self.send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
-        except OSError:  # gone already
+        except OSError:  # already disconnected
             sock.close()
             return
         if self.limits.address_is_full(client[0]):
-            self.closing_log.warning(
-                "Connection from %s is refused: max.connections.per.ip are open from there", client[0]
-            )
+            self.closing_log.warning("Connection from %s is refused: max.connections.per.ip is reached", client[0])
             sock.close()
             return
         if self.connection_quotas is not None and (wait_ms := self.connection_quotas.wait_ms(client[0])):
@@ -203,8 +203,10 @@ class Server:
             self._close_least_active()
 
     def _turn_away(self, listener: Listener, sock: socket.socket, host: str, wait_ms: int) -> None:
-        """Let a client go who has come too soon, as late as it may come again."""
-        self.closing_log.warning("Connection from %s is refused: more a second than its quota", host)
+        """Refuse a connection over its address's quota: close it only when the client may connect again."""
+        self.closing_log.warning(
+            "Connection from %s is refused: its address is over its quota of new connections per second", host
+        )
         self.limits.opened(listener.name, host)
 
         def close() -> None:
@@ -216,20 +218,20 @@ class Server:
         self._turned_away[sock] = self.call_later(wait_ms / 1000, close)
 
     def _close_least_active(self) -> None:
-        """Make room for a connection of the protected listener: another listener's that has been idle longest goes.
+        """Close the connection of another listener that was idle longest, to make room on the protected one.
 
-        Those that have not shown who they are go first, however busy they are with it.
+        Unauthenticated connections are closed first, even active ones.
         """
         others = (each for each in self._connections if each.listener_name != self.limits.protected_listener)
         oldest = min(others, key=lambda each: (each.is_admitted, each.active, each.idle_since_ms), default=None)
         if oldest is not None:
-            self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
+            self.closing_log.warning("Connection %s is closed: max.connections is exceeded", oldest)
             oldest.transport.abort()
 
     # -- idle connections ----------------------------------------------------------------------------------------------
 
     def schedule_idle_sweep(self) -> None:
-        """Look for idle connections from now on, as `max_idle_ms` says."""
+        """Check for idle connections periodically, if `max_idle_ms` is not negative."""
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -240,7 +242,7 @@ class Server:
     def _sweep_idle(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for connection in list(self._connections):
-            # Who has not shown who it is gets no more time by sending a byte now and then.
+            # Activity does not extend the time of an unauthenticated client.
             if connection.is_admitted and (connection.active or connection.waiting_count):
                 connection.active = False
                 connection.idle_since_ms = now_ms
@@ -252,19 +254,19 @@ class Server:
     # -- back-pressure -------------------------------------------------------------------------------------------------
 
     def queued(self, more_requests: int) -> None:
-        """So many requests more (or less) wait for a worker: a thread, or a process."""
+        """Count more (or fewer) requests that wait for a worker: a thread, or a process."""
         self._queued_requests += more_requests
         self._review()
 
     def held(self, more_bytes: int) -> None:
-        """So many bytes more (or less) of requests wait so."""
+        """Count more (or fewer) bytes of such requests."""
         self.memory.queue(more_bytes)
         self._review()
 
     def _review(self) -> None:
-        """Receive from nobody while too much is queued; go on at half of it, so as not to flutter.
+        """Stop receiving on all connections while too much is queued; resume at half of the limit, to avoid flapping.
 
-        What is queued gets done whatever clients do. What clients have to finish is up to `RequestMemory`.
+        Queued requests complete without the clients' help. `RequestMemory` limits requests that clients must complete.
         """
         if self._shutting_down:
             return
@@ -283,6 +285,6 @@ class Server:
 
 
 def _plain_address(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
-    """Host and port, IPv4 written as such where it came through an IPv6 socket."""
+    """Return host and port; an IPv4 address that came through an IPv6 socket is written as IPv4."""
     host, port = address[0], address[1]
     return (host[7:] if host.startswith("::ffff:") and "." in host else host), port

@@ -1,11 +1,10 @@
-"""TLS connections: the sockets of plaintext ones, with OpenSSL between the socket and the connection.
+"""TLS connections: OpenSSL between the socket of a plaintext transport and the connection.
 
-OpenSSL never has the socket: what is received is handed to it piece by piece, and what it makes is sent for it. Reading
-from a socket by itself it would go on for as long as a client sends records that bring nothing (key updates of TLS
-1.3), and hold the loop with it.
+OpenSSL has no access to the socket: it gets received bytes piece by piece, and its output is sent for it. With access
+it would read as long as a client sends records without data (key updates of TLS 1.3), and block the loop.
 
-What is read from log files is copied on its way: sendfile would put it on the wire as it lies on the disk. The
-handshake's steps, which compute, are run by a pool; until it is done nothing of the client is looked at.
+Log data is copied to be encrypted: sendfile would send it in plaintext. A pool runs the steps of the handshake, which
+take processor time; until the handshake is complete no request is read.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ from broker.network.plaintext import HangUps, PlaintextTransport
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 
-#: Bytes that are encrypted in one go. OpenSSL keeps buffers of the largest piece for as long as the connection lasts.
+#: Bytes that are encrypted at once. OpenSSL keeps buffers of the largest piece for as long as the connection lasts.
 _PIECE_BYTES = 32 * 1024
-#: Encrypted bytes that are received in a turn; a record has 16 KiB and some more at most. So many of key updates alone
-#: take OpenSSL some 20 ms.
+#: Encrypted bytes that are received in a turn; a record has little more than 16 KiB. OpenSSL needs some 20 ms for as
+#: many bytes of key updates.
 _TURN_RECEIVED_BYTES = 40 * 1024
-#: Records that are decrypted in a turn; what OpenSSL has beyond them comes in the next.
+#: Records that are decrypted in a turn; further ones follow in the next turn.
 _TURN_RECORDS = 16
 _BYTES = (bytes, bytearray, memoryview)
 
-#: Where all connections receive; what is there has been handed to OpenSSL when the next one does.
+#: The buffer in which all connections receive; OpenSSL gets its content before the next receive.
 _received = memoryview(bytearray(_TURN_RECEIVED_BYTES))
 
 Run: TypeAlias = Callable[[Callable[[], None]], Deferred[None]]
-"""Has a function run by somebody else; done when it has."""
+"""Runs a function elsewhere; the Deferred is done when it has returned."""
 
 
 class TlsTransport(PlaintextTransport):
-    """Moves the bytes of one connection.
+    """Transfers the bytes of one TLS connection.
 
     Args:
-        context: with the server's certificate.
+        context: has the server's certificate.
         run: runs the steps of the handshake.
-        on_secured: called with the client's certificate in DER, or None, before anything is
-            served; what it raises ends the connection.
+        on_secured: called with the client's certificate in DER, or None, before any request is served; an exception
+            that it raises ends the connection.
     """
 
     __slots__ = ("_has_more", "_incoming", "_on_secured", "_outgoing", "_run", "_secured", "_stepping", "_tls")
@@ -64,17 +63,17 @@ class TlsTransport(PlaintextTransport):
         on_secured: Callable[[Connection, bytes | None], None],
     ) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)  # raises, before it is watched
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)  # may raise: before the watch
         super().__init__(loop, sock, connection, hang_ups)
         self._run = run
         self._on_secured = on_secured
         self._secured = False
         self._stepping = False
-        self._has_more = False  # whether OpenSSL may have records that it was not asked for
+        self._has_more = False  # whether OpenSSL may have unread records
         self._queue = TlsOutputQueue(self._encrypt)
 
     def send(self, chunks: list[Chunk]) -> int:
-        """As `Transport.send`."""
+        """Send as `Transport.send` does."""
         queue = self._queue
         if self._closing:
             release(chunks)
@@ -85,15 +84,15 @@ class TlsTransport(PlaintextTransport):
         return queue.size_bytes
 
     def resume_reading(self) -> None:
-        """Receive again, beginning with what OpenSSL has already."""
+        """Receive again, first the records that OpenSSL already has."""
         super().resume_reading()
         if self._stepping:
-            self._loop.remove_reader(self._fd)  # the step's end has it watched again
+            self._loop.remove_reader(self._fd)  # watched again after the step
         elif self._has_more:
             self._loop.call_soon(self._read_more)
 
     def _encrypt(self, data: bytes) -> bytes:
-        """What is to be sent: what OpenSSL has to say by itself, and `data`, encrypted."""
+        """Return the bytes to send: OpenSSL's own messages, and `data`, encrypted."""
         if data:
             self._tls.write(data)
         return self._outgoing.read()
@@ -101,7 +100,7 @@ class TlsTransport(PlaintextTransport):
     # -- the handshake -------------------------------------------------------------------------------------------------
 
     def _shake_hands(self) -> None:
-        """Have the next step taken. Until it is, nobody else touches OpenSSL's state, nor is the socket watched."""
+        """Run the next step. Until it ends, no other code uses OpenSSL's state, and the socket is not watched."""
         self._loop.remove_reader(self._fd)
         if self._writing:
             self._writing = False
@@ -112,7 +111,7 @@ class TlsTransport(PlaintextTransport):
     def _on_step(self, step: Deferred[None]) -> None:
         self._stepping = False
         if self._sock is None:
-            return  # the client was let go while a step was under way
+            return  # the connection was closed during the step
         try:
             step.result()
             self._on_secured(self._connection, self._tls.getpeercert(binary_form=True))
@@ -135,7 +134,7 @@ class TlsTransport(PlaintextTransport):
 
     def _on_readable(self) -> None:
         if self._has_more:
-            return  # which comes first, in this turn or when there is room for it
+            return  # OpenSSL's records come first, in this turn or once there is room
         try:
             received = self._recv_into(_received)
         except (BlockingIOError, InterruptedError):
@@ -155,17 +154,17 @@ class TlsTransport(PlaintextTransport):
         elif received:
             self._incoming.write(_received[:received])
             if not self._read() and received == _TURN_RECEIVED_BYTES:
-                self._connection.close(f"{received} bytes of TLS with nothing in them")
+                self._connection.close(f"{received} bytes of TLS records without data")
         else:
             self._on_end()
 
     def _read_more(self) -> None:
-        """What OpenSSL has already does not make the socket readable."""
+        """Read OpenSSL's remaining records, for which the socket does not become readable."""
         if self._has_more and self._reading and self._sock is not None:
             self._read()
 
     def _read(self) -> bool:
-        """Hand on what some records hold; False where there was nothing, though there is room for it."""
+        """Pass on the data of some records; return False if there was none, although there is room for it."""
         self._has_more = True
         try:
             room = self._connection.get_buffer()
@@ -186,7 +185,7 @@ class TlsTransport(PlaintextTransport):
             self._has_more = False
         except OSError:
             broken = True
-        # As a plaintext read, once a turn, however little each record brings: each time costs a copy of the rest.
+        # Once a turn, as a plaintext read, even if records are tiny: each call costs a copy of the rest.
         if taken:
             self._connection.buffer_updated(taken)
         if broken:
@@ -201,14 +200,14 @@ class TlsTransport(PlaintextTransport):
         return taken > 0 or ended or broken
 
     def _send_besides(self) -> None:
-        """Send what OpenSSL says by itself: that keys are updated, which a client may ask for again and again."""
+        """Send OpenSSL's own messages: responses to key updates, which a client may request again and again."""
         if not self._writing:
             self._send_queued()
         elif self._outgoing.pending > _TURN_RECEIVED_BYTES:
-            self._connection.close("it wants keys updated and does not read that they are")
+            self._connection.close("it requests key updates without reading the responses")
 
     def _on_end(self) -> None:
-        """The client sends no more."""
+        """Handle the end of what the client sends."""
         self._has_more = False
         if not self._closing:
             self._stop_reading()
@@ -217,7 +216,7 @@ class TlsTransport(PlaintextTransport):
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def close_when_sent(self) -> None:
-        """As `Transport.close_when_sent`; during the handshake there is nothing to send."""
+        """Close as `Transport.close_when_sent` does; abort during the handshake, when nothing can be sent."""
         if self._secured:
             super().close_when_sent()
         else:
@@ -227,17 +226,17 @@ class TlsTransport(PlaintextTransport):
         if not self._stepping:
             if self._secured:
                 with suppress(OSError, ValueError):
-                    self._tls.unwrap()  # tells the client that this is the end, and no attacker's doing
+                    self._tls.unwrap()  # close_notify: proves that no attacker cut the connection
             with suppress(OSError):
-                sock.send(self._outgoing.read())  # that, or why there is no handshake
+                sock.send(self._outgoing.read())  # close_notify, or the alert of a failed handshake
         sock.close()
 
 
 class TlsOutputQueue(OutputQueue):
-    """Chunks not yet encrypted, in order. Slices of files are read as the socket takes them.
+    """Chunks that are not encrypted yet, in order. File slices are read as the socket accepts bytes.
 
     Args:
-        encrypt: what is to be sent for so many bytes; of none, what has to be sent besides.
+        encrypt: returns the bytes to send for some data; without data, OpenSSL's pending messages.
     """
 
     __slots__ = ("_encrypt", "_piece", "_piece_bytes")
@@ -245,11 +244,11 @@ class TlsOutputQueue(OutputQueue):
     def __init__(self, encrypt: Callable[[bytes], bytes]) -> None:
         super().__init__()
         self._encrypt = encrypt
-        self._piece = memoryview(b"")  # encrypted, of what was at the front of the chunks
-        self._piece_bytes = 0  # which was so much
+        self._piece = memoryview(b"")  # encrypted bytes from the front of the chunks
+        self._piece_bytes = 0  # their size before encryption
 
     def send(self, sock: socket.socket) -> bool:
-        """As `OutputQueue.send`."""
+        """Send as `OutputQueue.send` does."""
         budget = TURN_BYTES
         try:
             while budget > 0:
@@ -265,20 +264,20 @@ class TlsOutputQueue(OutputQueue):
         return False
 
     def clear(self) -> None:
-        """Drop everything, and let go of the files."""
+        """Drop everything, and release the files."""
         super().clear()
         self._piece = memoryview(b"")
-        self._encrypt = bytes  # of nothing; whose method it was knows this queue, and would be garbage
+        self._encrypt = bytes  # breaks the cycle of this queue and the method's object
 
     def _encrypt_next(self) -> bool:
-        """Whether there is anything to be sent."""
+        """Encrypt the next piece; return whether there is anything to send."""
         data = self._next_piece()
         self._piece_bytes = len(data)
         self._piece = memoryview(self._encrypt(data))
         return len(self._piece) > 0
 
     def _next_piece(self) -> bytes:
-        """So many bytes from the front as are encrypted in one go; small chunks together."""
+        """Return the next bytes to encrypt at once; small chunks are joined."""
         parts: list[bytes | bytearray | memoryview] = []
         room = _PIECE_BYTES
         while self._chunks and room:

@@ -59,7 +59,7 @@ class LoopWatch:
 
     @property
     def idle(self) -> float:
-        """The part of the last half minute in which the loop's thread did not compute, 0 to 1."""
+        """The share of the last half minute in which the loop's thread did not compute, 0 to 1."""
         if len(self._marks) < 2:
             return 1.0
         (began, computed_before), (now, computed) = self._marks[0], self._marks[-1]
@@ -95,7 +95,7 @@ class LoopWatch:
         self.lag_sum_s += late_s
         if late_s > STALL_S:
             self.stalls += 1
-            log.warning("The event loop turns again after %.1f s", late_s)
+            log.warning("The event loop runs again after %.1f s", late_s)
         self._marks.append((now, time.thread_time()))
         self._schedule()
 
@@ -114,4 +114,4 @@ class LoopWatch:
             self._told = due
             frame = sys._current_frames().get(self._thread_id)
             stack = "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "  (no stack)"
-            log.warning("The event loop has stood still for %.1f s, at\n%s", now - due, stack)
+            log.warning("The event loop was blocked for %.1f s, at\n%s", now - due, stack)

@@ -104,7 +104,7 @@ def _token_validator(broker: AuthenticationServices, listener_name: str) -> Vali
 
     missing = ", ".join(name for name in _TOKEN_PACKAGES if find_spec(name) is None)
     if missing:
-        reason = f"signed tokens: there is no {missing}; pip install 'pybroker[security]' brings it"
+        reason = f"signed tokens: there is no {missing}; install it by pip install 'pybroker[security]'"
         raise CannotBind(f"{listener_name}: {reason}")
     from broker.access.authentication.jwks import JwksError
     from broker.access.authentication.token_validator import token_validator

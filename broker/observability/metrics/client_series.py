@@ -15,7 +15,7 @@ from broker.observability.telemetry.received import Series
 
 
 class ClientCollector(Collector):
-    """The collector for prometheus-client. `take` returns the loop's series. Raises what its result raises."""
+    """The collector for prometheus-client. `take` returns the loop's series. Passes on exceptions of its result."""
 
     def __init__(self, take: Callable[[], Future[list[Series]]]) -> None:
         self._take = take

@@ -32,7 +32,7 @@ process. A sum over all topics has no label `topic`. prometheus-client adds `pro
 
 
 def metrics_page() -> str:
-    """docs/generated/metrics.md, whole."""
+    """Return the text of docs/generated/metrics.md."""
     lines = [_HEAD]
     for each in METRICS:
         labels = ", ".join(f"`{label}`" for label in each.labels)
@@ -42,7 +42,7 @@ def metrics_page() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page, or compare it; the exit code."""
+    """Write the page, or compare it; return the exit code."""
     text = metrics_page()
     if METRICS_PAGE.exists() and METRICS_PAGE.read_text() == text:
         return 0

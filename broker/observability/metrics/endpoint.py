@@ -1,9 +1,9 @@
-"""The HTTP side: /metrics for Prometheus, /totals for curves, /live and /ready for whoever watches over the process,
-/queries of Spark, and /clients that push their metrics.
+"""The HTTP endpoint: /metrics for Prometheus, /totals for curves, /live and /ready for supervisors, /queries of Spark,
+and /clients that push their metrics.
 
-A thread of its own accepts, and one for each request answers, in the WSGI server of Python's library with the
-application of prometheus-client. What they tell of the broker they ask the loop for. Nobody is asked who they are:
-`metrics.listeners` is off unless it is set, and belongs on an address that only those reach who may see it.
+One thread accepts connections, and one thread for each request answers, in the WSGI server of Python's library with the
+application of prometheus-client. They ask the event loop for the broker's figures. There is no authentication:
+`metrics.listeners` is off by default; set it only to an address that only trusted clients can reach.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: At a time. For one more the oldest is let go: whoever says nothing, or takes no answer, keeps nobody else out.
+#: Concurrent requests. One more closes the oldest, so that silent clients do not block others.
 _MOST_REQUESTS = 8
-#: With those that were let go amid their work. Requests beyond them are turned away.
+#: Threads, including those of closed requests. Further connections are closed.
 _MOST_THREADS = 32
-#: For each piece of a request, and of an answer.
+#: The time-out of each receive and send.
 _TIMEOUT_S = 10.0
 _PATHS = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
 
@@ -64,7 +64,7 @@ class Application:
         self._broker = broker
         self._traffic = Traffic()
         self._prepare = lambda: learn_ends(broker)
-        registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds what the process is asked for, too
+        registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds the process's metrics, too
         registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
         registry.register(ClientCollector(self._take_client_series))
         self._process = ProcessCollector(registry=registry)
@@ -100,9 +100,7 @@ class Application:
     def _queries(self, start_response: StartResponse) -> Iterable[bytes]:
         queries = self._broker.queries
         if queries is None:
-            return _text(
-                start_response, "404 Not Found", "It follows no queries: pybroker.spark.checkpoints is not set"
-            )
+            return _text(start_response, "404 Not Found", "No queries: pybroker.spark.checkpoints is not set")
         taken = take_snapshot(self._broker.loop, lambda: query_samples(self._broker, of_all=True), self._prepare)
         return _json(start_response, queries_json(queries.found, taken.result(ANSWER_S)))
 
@@ -121,11 +119,11 @@ class Application:
         return self._asked(lambda: client_series(self._broker))
 
     def _asked_if_ready(self) -> Future[bool]:
-        """Of the loop, which is thereby known to turn."""
+        """Ask the loop whether the broker is ready; an answer shows that the loop runs."""
         return self._asked(lambda: self._broker.state is BrokerState.RUNNING)
 
     def _asked(self, question: Callable[[], T]) -> Future[T]:
-        """What the loop says to it; no question may raise. RuntimeError: it is closed."""
+        """Call `question` on the loop; it must not raise. Raises RuntimeError if the loop is closed."""
         answer: Future[T] = Future()
         self._broker.loop.call_soon_threadsafe(lambda: answer.set_result(question()))
         return answer
@@ -148,12 +146,12 @@ class _Handler(WSGIRequestHandler):
         log.debug("%s " + format, self.address_string(), *args)
 
     def address_string(self) -> str:
-        """Without asking a name server for it."""
+        """Return the client's address without a look-up of its name."""
         return str(self.client_address[0])
 
 
 class _Server(ThreadingWSGIServer):
-    """On a socket that is bound already."""
+    """A server on a bound socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock.getsockname()[:2], _Handler, bind_and_activate=False)
@@ -162,11 +160,11 @@ class _Server(ThreadingWSGIServer):
         self.server_name, self.server_port = sock.getsockname()[:2]
         self.setup_environ()
         self._threads_left = threading.BoundedSemaphore(_MOST_THREADS)
-        #: The requests that threads are at, oldest first; not those that were let go.
+        #: The requests being served, oldest first, without closed ones.
         self._served: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Have a thread serve it, if not too many are at it."""
+        """Serve a request in a thread, if there are not too many."""
         if not self._threads_left.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -175,20 +173,22 @@ class _Server(ThreadingWSGIServer):
         self._served[request] = None
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no more threads are to be had: the next request may find one
+        except RuntimeError:  # the process cannot start more threads; the next request may succeed
             self._done(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """What the thread does."""
+        """Serve a request; this runs in its thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._done(request)
 
     def _let_oldest_go(self) -> None:
-        """Its thread finds the connection closed, now or when it answers."""
-        with suppress(StopIteration, KeyError, RuntimeError, OSError):  # threads end meanwhile, and take theirs away
+        """Close the oldest request's connection; its thread notices now or when it answers."""
+        with suppress(
+            StopIteration, KeyError, RuntimeError, OSError
+        ):  # threads remove their own requests at the same time
             oldest = next(iter(self._served))
             del self._served[oldest]
             oldest.shutdown(socket.SHUT_RDWR)
@@ -198,16 +198,16 @@ class _Server(ThreadingWSGIServer):
         self._threads_left.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no matter."""
+        """Log failures at debug level: clients may disconnect."""
         log.debug("Serving %s failed", client_address, exc_info=True)
 
 
 class Endpoint:
-    """The ports of `metrics.listeners`, bound when it is made. Raises CannotBind.
+    """The ports of `metrics.listeners`, which are bound at creation. Raises CannotBind.
 
     Args:
         addresses: hosts, None for all interfaces, and ports, 0 for any.
-        broker: whom it tells of.
+        broker: the process to report on.
     """
 
     def __init__(self, addresses: Iterable[tuple[str | None, int]], broker: ObservedProcess) -> None:
@@ -228,12 +228,12 @@ class Endpoint:
 
     @property
     def urls(self) -> list[str]:
-        """Where it is."""
+        """Return the URLs of the endpoint."""
         found = [server.socket.getsockname()[:2] for server in self._servers]
         return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
 
     def start(self) -> None:
-        """Answer, from now on."""
+        """Start to answer requests."""
         self.request_times.start()
         for server in self._servers:
             server.server_activate()
@@ -242,7 +242,7 @@ class Endpoint:
             self._threads.append(thread)
 
     def close(self) -> None:
-        """Answer no more; this may take half a second."""
+        """Stop answering; this may take half a second."""
         if self._threads:
             self.request_times.stop()
             for server in self._servers:

@@ -1,7 +1,7 @@
-"""From samples to what prometheus-client writes, in the thread that was asked for it.
+"""Convert samples to the families that prometheus-client writes, in the thread of the request.
 
-A thread that computes holds Python's interpreter, and so the loop, for milliseconds at a time: this one pauses after
-some samples.
+A computing thread holds Python's interpreter lock, and so blocks the loop, for milliseconds at a time. Therefore this
+one pauses after some samples.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from broker.observability.metrics.metric_table import (
 )
 from broker.observability.metrics.snapshot import Samples, Snapshot
 
-#: Who asks more often gets the same again.
+#: A request within this time gets the same samples again.
 _KEPT_S = 1.0
-#: The loop has so long to answer.
+#: The time limit for the loop's answer.
 ANSWER_S = 10.0
-#: Samples that are written without a pause, some half a millisecond; and the pause, in which the loop has its turn.
+#: Samples that are written without a pause, some half a millisecond; and the pause, in which the loop runs.
 AT_ONCE, PAUSE_S = 200, 0.0005
 
 
 class BrokerCollector(Collector):
-    """What prometheus-client asks for samples. `paths` are those of the log directories.
+    """The collector for prometheus-client. `paths` are those of the log directories.
 
-    Raises whatever `take` and its result raise: TimeoutError where the loop does not answer.
+    Passes on exceptions of `take` and its result: TimeoutError if the loop does not answer.
     """
 
     def __init__(self, take: Callable[[], Future[Snapshot]], paths: Sequence[str]) -> None:
@@ -55,11 +55,11 @@ class BrokerCollector(Collector):
         self._taken_at = float("-inf")
 
     def describe(self) -> Iterator[Family]:
-        """All families, empty: by their names prometheus-client knows whom to ask for them."""
+        """Yield all families without samples, from which prometheus-client learns their names."""
         return (Family(_family_name(each), each.doc, each.kind.value) for each in METRICS)
 
     def collect(self) -> Iterator[Family]:
-        """The families for which there are samples."""
+        """Yield the families that have samples."""
         for metric, samples in self._latest().items():
             yield _family(metric, samples)
         yield from self._volumes()
@@ -73,7 +73,7 @@ class BrokerCollector(Collector):
             return self._snapshot
 
     def _volumes(self) -> Iterator[Family]:
-        """Asked here, as a disk that is away may take its time."""
+        """Read the sizes of volumes here, not on the loop, because an unreachable disk may block."""
         found = []
         for path in self._paths:
             try:
@@ -84,7 +84,7 @@ class BrokerCollector(Collector):
         yield _family(DIRECTORY_FREE, [((path,), usage.free) for path, usage in found])
 
     def _disk_traffic(self) -> Iterator[Family]:
-        """As Kafka has it: of the process, as the kernel counts it; where that is not told, nothing."""
+        """Yield the process's disk traffic as the kernel counts it; nothing if it does not."""
         try:
             lines = Path("/proc/self/io").read_text().splitlines()
         except OSError:
@@ -95,7 +95,7 @@ class BrokerCollector(Collector):
 
 
 class _Written:
-    """A metric's samples as they are written: made one by one, with pauses in which others have their turn."""
+    """A metric's samples as an iterable that creates them one by one, with pauses in which the loop runs."""
 
     def __init__(self, metric: Metric, samples: Samples) -> None:
         self._metric = metric
@@ -119,7 +119,7 @@ def _family(metric: Metric, samples: Samples) -> Family:
 
 
 def _written(metric: Metric, labels: dict[str, str], value: Value) -> Iterator[FamilySample]:
-    """A sample as the samples that its kind is written as."""
+    """Yield the samples in which a value of that kind is written."""
     if isinstance(value, Timings):
         for quantile, found in value.quantiles:
             yield FamilySample(metric.name, labels | {"quantile": quantile}, found)

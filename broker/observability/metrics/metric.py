@@ -1,7 +1,7 @@
-"""What a metric is, and what it is called.
+"""The description of a metric, and its name.
 
-Metrics that Apache Kafka has, too, have the names under which its MBeans come out of Prometheus' JMX exporter with the
-rules that stand in its examples (kafka-2_0_0.yml), so that dashboards made for those show this broker as well.
+Metrics that Apache Kafka has, too, have the names that Prometheus' JMX exporter gives its MBeans with the rules of its
+examples (kafka-2_0_0.yml). So dashboards made for those work with this broker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Metric(NamedTuple):
-    """One row of the table. A sample may leave all `labels` out: then it is the sum over them. `mbean`: Kafka's."""
+    """One row of the table. A sample without values for `labels` is the sum over them. `mbean`: Kafka's."""
 
     name: str
     kind: Kind
@@ -33,7 +33,7 @@ class Metric(NamedTuple):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """A sample of a SUMMARY. Quantiles are of the latest ones; all in the metric's unit."""
+    """A sample of a SUMMARY, in the metric's unit. Quantiles are of the latest measurements."""
 
     count: int
     total: float
@@ -41,36 +41,36 @@ class Timings(msgspec.Struct, frozen=True):
 
 
 class Buckets(msgspec.Struct, frozen=True):
-    """A sample of a HISTOGRAM: how many were up to each bound, the last of which is infinite; and their sum."""
+    """A sample of a HISTOGRAM: counts up to each bound, the last of which is infinite; and the sum of the values."""
 
     counts: Sequence[tuple[str, int]]
     total: float
 
     @property
     def count(self) -> int:
-        """How many there were in all."""
+        """The total count."""
         return self.counts[-1][1]
 
 
 Value: TypeAlias = "float | Timings | Buckets"
-#: A metric, the values of its labels, and its own.
+#: A metric, the values of its labels, and its value.
 Sample: TypeAlias = tuple[Metric, tuple[str, ...], Value]
 
 
-#: Those of Kafka's histograms, as the JMX exporter's rules write them.
+#: The quantiles of Kafka's histograms, as the JMX exporter's rules write them.
 _QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 
 
 def quantiles(latest: Iterable[float]) -> Sequence[tuple[str, float]]:
-    """Of the numbers given, if any."""
+    """Return the quantiles of the numbers; none without numbers."""
     found = sorted(latest)
     return [(each, found[int(float(each) * (len(found) - 1))]) for each in _QUANTILES] if found else []
 
 
 def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
-    """The metric of `kafka.<room>:type=<type>,name=<name>`, with its other properties as labels.
+    """Return the metric of `kafka.<room>:type=<type>,name=<name>`, with its other properties as labels.
 
-    Meters, whose names end in PerSec, are counters: the rate is Prometheus' to find.
+    Meters, whose names end in PerSec, are counters: Prometheus computes the rate.
     """
     mbean = f"kafka.{room}:type={type_},name={name}" + "".join(f",{label}=*" for label in labels)
     if name.endswith("PerSec"):
@@ -80,12 +80,12 @@ def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, k
 
 
 def attribute(type_: str, name: str, labels: tuple[str, ...], doc: str) -> Metric:
-    """The metric of an attribute of `kafka.server:type=<type>`: what newer rooms of Kafka have for metrics."""
+    """Return the metric of an attribute of `kafka.server:type=<type>`, the form of newer parts of Kafka."""
     mbean = f"kafka.server:type={type_}" + "".join(f",{label}=*" for label in labels)
     exported = f"kafka_server_{type_}_{name}".replace("-", "_")
     return Metric(exported, Kind.GAUGE, labels, doc, f"{mbean} ({name})")
 
 
 def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
-    """A metric that no Apache Kafka has; one whose name ends in _total is a counter."""
+    """Return a metric that Apache Kafka does not have; if its name ends in _total, it is a counter."""
     return Metric(f"pybroker_{name}", Kind.COUNTER if name.endswith("_total") else kind, labels, doc)

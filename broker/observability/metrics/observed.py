@@ -1,4 +1,4 @@
-"""What metrics are read from: the rooms of a process."""
+"""The parts of a process that metrics are read from."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class MeasuringEndpoint(Protocol):
-    """The endpoint that the metrics are for."""
+    """The metrics endpoint."""
 
     @property
     def request_times(self) -> RequestTimes:
-        """How long requests take."""
+        """The measured times of requests."""
 
 
 class WorkerCounts(Protocol):
@@ -46,17 +46,17 @@ class WorkerCounts(Protocol):
 
     @property
     def serving(self) -> int:
-        """How many of them serve clients."""
+        """The number of workers that serve clients."""
 
     @property
     def restarts(self) -> int:
-        """How often one has died and was started again."""
+        """The number of restarts of workers that died."""
 
 
 class ObservedProcess(Protocol):
-    """A process of a broker, observed on its event loop once it runs.
+    """A running broker process, observed on its event loop.
 
-    What follows `state` only the main process has; `number` is 0 there.
+    Only the main process, whose `number` is 0, has the attributes after `state`.
     """
 
     number: int
@@ -90,8 +90,8 @@ class ObservedProcess(Protocol):
 
     @property
     def endpoint(self) -> MeasuringEndpoint | None:
-        """None where nobody asks for metrics."""
+        """The metrics endpoint; None without one."""
 
     @property
     def supervisor(self) -> WorkerCounts | None:
-        """None where there is one process."""
+        """The other workers; None if there is one process."""

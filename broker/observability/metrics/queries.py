@@ -1,4 +1,4 @@
-"""What `/queries` answers: queries of Spark that the broker follows, as JSON for programs such as `pybroker groups`."""
+"""The answer of `/queries`: Spark queries that the broker follows, as JSON for programs such as `pybroker groups`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from storage.checkpoints import TopicPartition
 
 
 def queries_json(found: Found | None, snapshot: Snapshot) -> bytes:
-    """An object with `queries`, with `problems` by path, and whether all queries are known; for any thread.
+    """Return an object with `queries`, `problems` by path, and whether all queries are known. Safe in any thread.
 
-    `snapshot` has samples of their lag: null in the answer for partitions that are not this process's.
+    `snapshot` has samples of their lag; the answer has null for partitions of other processes.
     """
     found = found or Found(is_known=False)
     lags = dict(snapshot.get(QUERY_LAG, ()))
@@ -48,7 +48,7 @@ def _query(query: Query, lags: Mapping[tuple[str, ...], Any]) -> dict[str, objec
 
 
 def _partitions(query: Query) -> Iterator[tuple[TopicPartition, int | None]]:
-    """Partitions in order, with the offsets that are read next; None where no batch is done, and none is known."""
+    """Yield partitions in order, with the next offset to read; None if it is unknown because no batch is finished."""
     positions = query.progress.positions
     for place in sorted({*positions, *query.progress.unknown}):
         yield place, positions.get(place)

@@ -1,4 +1,4 @@
-"""A broker's endpoint for metrics, where `metrics.listeners` asks for one; most have none, nor what it needs."""
+"""The metrics endpoint of a broker, if `metrics.listeners` is set. Its imports load only then."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def bind_endpoint(broker: ObservedProcess) -> Endpoint | None:
-    """Take the ports, which are the next ones for other workers than the owner. Raises CannotBind."""
+    """Bind the ports; other workers than the main process use the next port numbers. Raises CannotBind."""
     addresses = [parse_http_listener(each) for each in broker.config.get_list("metrics.listeners")]
     if not addresses:
         return None
     try:
         from broker.observability.metrics.endpoint import Endpoint
     except ImportError as error:
-        raise CannotBind(f"metrics.listeners: {error}; pip install 'pybroker[metrics]' brings it") from None
+        raise CannotBind(f"metrics.listeners: {error}; install it by pip install 'pybroker[metrics]'") from None
     return Endpoint([(host, port and port + broker.number) for host, port in addresses], broker)

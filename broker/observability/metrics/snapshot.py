@@ -1,6 +1,6 @@
-"""All samples of a moment, taken on the event loop for another thread.
+"""Take all samples at one moment, on the event loop, for another thread.
 
-Many partitions are many samples: they are taken some at a time, and the loop serves its sockets in between.
+Many partitions have many samples: they are taken in parts, and the loop serves its sockets in between.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from runtime.deferred import Deferred
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-#: Taken in one turn: half a millisecond or so.
+#: Samples taken in one turn: about half a millisecond.
 _AT_ONCE = 500
 
-#: Values by those of the labels.
+#: Values, each with the values of its labels.
 Samples: TypeAlias = list[tuple[tuple[str, ...], Value]]
 Snapshot: TypeAlias = Mapping[Metric, Samples]
 
@@ -29,9 +29,9 @@ def take_snapshot(
     samples: Callable[[], Iterator[Sample]],
     prepare: Callable[[], Deferred[None]] | None = None,
 ) -> Future[Snapshot]:
-    """Have the loop take what `samples()` yields; for any thread. RuntimeError: the loop is closed.
+    """Take the samples of `samples()` on the loop; callable from any thread. Raises RuntimeError if the loop is closed.
 
-    `prepare()` is called on the loop, and what it gives waited for, before.
+    First `prepare()` is called on the loop, and its Deferred is awaited.
     """
     taken: Future[Snapshot] = Future()
     snapshot: dict[Metric, Samples] = {}

@@ -1,7 +1,7 @@
-"""Where samples come from: generators that read what a broker's rooms know anyway, on the loop's thread.
+"""The sources of samples: generators that read the state of a broker's rooms, on the loop's thread.
 
-They may be left and gone on with between two turns of the loop, as there may be many partitions: so each takes a copy
-of what it walks through.
+With many partitions, a generator is suspended between turns of the loop. So each copies the collections that it
+iterates over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: 
 
 
 def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
-    """Of a broker that runs; the cluster's and the coordinators' are told by the process that has them."""
+    """Yield all samples of a running broker; those of the cluster and the coordinators only in the main process."""
     yield from requests(broker)
     yield from clients(broker)
     yield from process(broker)
@@ -50,7 +50,7 @@ def all_samples(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
 
 
 def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
-    """What a glance at a broker wants, without a number for each topic; samples of a metric are to be added up."""
+    """Yield samples for an overview, without one for each topic; the samples of a metric are to be added."""
     yield table.REQUESTS, (), sum(each.requests for each in list(broker.dispatcher.prepared))
     yield table.CONNECTIONS, (), len(broker.server.connections)
     yield _loop_lag(broker)
@@ -58,7 +58,7 @@ def totals(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
 
 
 def requests(broker: ObservedProcess) -> Iterator[Sample]:
-    """What clients have asked for."""
+    """Yield the counts of requests."""
     of_api: Counter[int] = Counter()
     for each in list(broker.dispatcher.prepared):
         of_api[each.api.key] += each.requests
@@ -70,7 +70,7 @@ def requests(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def clients(broker: ObservedProcess) -> Iterator[Sample]:
-    """Their connections, and what waits."""
+    """Yield connections, and waiting requests."""
     server = broker.server
     by_listener = Counter({listener.name: 0 for listener in server.listeners})
     by_listener.update(connection.listener_name for connection in server.connections)
@@ -87,7 +87,7 @@ def clients(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def process(broker: ObservedProcess) -> Iterator[Sample]:
-    """The event loop, and who works for it."""
+    """Yield figures of the event loop, its threads and worker processes."""
     watch = broker.loop_watch
     yield _loop_lag(broker)
     yield table.LOOP_STALLS, (), watch.stalls
@@ -117,7 +117,7 @@ def _loop_lag(broker: ObservedProcess) -> Sample:
 
 
 def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
-    """Partitions with their logs, and what went in and out of them."""
+    """Yield figures of partitions with their logs, and the traffic of topics."""
     counts: Counter[str] = Counter()
     unflushed = 0
     logs = broker.logs
@@ -125,7 +125,7 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
         counts["all"] += 1
         in_sync, replicas = len(partition.isr), len(partition.replicas)
         counts["under replicated"] += in_sync < replicas
-        # Not by `partition.log`, which would have one opened that waits for somebody to need it.
+        # Not `partition.log`, which would open a log that is opened on demand.
         log = logs.logs.get((partition.topic, partition.index))
         if log is None or not log.directory.is_online:
             waiting = logs.unopened.get((partition.topic, partition.index))
@@ -156,7 +156,7 @@ def partitions(broker: ObservedProcess, traffic: Traffic) -> Iterator[Sample]:
 
 
 def directories(broker: ObservedProcess) -> Iterator[Sample]:
-    """Log directories, and the cleaner."""
+    """Yield figures of log directories and of the cleaner."""
     cleaner = broker.cleaner
     uncleanable = Counter(log.directory.path for log in cleaner.uncleanable)
     offline = 0
@@ -172,7 +172,7 @@ def directories(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample]:
-    """Queries of Spark, in the partitions that are here, or `of_all` workers; and what retention keeps."""
+    """Yield figures of Spark queries, in the partitions of this worker or `of_all`; and the bytes kept for them."""
     for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
         yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
     found = broker.queries.found if broker.queries is not None else None
@@ -194,7 +194,7 @@ def queries(broker: ObservedProcess, *, of_all: bool = False) -> Iterator[Sample
 
 
 def cluster(broker: ObservedProcess) -> Iterator[Sample]:
-    """What the metadata says."""
+    """Yield figures of the metadata."""
     image = broker.metadata.image
     active = sum(each.is_active for each in image.brokers.values())
     yield table.ACTIVE_CONTROLLERS, (), 1
@@ -216,7 +216,7 @@ def cluster(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def groups(broker: ObservedProcess) -> Iterator[Sample]:
-    """Groups with their members and offsets."""
+    """Yield groups with their members, offsets and lag."""
     by_kind: Counter[tuple[str, str]] = Counter()
     offsets = 0
     for shard in [each.shard for each in broker.groups.loaded_logs()]:
@@ -241,7 +241,7 @@ def groups(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def _high_watermark(broker: ObservedProcess, topic: str, index: int) -> int | None:
-    """Of a log that is open, here or, as far as that is known, at another worker."""
+    """Return the high watermark: exact for logs open here, else the last value that another worker reported."""
     own = _own_high_watermark(broker, topic, index)
     return own if own is not None else broker.end_offsets.known_ends.get((topic, index))
 
@@ -252,14 +252,14 @@ def _own_high_watermark(broker: ObservedProcess, topic: str, index: int) -> int 
 
 
 def learn_ends(broker: ObservedProcess) -> Deferred[None]:
-    """Ask other processes for what `groups`, and `queries` of all, have to know of their partitions."""
+    """Ask other processes for the end offsets that `groups`, and `queries` of all, need."""
     if broker.number != MAIN:
         return Deferred.resolved(None)
     return broker.end_offsets.learn_ends(_committed(broker))
 
 
 def _committed(broker: ObservedProcess) -> Iterator[tuple[str, int]]:
-    """Yield the partitions of which a group or a query has an offset; some more than once."""
+    """Yield the partitions with an offset of a group or a query; some more than once."""
     for each in broker.groups.loaded_logs():
         offsets = each.shard.offsets
         for group_id in offsets.group_ids():
@@ -272,7 +272,7 @@ def _committed(broker: ObservedProcess) -> Iterator[tuple[str, int]]:
 
 
 def transactions(broker: ObservedProcess) -> Iterator[Sample]:
-    """Transactions under way."""
+    """Yield figures of ongoing transactions."""
     shards = [each.shard for each in broker.transactions.loaded_logs()]
     yield table.TRANSACTIONAL_IDS, (), sum(len(shard.transactions) for shard in shards)
     yield table.TRANSACTIONS, ("ongoing",), sum(len(shard.ongoing) for shard in shards)
@@ -280,7 +280,7 @@ def transactions(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def telemetry(broker: ObservedProcess) -> Iterator[Sample]:
-    """What clients push of themselves; the numbers are `client_series`."""
+    """Yield figures of pushed client metrics; `client_series` has the pushed numbers."""
     metrics = broker.client_metrics
     yield table.CLIENT_INSTANCES, (), metrics.instance_count
     for error, count in list(metrics.pushes.items()):
@@ -291,12 +291,12 @@ def telemetry(broker: ObservedProcess) -> Iterator[Sample]:
 
 
 def client_series(broker: ObservedProcess) -> list[Series]:
-    """The numbers that clients have pushed, as far as this process has them."""
+    """Return the numbers that clients pushed to this process."""
     if broker.number != MAIN or broker.client_metrics.received is None:
         return []
     return broker.client_metrics.received.series()
 
 
 def _name(state: Enum) -> str:
-    """As clients see it."""
+    """Return the state's name as clients see it."""
     return str(state.value)

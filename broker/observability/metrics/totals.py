@@ -1,7 +1,6 @@
-"""What `/totals` answers: a few numbers of the broker as JSON, for whoever draws curves of it every few seconds.
+"""The answer of `/totals`: a few numbers of the broker as JSON, for curves that are updated every few seconds.
 
-They are as many however many topics there are, which `/metrics` tells one by one; each open log takes half a
-microsecond.
+Their count does not depend on the number of topics, unlike that of `/metrics`; each open log takes half a microsecond.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from broker.observability.metrics.snapshot import Snapshot
 
 
 def totals_json(snapshot: Snapshot, process: Collector) -> bytes:
-    """An object of numbers, by the names of their samples at `/metrics`; for any thread.
+    """Return an object with numbers by the names of their samples at `/metrics`. Safe in any thread.
 
-    Samples of a metric are added up, and of one that has several numbers there are `_count` and `_sum`.
+    Samples of a metric are added; a metric with several numbers has `_count` and `_sum`.
 
     Args:
-        snapshot: of the broker.
-        process: prometheus-client's numbers of the process.
+        snapshot: the broker's samples.
+        process: prometheus-client's collector of the process.
     """
     told: Counter[str] = Counter()
     for metric, samples in snapshot.items():

@@ -1,8 +1,7 @@
-"""What went in and out, by topic, since the broker started.
+"""Traffic by topic since the broker's start.
 
-Nothing is counted for it where records come or go: each log knows what was appended since it was opened, as it knows
-its end and its size, and what was fetched. Logs that are no more (of deleted topics, or moved to another directory)
-are remembered with what they had in the end.
+The hot path counts nothing for it: each log knows what was appended since it was opened, from its end offset and size,
+and what was fetched. The last counts of closed logs (of deleted topics, or moved to another directory) are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from storage.log.local_log import LocalLog
 
 
 class Counts(NamedTuple):
-    """Records appended, their bytes, and bytes fetched."""
+    """Appended records, their bytes, and bytes fetched."""
 
     records: int = 0
     bytes_in: int = 0
@@ -27,25 +26,25 @@ class Counts(NamedTuple):
         return Counts(self.records + other.records, self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out)
 
 
-#: Logs whose counts are one part of the total: some 50 microseconds.
+#: Logs that are added up at once: some 50 microseconds.
 _IN_A_PART = 100
 
 
 class Traffic:
-    """`note` is called with every log, then `samples` or `total` gives the sums; again and again."""
+    """Sums of traffic. Call `note` for each log, then `samples` or `total`; repeat for new figures."""
 
     def __init__(self) -> None:
         self._logs: dict[LocalLog, None] = {}
-        #: Of logs that are no more, by topic; and of topics that are no more.
+        #: The counts of closed logs by topic; and those of deleted topics.
         self._ended: dict[str, Counts] = {}
         self._gone = Counts()
 
     def note(self, log: LocalLog) -> None:
-        """A log that is there."""
+        """Add an open log."""
         self._logs[log] = None
 
     def samples(self, topics: Collection[str]) -> Iterator[Sample]:
-        """The sums of all topics, and of each that is still among `topics`."""
+        """Yield the sums over all topics, and over each of `topics`."""
         self._part_with_closed()
         for topic in self._ended.keys() - set(topics):
             self._gone = self._gone.plus(self._ended.pop(topic))
@@ -59,17 +58,20 @@ class Traffic:
         yield from _samples((), total)
 
     def total(self, logs: Iterable[LocalLog]) -> Iterator[Sample]:
-        """The sum of all topics alone, in parts that are to be added up; `logs` are those that are there."""
+        """Yield partial sums over all topics, which are to be added; `logs` are the open ones."""
         self._logs.update(dict.fromkeys(logs))
         self._part_with_closed()
-        remembered = [*self._ended.values(), self._gone]  # at the same moment as the list of logs: none is in both
+        remembered = [
+            *self._ended.values(),
+            self._gone,
+        ]  # copied together with the list of logs, so that no log is in both
         rest = iter(list(self._logs))
         yield from _samples((), _sum(remembered))
         while part := list(islice(rest, _IN_A_PART)):
             yield from _samples((), _sum(map(_of, part)))
 
     def _part_with_closed(self) -> None:
-        """Remember what they had, and not the logs."""
+        """Replace closed logs by their last counts."""
         for log in [each for each in self._logs if each.closed]:
             del self._logs[log]
             self._ended[log.topic] = self._ended.get(log.topic, Counts()).plus(_of(log))

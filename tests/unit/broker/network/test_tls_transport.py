@@ -301,7 +301,7 @@ class TestKeyUpdates:
         pair.read()
         raw.close()
         assert len(flood) > tls._TURN_RECEIVED_BYTES
-        assert pair.connection.events == [f"{tls._TURN_RECEIVED_BYTES} bytes of TLS with nothing in them", "lost"]
+        assert pair.connection.events == [f"{tls._TURN_RECEIVED_BYTES} bytes of TLS records without data", "lost"]
 
     def test_who_does_not_read_that_keys_are_updated_is_let_go(self, pair: Pair, records: Records) -> None:
         """Each answer is kept until it is sent."""
@@ -314,7 +314,7 @@ class TestKeyUpdates:
             rounds += 1
         raw.close()
         assert pair.connection.updates == [b"more"] * rounds
-        assert pair.connection.events == ["it wants keys updated and does not read that they are"]
+        assert pair.connection.events == ["it requests key updates without reading the responses"]
         assert pair.transport._outgoing.pending < 2 * tls._TURN_RECEIVED_BYTES
 
 

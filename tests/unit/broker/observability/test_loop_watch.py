@@ -53,11 +53,11 @@ def test_stall_is_told_once_with_the_stack_of_the_loop(watched: Watched, caplog:
 
     (told,) = caplog.records
     assert told.levelno == logging.WARNING
-    assert told.getMessage().startswith("The event loop has stood still for 1.2 s, at\n")
+    assert told.getMessage().startswith("The event loop was blocked for 1.2 s, at\n")
     assert "in stand_still" in told.getMessage()
 
     watched.turn(1)
-    assert caplog.records[1].getMessage() == "The event loop turns again after 3.8 s"
+    assert caplog.records[1].getMessage() == "The event loop runs again after 3.8 s"
     assert watched.watch.stalls == 1
     watched.stand_still(2)
     assert len(caplog.records) == 3
