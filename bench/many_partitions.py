@@ -1,17 +1,23 @@
-"""Measure requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
+"""Requests for one partition and for ten, over loopback: `python -m bench.many_partitions [SECONDS]`.
 
-One connection sends one request at a time. Each line has the requests a second by the clock, and the broker's processor
-time for one request, which other work on the machine disturbs less.
+`alone`: one connection has one request in flight, so each request wakes a sleeping broker. `saturated`: the client
+sends a request on each of eight connections and then receives the eight responses. The broker finds the next request
+when it has served one, so its requests a second are 1 / (processor time of a request). With two cores or more, the
+broker has one and the client another.
+
+A client never repeats a request, so each request here has its own correlation id, session epoch and batches.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from itertools import repeat
+from collections.abc import Callable, Iterable
+from itertools import count, cycle
 from pathlib import Path
 
 from bench.process import Broker
@@ -27,120 +33,175 @@ from protocol.schema import Api
 SECONDS = 3.0
 PARTITIONS = 10
 SIZES = 100, 10_000
+CONNECTIONS = 8
+#: Different Produce requests that take turns.
+_BATCHES = 16
 _PRODUCE_VERSION, _FETCH_VERSION = 13, 17
-#: Position of the session epoch in a Fetch request, after max wait, min and max bytes, isolation level, session id.
-_EPOCH_BEHIND_HEADER = 17
-_SESSION_AT = 15  # position in a response: after size, correlation id, no tags, throttle time, error code
+_CLIENT_ID = "bench"
+#: Position of the correlation id in a frame, and of the session id in a Fetch response: size, correlation id, no tags,
+#: throttle time, error code.
+_CORRELATION_AT, _SESSION_AT = 8, 15
+#: Position of the session's epoch in a Fetch frame: wait, least and most bytes, isolation level and session precede it.
+_EPOCH_AT = 4 + len(encode_request_header(FETCH, _FETCH_VERSION, 7, _CLIENT_ID)) + 17
+
+#: Returns the next request of a connection.
+Request = Callable[[], "bytes | bytearray"]
 
 
-def _batch(size: int) -> bytes:
+def _batch(size: int, seed: int = 0) -> bytes:
     builder = BatchBuilder()
-    builder.append(time.time_ns() // 1_000_000, None, bytes(size))
+    builder.append(time.time_ns() // 1_000_000, None, bytes([seed]) * size)
     return bytes(builder.build())
 
 
-def _frame(api: Api, version: int, **fields: object) -> bytes:
-    header = encode_request_header(api, version, 7, "bench")
-    return bytes(frame(header, api.request.encode(version, api.request(**fields))))
+def _frame(api: Api, version: int, **fields: object) -> bytearray:
+    header = encode_request_header(api, version, 7, _CLIENT_ID)
+    return bytearray(frame(header, api.request.encode(version, api.request(**fields))))
 
 
-def _produce(topic_id: bytes, partitions: int, size: int) -> bytes:
-    data = [PartitionProduceData(index=index, records=_batch(size)) for index in range(partitions)]
+def _produce(topic_id: bytes, partitions: int, records: bytes) -> bytearray:
+    data = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
     topics = [TopicProduceData(topic_id=topic_id, partition_data=data)]
     return _frame(PRODUCE, _PRODUCE_VERSION, acks=-1, timeout_ms=30_000, topic_data=topics)
 
 
-def _fetch(topic_id: bytes, partitions: int, session_id: int, epoch: int) -> bytearray:
-    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1) for index in range(partitions)]
-    topics = [FetchTopic(topic_id=topic_id, partitions=wanted)]
-    return bytearray(
-        _frame(
-            FETCH,
-            _FETCH_VERSION,
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=50 << 20,
-            session_id=session_id,
-            session_epoch=epoch,
-            topics=topics,
-        )
-    )
+def _fetch(topic_id: bytes, offsets: Iterable[int], most: int, session_id: int = 0, epoch: int = -1) -> bytearray:
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=most)
+        for index, offset in enumerate(offsets)
+    ]
+    topics = [FetchTopic(topic_id=topic_id, partitions=wanted)] if wanted else []
+    of_session = {"session_id": session_id, "session_epoch": epoch}
+    return _frame(FETCH, _FETCH_VERSION, min_bytes=1, max_bytes=50 << 20, max_wait_ms=0, topics=topics, **of_session)
 
 
-class Client:
-    """One connection that sends prepared frames."""
+def _numbered(frames: Iterable[bytearray]) -> Request:
+    """Return a request that gives each frame of `frames` in turn, with the next correlation id."""
+    frames, numbers = cycle(frames), count()
+
+    def request() -> bytearray:
+        data = next(frames)
+        struct.pack_into(">i", data, _CORRELATION_AT, next(numbers) & 0x7FFFFFFF)
+        return data
+
+    return request
+
+
+class Connection:
+    """A connection that transfers whole frames."""
 
     def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._connection = broker._connect(broker.port)
+        self._socket: socket.socket = broker._connect(broker.port)
         self._buffer = bytearray(1 << 20)
 
-    def exchange(self, data: bytes | bytearray) -> memoryview:
-        """Send a frame; return the frame of the response."""
-        self._connection.sendall(data)
+    def send(self, data: bytes | bytearray) -> None:
+        self._socket.sendall(data)
+
+    def receive(self) -> memoryview:
+        """Return the frame of the next response, in a buffer that the next call uses again."""
         view, received, size = memoryview(self._buffer), 0, 4
         while received < size:
-            received += self._connection.recv_into(view[received:])
+            received += self._socket.recv_into(view[received:])
             if received >= 4:
                 size = 4 + int(struct.unpack_from(">i", self._buffer)[0])
         return view[:size]
 
-    def measure(self, name: str, request: Callable[[], bytes | bytearray], seconds: float) -> None:
-        for _ in range(200):
-            self.exchange(request())
-        count, spent_ms, began = 0, self.broker.cpu_ms(), time.perf_counter()
-        while time.perf_counter() - began < seconds:
-            for _ in range(50):
-                self.exchange(request())
-            count += 50
-        passed = time.perf_counter() - began
-        cpu_us = 1000 * (self.broker.cpu_ms() - spent_ms) / count
-        print(f"{name:40} {count / passed:10,.0f} a second {cpu_us:8.1f} us of the broker's", flush=True)
+    def exchange(self, data: bytes | bytearray) -> memoryview:
+        """Send a request and return the frame of its response."""
+        self.send(data)
+        return self.receive()
+
+    def in_session(self, topic_id: bytes, opening: bytes | bytearray, fetch: Callable[[int], bytearray]) -> Request:
+        """Open a session by the request `opening`; `fetch` makes the next one from the session id."""
+        data = fetch(int(struct.unpack_from(">i", self.exchange(opening), _SESSION_AT)[0]))
+        numbered, epochs = _numbered([data]), count(1)
+
+        def request() -> bytearray:
+            struct.pack_into(">i", data, _EPOCH_AT, next(epochs))
+            return numbered()  # type: ignore[return-value]
+
+        return request
 
 
-def _in_session(client: Client, topic_id: bytes, partitions: int) -> Callable[[], bytearray]:
-    answer = client.exchange(_fetch(topic_id, partitions, 0, 0))
-    session_id = int(struct.unpack_from(">i", answer, _SESSION_AT)[0])
-    data = _fetch(topic_id, partitions, session_id, 1)
-    at = 4 + len(encode_request_header(FETCH, _FETCH_VERSION, 7, "bench")) + _EPOCH_BEHIND_HEADER
-    epoch = 0
+class Bench:
+    """A broker, and the connections to it."""
 
-    def request() -> bytearray:
-        nonlocal epoch
-        epoch += 1
-        struct.pack_into(">i", data, at, epoch)
-        return data
+    def __init__(self, broker: Broker, seconds: float) -> None:
+        self._broker = broker
+        self._seconds = seconds
+        self.connections = [Connection(broker) for _ in range(CONNECTIONS)]
 
-    return request
+    def measure(self, name: str, request_of: Callable[[Connection], Request], share: float = 1.0) -> None:
+        """Print requests a second and the broker's time for one, with one connection and with all of them."""
+        pairs = [(each, request_of(each)) for each in self.connections]
+        for kind, used in ("alone", pairs[:1]), ("saturated", pairs):
+            self._exchange(used, 0.1)
+            spent_ms, began = self._broker.cpu_ms(), time.perf_counter()
+            served = self._exchange(used, self._seconds * share)
+            passed = time.perf_counter() - began
+            cpu_us = 1000 * (self._broker.cpu_ms() - spent_ms) / served
+            print(f"{name:44} {kind:10} {served / passed:9,.0f} a second {cpu_us:7.1f} us of the broker", flush=True)
+
+    @staticmethod
+    def _exchange(pairs: list[tuple[Connection, Request]], seconds: float) -> int:
+        served, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            for _ in range(20):
+                for connection, request in pairs:
+                    connection.send(request())
+                for connection, _ in pairs:
+                    connection.receive()
+            served += 20 * len(pairs)
+        return served
 
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/dev/shm") as folder:
         broker = Broker(Path(folder), log_segment_bytes=64 << 20)
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) > 1:
+            for thread in os.listdir(f"/proc/{broker.process.pid}/task"):
+                os.sched_setaffinity(int(thread), cores[:1])
+            os.sched_setaffinity(0, cores[1:])
         try:
-            run(broker, seconds)
+            for size in SIZES:
+                run(Bench(broker, seconds), broker, size)
         finally:
             broker.process.terminate()
             broker.process.wait()
 
 
-def run(broker: Broker, seconds: float) -> None:
-    client = Client(broker)
-    for size in SIZES:
-        topic = CreatableTopic(name=f"of-{size}", num_partitions=PARTITIONS, replication_factor=1)
-        broker.call(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[topic], timeout_ms=60_000))
-        topics = broker.call(METADATA, 12, METADATA.request(topics=None)).topics
-        topic_id: bytes = next(each.topic_id for each in topics if each.name == topic.name)
-        client.exchange(_produce(topic_id, PARTITIONS, size))
-        for partitions in (1, PARTITIONS):
-            fetch, session = _fetch(topic_id, partitions, 0, -1), _in_session(client, topic_id, partitions)
-            produce = _produce(topic_id, partitions, size)
-            client.measure(f"Fetch of {partitions} x {size} B", repeat(fetch).__next__, seconds)
-            client.measure(f"Fetch of {partitions} x {size} B, in a session", session, seconds)
-            client.measure(
-                f"Produce of {partitions} x {size} B", repeat(produce).__next__, seconds / (1 + size // 5000)
-            )
+def run(bench: Bench, broker: Broker, size: int) -> None:
+    topic = CreatableTopic(name=f"of-{size}", num_partitions=PARTITIONS, replication_factor=1)
+    broker.call(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[topic], timeout_ms=60_000))
+    topics = broker.call(METADATA, 12, METADATA.request(topics=None)).topics
+    topic_id: bytes = next(each.topic_id for each in topics if each.name == topic.name)
+    batches = [_batch(size, seed) for seed in range(_BATCHES)]
+    most = len(batches[0])
+    bench.connections[0].exchange(_produce(topic_id, PARTITIONS, batches[0]))
+    for partitions in (1, PARTITIONS):
+        first, end = [0] * partitions, [1] * partitions
+
+        def fetch(connection: Connection, first: list[int] = first) -> Request:
+            return _numbered([_fetch(topic_id, first, most)])
+
+        def session(connection: Connection, opened: list[int], named: list[int]) -> Request:
+            opening = _fetch(topic_id, opened, most, epoch=0)
+            return connection.in_session(topic_id, opening, lambda id: _fetch(topic_id, named, most, id, 1))
+
+        what = f"of {partitions} x {size} B"
+        bench.measure(f"Fetch {what}", fetch)
+        bench.measure(f"Fetch {what}, in a session", lambda each: session(each, first, first))  # noqa: B023
+        if partitions > 1:
+            name = f"Fetch of {size} B, in a session of {partitions}"
+            bench.measure(name, lambda each: session(each, end, first[:1]))  # noqa: B023
+            bench.measure(f"Fetch of nothing, in a session of {partitions}", lambda each: session(each, end, []))  # noqa: B023
+        bench.measure(
+            f"Produce {what}",
+            lambda each: _numbered([_produce(topic_id, partitions, batch) for batch in batches]),  # noqa: B023
+            1 / (1 + size // 5000),
+        )
 
 
 if __name__ == "__main__":
