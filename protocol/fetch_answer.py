@@ -305,45 +305,55 @@ def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
 
 #: Index, high watermark, last stable offset, log start offset, records and their size.
 PlainRow: TypeAlias = "tuple[int, int, int, int, Chunk, int]"
-# The whole of a partition without records: what _COMPACT_DATA has, no records, no tagged fields.
-_COMPACT_EMPTY = Layout(">ihqqqBiBx").pack
-_NO_RECORDS = 1
+# What _COMPACT_DATA has, and the length of the records as a varint of one or two bytes.
+_COMPACT_DATA_ONE, _COMPACT_DATA_TWO = Layout(">ihqqqBiB").pack, Layout(">ihqqqBiBB").pack
+_ONE_BYTE, _TWO_BYTES = 0x7F, 0x3FFF
+_NO_TAGS = b"\0"
 
 
-def answer_plain(correlation_id: int, session_id: int, topics: list[tuple[bytes, list[PlainRow]]]) -> list[Chunk]:
+def answer_plain(
+    correlation_id: int, session_id: int, topics: list[tuple[bytes, list[PlainRow]]]
+) -> bytes | list[Chunk]:
     """Return the frame of a good answer by topic id, as `fetch_encoder` makes it of the same (v13-v18).
 
-    `topics`: ids and partitions; a topic without partitions is left out.
+    It is one piece where no records are in files. `topics`: ids and partitions; a topic without partitions is left out.
     """
-    front = out = bytearray(_COMPACT_HEAD.size)
-    out += unsigned_varint(sum(1 for _, rows in topics if rows) + 1)
+    parts: list[bytes] = [unsigned_varint(sum(1 for _, rows in topics if rows) + 1)]
     chunks: list[Chunk] = []
     sent = 0
     for topic_id, rows in topics:
         if not rows:
             continue
-        out += topic_id
-        out += unsigned_varint(len(rows) + 1)
+        parts += topic_id, unsigned_varint(len(rows) + 1)
         for index, high_watermark, last_stable_offset, log_start_offset, records, size in rows:
-            if not size:
-                out += _COMPACT_EMPTY(
-                    index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, _NO_RECORDS
+            length = size + 1
+            if length <= _ONE_BYTE:
+                data = _COMPACT_DATA_ONE(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, length)
+            elif length <= _TWO_BYTES:
+                first, second = length & 0x7F | 0x80, length >> 7
+                data = _COMPACT_DATA_TWO(
+                    index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1, first, second
                 )
-                continue
-            out += _COMPACT_DATA(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1)
-            out += unsigned_varint(size + 1)
-            if type(records) is bytes:
-                out += records
-                out.append(0)
             else:
-                sent += len(out) + size
-                chunks += out, records
-                out = bytearray(1)  # no tagged fields
-        out.append(0)
-    out.append(0)
-    chunks.append(out)
-    _COMPACT_HEAD.pack_into(front, 0, sent + len(out) - _SIZE_BYTES, correlation_id, 0, 0, session_id)
-    return _around_slice(chunks) if len(chunks) == _AROUND else chunks
+                data = _COMPACT_DATA(index, 0, high_watermark, last_stable_offset, log_start_offset, 0, -1)
+                data += unsigned_varint(length)
+            if type(records) is bytes:
+                parts += data, records, _NO_TAGS
+            else:
+                parts.append(data)
+                before = b"".join(parts)
+                chunks += before, records
+                sent += len(before) + size
+                parts = [_NO_TAGS]
+        parts.append(_NO_TAGS)
+    parts.append(_NO_TAGS)
+    end = b"".join(parts)
+    front = _COMPACT_HEAD.pack(_COMPACT_HEAD.size - _SIZE_BYTES + sent + len(end), correlation_id, 0, 0, session_id)
+    if not chunks:
+        return front + end
+    chunks[0] = front + chunks[0]  # type: ignore[operator]
+    chunks.append(end)
+    return chunks
 
 
 # Size, correlation id, no tagged fields, no throttle time, error code, session id, one topic; then the bytes that name

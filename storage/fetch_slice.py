@@ -24,6 +24,9 @@ _UNKNOWN = (0, 0)
 #: Pages remembered for each file that were queried while they were not cached. At this number all are forgotten.
 _MOST_PAGES = 256
 
+#: Slices up to this size are copied instead of sent by sendfile (measured in broker/network/output_queue.py).
+INLINE_BYTES = 4096
+
 #: The result of a read that found nothing.
 EMPTY = b""
 
@@ -35,7 +38,7 @@ class FetchSlice:
     meanwhile. The file is released when the slice is garbage collected, or at once by `release()`.
     """
 
-    __slots__ = ("_fs", "_size", "at_hand", "file", "position")
+    __slots__ = ("_fs", "at_hand", "file", "position", "size")
 
     def __init__(
         self,
@@ -48,15 +51,15 @@ class FetchSlice:
         self._fs = fs
         self.file: OpenFile | None = file
         self.position = position
-        self._size = size
+        self.size = size
         #: All bytes of the slice if they are in memory, else empty.
         self.at_hand = at_hand
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def __repr__(self) -> str:
-        return f"FetchSlice(position={self.position}, size={self._size})"
+        return f"FetchSlice(position={self.position}, size={self.size})"
 
     def fileno(self) -> int:
         """Return the descriptor to send from. Raises ValueError after `release()`."""
@@ -69,6 +72,17 @@ class FetchSlice:
         if self.file is None:
             raise ValueError("the slice has been released")
         return FetchSlice(self._fs, self.file, self.position + start, end - start)
+
+    def inline(self) -> FetchSlice | bytes:
+        """Return the bytes, or this slice if the file ended early, which the sender reports. Raises OSError.
+
+        For slices up to INLINE_BYTES.
+        """
+        file = self.file
+        if self.at_hand or file is None:
+            return self.at_hand or self
+        data = self._fs.pread(file.handle, self.size, self.position)
+        return data if len(data) == self.size else self
 
     def release(self) -> None:
         """Release the file. May be called more than once."""
@@ -83,18 +97,18 @@ class FetchSlice:
         file = self.file
         if self.at_hand or file is None or not file.reports_cached:
             return False
-        end = self.position + self._size
+        end = self.position + self.size
         block = (end - 1) // _BLOCK_BYTES
         start, until_ms = file.cached.get(block, _UNKNOWN)
         if start <= self.position and now_ms < until_ms:
             return False
         try:
             cached = self._is_cached(file, end - 1)
-            if cached and self._size > _PAGE_BYTES:
+            if cached and self.size > _PAGE_BYTES:
                 cached = self._is_cached(file, self.position)
             if cached is None:
                 file.reports_cached = False
-            elif cached and self._size < _BLOCK_BYTES:
+            elif cached and self.size < _BLOCK_BYTES:
                 block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
                 if block_end <= end or self._is_cached(file, block_end - 1):
                     if len(file.cached) >= _MOST_BLOCKS:
@@ -131,18 +145,18 @@ class FetchSlice:
         assert file is not None
         fs.keep_from_reading_ahead(handle)
         scratch = bytearray(_WARM_BYTES)
-        for start in range(0, self._size + _AHEAD_BYTES, _WARM_BYTES):
+        for start in range(0, self.size + _AHEAD_BYTES, _WARM_BYTES):
             fs.read_ahead(handle, self.position + start, _WARM_BYTES)
             if (ready := start - _AHEAD_BYTES) >= 0:
                 fs.read_into(handle, scratch, self.position + ready)
-        first, last = self.position // _PAGE_BYTES, (self.position + self._size - 1) // _PAGE_BYTES
+        first, last = self.position // _PAGE_BYTES, (self.position + self.size - 1) // _PAGE_BYTES
         file.unread.difference_update([page for page in tuple(file.unread) if first <= page <= last])
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes, or `size` of them from `start`. Returns fewer if the file was truncated meanwhile."""
         if self.at_hand:
             return self.at_hand[start : None if size is None else start + size]
-        want = self._size - start if size is None else min(size, self._size - start)
+        want = self.size - start if size is None else min(size, self.size - start)
         handle, parts = self.fileno(), []
         while want > 0:
             part = self._fs.pread(handle, want, self.position + start)

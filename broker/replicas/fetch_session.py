@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from random import randrange
 
 from protocol.error_codes import ErrorCode
-from protocol.fast_path.plain_fetch import AskedPartition
+from protocol.fast_path.plain_fetch import AskedTopic
 from protocol.fast_path.single_fetch import SingleFetch
-from protocol.fetch_answer import NO_RECORDS, FetchedData
+from protocol.fetch_answer import NO_RECORDS, FetchedData, PlainRow
 from protocol.schema import Struct
 
 INITIAL_EPOCH = 0
@@ -71,22 +71,6 @@ class FetchedPartition:
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
 
-    def update_to(self, asked: AskedPartition) -> None:
-        """The same for a request that was read without structs."""
-        _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, _, self.max_bytes, _ = asked
-
-    def asked(self) -> AskedPartition:
-        """Return what the client asks for in the shape of a request; the log start offset of followers is left out."""
-        return (
-            self.index,
-            self.current_leader_epoch,
-            self.fetch_offset,
-            self.last_fetched_epoch,
-            -1,
-            self.max_bytes,
-            0,
-        )
-
     def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> bool:
         """`update` and `note_answer` of a fetch of this partition alone; whether the offsets are news to it."""
         self.topic = topic
@@ -133,10 +117,27 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
 
-    def note_told(self, told: list[tuple[FetchedPartition, int, int, int]]) -> None:
-        """Note what an answer says: of each partition in it high watermark, log start offset and bytes of records."""
+    def update(self, topics: list[AskedTopic]) -> bool:
+        """Store the new offsets and limits of an incremental fetch; False if the session has to change otherwise.
+
+        Then some partitions may be updated, and the handler stores the same values again.
+        """
+        known = self.partitions
+        for topic_id, asked in topics:
+            for index, leader_epoch, offset, last_epoch, _, max_bytes, tags in asked:
+                partition = known.get((topic_id, index))
+                if partition is None or tags:
+                    return False
+                partition.current_leader_epoch = leader_epoch
+                partition.fetch_offset = offset
+                partition.last_fetched_epoch = last_epoch
+                partition.max_bytes = max_bytes
+        return True
+
+    def note_told(self, told: list[FetchedPartition], rows: list[PlainRow]) -> None:
+        """Note what the client knows after a response with these rows, one for each of `told`."""
         served = []
-        for wanted, high_watermark, log_start_offset, size in told:
+        for wanted, (_, high_watermark, _, log_start_offset, _, size) in zip(told, rows, strict=True):
             wanted.high_watermark = high_watermark
             wanted.log_start_offset = log_start_offset
             if size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocol.error_codes import ProtocolError
 from protocol.primitives import length_rest
@@ -34,16 +34,10 @@ _END = b"\1\1\0"
 AskedPartition: TypeAlias = "tuple[int, int, int, int, int, int, int]"
 
 
-class PlainFetch(NamedTuple):
-    """A decoded request. A topic is its id and its partitions, whose tagged fields may not be plain."""
-
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation_level: int
-    session_id: int
-    session_epoch: int
-    topics: list[tuple[bytes, list[AskedPartition]]]
+#: The id of a topic, and the partitions that are asked for.
+AskedTopic: TypeAlias = "tuple[bytes, list[AskedPartition]]"
+#: Wait (ms), least and most bytes, isolation level, session id and epoch, and the topics.
+PlainFetch: TypeAlias = "tuple[int, int, int, int, int, int, list[AskedTopic]]"
 
 
 def parse(version: int, frame: memoryview, position: int) -> PlainFetch | None:
@@ -62,7 +56,7 @@ def parse(version: int, frame: memoryview, position: int) -> PlainFetch | None:
             at += _HEAD.size
         if not 0 < topic_count < 128:
             return None
-        topics = []
+        topics: list[AskedTopic] = []
         for _ in range(topic_count - 1):
             topic_id = bytes(frame[at : at + _TOPIC_ID_SIZE])
             at += _TOPIC_ID_SIZE
@@ -81,4 +75,4 @@ def parse(version: int, frame: memoryview, position: int) -> PlainFetch | None:
         return None
     if frame[at:] != _END:
         return None
-    return PlainFetch(wait, least, most, isolation, session, epoch, topics)
+    return wait, least, most, isolation, session, epoch, topics

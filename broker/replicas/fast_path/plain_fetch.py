@@ -9,17 +9,16 @@ own, which also waits (single_fetch.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession, Key
+from broker.replicas.fetch_session import FINAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
 from broker.requests.context import PartlyServed
-from protocol.fast_path.plain_fetch import FIRST_VERSION, AskedPartition, parse
+from protocol.fast_path.plain_fetch import FIRST_VERSION, parse
 from protocol.fetch_answer import PlainRow, answer_plain
 from protocol.schema import Chunk
 from security.acl import Operation, ResourceType
-from storage.fetch_slice import EMPTY, FetchSlice
+from storage.fetch_slice import EMPTY, INLINE_BYTES, FetchSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +33,12 @@ if TYPE_CHECKING:
     from storage.log.partition_log import PartitionLog
 
 _READ_UNCOMMITTED = 0
+#: A response reads small slices at once up to this size; further slices stay in their files until they are sent.
+_INLINE_TOTAL_BYTES = 64 * 1024
+
+#: Topic id, index, leader epoch, offset, last fetched epoch, most bytes, number of tagged fields, and the partition of
+#: the session.
+_Wanted: TypeAlias = "tuple[bytes, int, int, int, int, int, int, FetchedPartition | None]"
 
 
 class NotEnough(NamedTuple):
@@ -57,14 +62,16 @@ def plain_fetch(
     clock: Clock,
     config: BrokerConfig,
     guard: Guard | None,
-) -> Callable[[Connection, memoryview, int, int], list[Chunk] | None] | None:
+) -> Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | None] | None:
     """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
     of_topic_id = partitions.of_topic_id
 
-    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> list[Chunk] | None:
+    def serve(
+        connection: Connection, frame: memoryview, position: int, correlation_id: int
+    ) -> bytes | list[Chunk] | None:
         """Answer the request in `frame`, whose body begins at `position`; None: the handler has to."""
         request = parse(version, frame, position)
         if request is None:
@@ -72,39 +79,52 @@ def plain_fetch(
         max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, epoch, topics = request
         if isolation_level != _READ_UNCOMMITTED or max_bytes <= 0:
             return None
-        asked: dict[Key, AskedPartition] = {}
-        count = 0
-        for named, wanted in topics:
-            count += len(wanted)
-            for each in wanted:
-                asked[named, each[0]] = each
         session = None
-        to_read: Iterable[tuple[Key, AskedPartition, FetchedPartition | None]] = zip(
-            asked, asked.values(), repeat(None)
-        )
-        known: Mapping[Key, FetchedPartition] = {}
-        if epoch != FINAL_EPOCH or session_id != NO_SESSION:
-            session = fetch_sessions.current(session_id, epoch)
-            if session is None or not session.uses_topic_ids or not asked.keys() <= session.partitions.keys():
+        wanted: list[_Wanted]
+        if epoch == FINAL_EPOCH and session_id == NO_SESSION:
+            wanted = [
+                (topic_id, index, leader_epoch, offset, last_epoch, most, tags, None)
+                for topic_id, asked in topics
+                for index, leader_epoch, offset, last_epoch, _, most, tags in asked
+            ]
+            if len({each[:2] for each in wanted}) != len(wanted):
                 return None
-            known = session.partitions
-            parts = [asked.get(key) or each.asked() for key, each in known.items()]
-            to_read = zip(known, parts, known.values(), strict=True)
-        if len(asked) != count or not (known if session else asked):
+        else:
+            session = fetch_sessions.current(session_id, epoch)
+            if session is None or not session.uses_topic_ids:
+                return None
+            if may_read is not None and not all(_may_read(may_read, connection, of_topic_id(id)) for id, _ in topics):
+                return None
+            if not session.update(topics):
+                return None
+            wanted = [
+                (
+                    each.topic_id,
+                    each.index,
+                    each.current_leader_epoch,
+                    each.fetch_offset,
+                    each.last_fetched_epoch,
+                    each.max_bytes,
+                    0,
+                    each,
+                )
+                for each in session.partitions.values()
+            ]
+        if not wanted:
             return None
         limit = min(max_bytes, config.get_int("fetch.max.bytes"))
         min_bytes = min(min_bytes, limit)
         now_ms = clock.monotonic_ms()
         read: list[tuple[PartitionLog, int]] = []
         answered: list[tuple[bytes, list[PlainRow]]] = []
-        told: list[tuple[FetchedPartition, int, int, int]] = []
+        found_rows: list[PlainRow] = []
+        told: list[FetchedPartition] = []
         total = 0
         last_id: object = None
         by_index: Mapping[int, Partition] = {}
         rows: list[PlainRow] = []
         try:
-            for key, (index, leader_epoch, offset, last_epoch, _, most, tags), of_session in to_read:
-                topic_id: bytes = key[0]  # type: ignore[assignment]
+            for topic_id, index, leader_epoch, offset, last_epoch, most, tags, of_session in wanted:
                 if topic_id != last_id:
                     by_index = of_topic_id(topic_id)
                     rows = []
@@ -115,14 +135,12 @@ def plain_fetch(
                 partition = by_index.get(index)
                 if (
                     partition is None
-                    or tags
                     or last_epoch >= 0
                     or most < 0
-                    or (leader_epoch >= 0 and leader_epoch != partition.leader_epoch)
+                    or tags
+                    or (leader_epoch != partition.leader_epoch and leader_epoch >= 0)
+                    or (log := partition.open_log) is None
                 ):
-                    return None
-                log = partition.open_log
-                if log is None:
                     return None
                 high_watermark = log.high_watermark
                 start_offset = log.log_start_offset
@@ -131,10 +149,10 @@ def plain_fetch(
                 if offset != high_watermark:
                     found = log.read(offset, most if most < limit else limit, high_watermark, not total)
                     if type(found) is FetchSlice:
-                        size = len(found)
-                        if not found.at_hand and found.is_cold(now_ms):
+                        if found.is_cold(now_ms):
                             return None
-                        records = found.at_hand or found
+                        size = found.size
+                        records = found.inline() if size <= INLINE_BYTES and total < _INLINE_TOTAL_BYTES else found
                         total += size
                         limit = limit - size if limit > size else 0
                         read.append((log, size))
@@ -145,21 +163,20 @@ def plain_fetch(
                         and of_session.log_start_offset == start_offset
                     ):
                         continue
-                    told.append((of_session, high_watermark, start_offset, size))
-                rows.append((index, high_watermark, log.last_stable_offset, start_offset, records, size))
+                    told.append(of_session)
+                row = (index, high_watermark, log.last_stable_offset, start_offset, records, size)
+                rows.append(row)
+                found_rows.append(row)
         except Exception:
             return None  # the handler finds the same error, and reports it
         if session is not None:
             fetch_sessions.advance(session_id)
-            for key, fields in asked.items():
-                known[key].update_to(fields)
         if total < min_bytes and max_wait_ms > 0:
-            found_rows = [row for _, each in answered for row in each]
-            raise PartlyServed(NotEnough(session, found_rows, [each for each, *_ in told], read))
+            raise PartlyServed(NotEnough(session, found_rows, told, read))
         for log, size in read:
             log.fetched_bytes += size
         if session is not None:
-            session.note_told(told)
+            session.note_told(told, found_rows)
         return answer_plain(correlation_id, session_id, answered)
 
     return serve

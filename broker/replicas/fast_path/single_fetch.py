@@ -18,7 +18,7 @@ from protocol.fetch_answer import answer_nothing, answer_one
 from protocol.schema import Chunk
 from runtime.deferred import Deferred
 from security.acl import Operation, ResourceType
-from storage.fetch_slice import EMPTY, FetchSlice
+from storage.fetch_slice import EMPTY, INLINE_BYTES, FetchSlice
 
 if TYPE_CHECKING:
     from broker.access.authorization.guard import Guard
@@ -53,7 +53,7 @@ def fetch_single(
     clock: Clock,
     config: BrokerConfig,
     guard: Guard | None,
-) -> Callable[[Connection, memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
+) -> Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
     """Return the fast path of a version (`broker.requests.served_api.FastPath`), or None for versions without one."""
     if version < FIRST_VERSION:
         return None
@@ -70,7 +70,7 @@ def fetch_single(
 
     def serve(
         connection: Connection, frame: memoryview, position: int, correlation_id: int
-    ) -> list[Chunk] | Deferred[list[Chunk] | None] | None:
+    ) -> bytes | list[Chunk] | Deferred[list[Chunk] | None] | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         request = parse(version, frame, position)
         if request is None:
@@ -169,11 +169,11 @@ def _try(
                 return _WAITS
         else:
             found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
-            if isinstance(found, bytes) or (size := len(found)) < min(request.min_bytes, max_bytes):
+            if isinstance(found, bytes) or (size := found.size) < min(request.min_bytes, max_bytes):
                 return None
             if not found.at_hand and found.is_cold(needs.clock.monotonic_ms()):
                 return None
-            records = found.at_hand or found
+            records = found.inline() if size <= INLINE_BYTES else found
             log.fetched_bytes += size
     except Exception:
         return None  # the handler finds the same, and tells

@@ -53,7 +53,9 @@ TOPICS = st.lists(
 NODES = st.lists(st.builds(Node, INT32, st.text(max_size=20), INT32, st.none() | st.text(max_size=9)), max_size=3)
 
 
-def joined(chunks: list[Chunk]) -> bytes:
+def joined(chunks: bytes | list[Chunk]) -> bytes:
+    if isinstance(chunks, bytes):
+        return chunks
     return b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
 
 
@@ -152,6 +154,8 @@ def test_slices_of_a_plain_response_are_separate_pieces() -> None:
     first, second = Slice(300), Slice(5)
     rows: list[PlainRow] = [(0, 1, 1, 0, first, 300), (1, 1, 1, 0, second, 5)]
 
-    assert answer_plain(7, 5, [(bytes(16), rows)])[1::2] == [first, second]
+    pieces = answer_plain(7, 5, [(bytes(16), rows)])
+    assert pieces[1::2] == [first, second]
+    assert int.from_bytes(pieces[0][:4], "big") == sum(map(len, pieces)) - 4  # type: ignore[index,arg-type]
     head, piece, end = answer_plain(7, 5, [(bytes(16), rows[:1])])
     assert (type(head), piece, type(end)) == (bytes, first, bytes)

@@ -56,7 +56,7 @@ def fields_of(part: Struct) -> tuple[int, ...]:
 
 def told(found: PlainFetch) -> tuple[Any, ...]:
     """Return the request without the counts of tagged fields."""
-    return (*found[:-1], [(topic_id, [part[:-1] for part in parts]) for topic_id, parts in found.topics])
+    return (*found[:-1], [(topic_id, [part[:-1] for part in parts]) for topic_id, parts in found[-1]])
 
 
 @given(
@@ -122,7 +122,7 @@ def test_tagged_fields_of_partitions_are_detected(version: int) -> None:
     part = FetchPartition(partition=0, replica_directory_id=b"d" * 16)
     found = parse(version, memoryview(encoded(version, FetchTopic(topic_id=b"i" * 16, partitions=[part]))), 0)
 
-    assert found is None or found.topics[0][1][0][-1]
+    assert found is None or found[-1][0][1][0][-1]
 
 
 @given(version=st.sampled_from(VERSIONS), data=st.data())
@@ -131,7 +131,7 @@ def test_damaged_requests_equal_the_schema_or_are_left_to_it(version: int, data:
     body = bytearray(encoded(version, topic(2), topic(1, b"o" * 16)))
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     found = parse(version, memoryview(body), 0)
-    if found is None or any(part[-1] for _, parts in found.topics for part in parts):
+    if found is None or any(part[-1] for _, parts in found[-1] for part in parts):
         return
     try:
         assert told(found) == by_schema(version, bytes(body))

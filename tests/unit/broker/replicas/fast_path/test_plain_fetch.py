@@ -58,7 +58,8 @@ class Side:
             if not found.deferred.done:
                 return None
             found = self.dispatcher.finish(None, found)  # type: ignore[arg-type]
-        data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else bytes(chunk) for chunk in found)
+        chunks = [found] if isinstance(found, bytes) else found
+        data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else bytes(chunk) for chunk in chunks)
         ((correlation_id, answer),) = answers_in(data, [(FETCH, self.version)])
         assert correlation_id == 77
         return answer

@@ -75,6 +75,7 @@ def by_fast_path(broker, version, values):
 
 
 def decoded(version, chunks):
+    chunks = [chunks] if isinstance(chunks, bytes) else chunks
     data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)
     ((correlation_id, answer),) = answers_in(data, [(FETCH, version)])
     assert correlation_id == 77
