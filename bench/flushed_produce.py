@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from client.connection import Connection
 from protocol.framing import frame
 from protocol.headers import encode_request_header
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
@@ -44,18 +45,16 @@ async def answered(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
 
-async def create(port: int, topic: str, partitions: int, configs: dict[str, str]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+def create(port: int, topic: str, partitions: int, configs: dict[str, str]) -> None:
     wanted = CreatableTopic(
         name=topic,
         num_partitions=partitions,
         replication_factor=1,
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
     )
-    writer.write(request(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[wanted], timeout_ms=30_000)))
-    await answered(reader)
-    writer.close()
-    await asyncio.sleep(0.5)  # Kafka's broker needs a moment to learn of its partitions
+    with Connection("127.0.0.1", port, timeout_s=60, client_id="bench") as connection:
+        connection.call(CREATE_TOPICS, 5, topics=[wanted], timeout_ms=30_000)
+    time.sleep(0.5)  # Kafka's broker needs a moment to learn of its partitions
 
 
 async def connection(port: int, data: bytes, in_flight: int, until: float, waits: list[float]) -> None:
@@ -109,7 +108,7 @@ async def load(broker: RunningBroker, number: int, seconds: float) -> list[float
 
 async def measure(broker: RunningBroker) -> None:
     for number, (connections, partitions, in_flight, configs, size) in enumerate(LOADS):
-        await create(broker.port, f"load{number}", partitions, configs)
+        create(broker.port, f"load{number}", partitions, configs)
         await load(broker, number, WARM_UP_SECONDS[broker.kind])
         waits = sorted(await load(broker, number, SECONDS))
         config = " ".join(f"{name}={value}" for name, value in configs.items()) or "no flush"

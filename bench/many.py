@@ -105,20 +105,18 @@ def when_quiet(broker: Broker) -> None:
         quiet = quiet + 1 if broker.cpu_ms() - before <= 10 else 0
 
 
-class Connection:
-    """A socket that sends prepared frames, one at a time."""
+class Exchanges:
+    """A connection that sends prepared frames, one at a time."""
 
     def __init__(self, broker: Broker) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", broker.port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = broker.connect()
+        self._buffer = bytearray(1 << 20)
 
     def call(self, frame: bytes) -> float:
         """Return the milliseconds until the whole response has arrived."""
         began = time.perf_counter()
-        self.socket.sendall(frame)
-        received = self.socket.recv(1 << 16)
-        while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
-            received += self.socket.recv(1 << 16)
+        self._connection.send_frame(frame)
+        self._connection.receive_into(self._buffer)
         return (time.perf_counter() - began) * 1000
 
 
@@ -145,7 +143,7 @@ def measure_partitions(folder: Path, sizes: argparse.Namespace) -> None:
         each = sizes.partitions // TOPICS
         wide = [produce_frame(f"many-{random.randrange(TOPICS)}", random.randrange(each)) for _ in range(PRODUCES)]
         narrow = [produce_frame("few", random.randrange(FEW)) for _ in range(PRODUCES)]
-        connection = Connection(broker)
+        connection = Exchanges(broker)
         for name, frames in (("the first ones", wide[::2]), ("later ones", wide[::2])):
             waits: tuple[list[float], list[float]] = [], []
             for one, other in zip(frames, narrow, strict=False):  # in turn: what disturbs the one disturbs the other
@@ -262,7 +260,7 @@ def measure_polls(folder: Path, sizes: argparse.Namespace) -> None:
         name = f"{sizes.polls} long polls of 10 s"
         show(name, share_of_a_core(broker, polls.run), "% of a core")
         show(f"{name}, memory of each", (broker.memory_mb() - before_mb) * 1024 / sizes.polls, "kB")
-        connection = Connection(broker)
+        connection = Exchanges(broker)
         create(broker, "nobody-waits", 1)
         for topic, who in (
             ("nobody-waits", "that nobody waits for"),

@@ -11,7 +11,6 @@ A client never repeats a request, so each request here has its own correlation i
 from __future__ import annotations
 
 import os
-import socket
 import struct
 import sys
 import tempfile
@@ -91,20 +90,15 @@ class Connection:
     """A connection that transfers whole frames."""
 
     def __init__(self, broker: Broker) -> None:
-        self._socket: socket.socket = broker._connect(broker.port)
+        self._connection = broker.connect()
         self._buffer = bytearray(1 << 20)
 
     def send(self, data: bytes | bytearray) -> None:
-        self._socket.sendall(data)
+        self._connection.send_frame(data)
 
     def receive(self) -> memoryview:
         """Return the frame of the next response, in a buffer that the next call uses again."""
-        view, received, size = memoryview(self._buffer), 0, 4
-        while received < size:
-            received += self._socket.recv_into(view[received:])
-            if received >= 4:
-                size = 4 + int(struct.unpack_from(">i", self._buffer)[0])
-        return view[:size]
+        return self._connection.receive_into(self._buffer)
 
     def exchange(self, data: bytes | bytearray) -> memoryview:
         """Send a request and return the frame of its response."""

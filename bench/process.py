@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from protocol.framing import frame
-from protocol.headers import decode_response_header, encode_request_header
+from client.connection import Connection
+from client.errors import ConnectFailed
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.metadata import METADATA
@@ -44,35 +43,27 @@ class Broker:
         began = time.perf_counter()
         self.process = subprocess.Popen([sys.executable, "-m", "pybroker", str(config)], stderr=subprocess.DEVNULL)
         self.pid = self.process.pid
-        self._connection = self._connect(self.port)
+        self._connection = self._wait_for_port()
         self.call(API_VERSIONS, 0, API_VERSIONS.request())
         self.start_ms = 1000 * (time.perf_counter() - began)
         self.start_cpu_ms = self.cpu_ms()
 
-    def _connect(self, port: int) -> socket.socket:
+    def connect(self) -> Connection:
+        """Return another connection. Raises ClientError."""
+        return Connection("127.0.0.1", self.port, timeout_s=300, client_id="bench")
+
+    def _wait_for_port(self) -> Connection:
         while True:
             try:
-                return socket.create_connection(("127.0.0.1", port))
-            except OSError:
+                return self.connect()
+            except ConnectFailed:
                 if self.process.poll() is not None:
                     raise SystemExit("the broker did not start in time") from None
                 time.sleep(0.002)
 
     def call(self, api: Api, version: int, request: Struct) -> Struct:
         """Send a request; return its response."""
-        self._connection.sendall(
-            frame(encode_request_header(api, version, 0, "bench"), api.request.encode(version, request))
-        )
-        (size,) = struct.unpack(">i", self._receive(4))
-        body = self._receive(size)
-        _, position = decode_response_header(api, version, body)
-        return api.response.decode(version, body, position)[0]
-
-    def _receive(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            received += self._connection.recv(size - len(received))
-        return bytes(received)
+        return self._connection.call(api, version, request)
 
     def cpu_ms(self) -> float:
         """Return the processor time that the broker has used."""

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 PACKAGES = frozenset(
     {
         "broker",
+        "client",
         "config",
         "console",
         "controller",

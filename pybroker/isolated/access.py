@@ -12,20 +12,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from protocol.error_codes import ErrorCode
-from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
-from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct
 from pybroker.source.errors import AccessDenied, UnusableOption
 from security.jaas import JaasError, LoginModule, login_module
 from security.key_stores import TYPES, Store, StoreRefused
-from security.sasl.client import (
-    BearerClient,
-    ClientExchange,
-    PlainClient,
-    ScramClient,
-    ServerRefused,
-)
+from security.sasl.client import BearerClient, ClientExchange, PlainClient, ScramClient, ServerRefused
+from security.sasl.login import CredentialsRefused, MechanismRefused, login_requests
 from security.sasl.scram import new_nonce
 from security.sasl.scram_credential import BY_SASL_NAME
 
@@ -46,7 +38,7 @@ _ABOUT_CERTIFICATES = ("certificate", "unknown ca", "handshake failure", "access
 _JAAS, _TOKEN_URL = "kafka.sasl.jaas.config", "kafka.sasl.oauthbearer.token.endpoint.url"
 
 Call = Callable[..., tuple[Struct, int]]
-"""Send a request (API, newest version, fields), and return the response and its version."""
+"""Send a request (API, newest version, request), and return the response and its version."""
 
 
 class Access:
@@ -105,21 +97,23 @@ class Login:
         self._exchange()  # report a missing option before any connection
 
     def __call__(self, call: Call, address: str) -> None:
-        answer, _ = call(SASL_HANDSHAKE, 1, mechanism=self._mechanism)
-        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-            known = ", ".join(answer.mechanisms)
-            raise AccessDenied(f"kafka.sasl.mechanism: {address} does not take {self._mechanism}, but {known}")
-        if answer.error_code:
-            raise AccessDenied(f"kafka.security.protocol: {address} asks nobody who they are")
-        exchange = self._exchange()
-        message: bytes | None = exchange.first()
+        requests = login_requests(self._mechanism, self._exchange())
         try:
-            while message is not None:
-                answer, _ = call(SASL_AUTHENTICATE, 2, auth_bytes=message)
-                if answer.error_code:
-                    reason = answer.error_message or ErrorCode(answer.error_code).text
-                    raise AccessDenied(f"{_JAAS}: {address} does not accept {self._who}: {reason}")
-                message = exchange.answer(answer.auth_bytes)
+            api, most, request = next(requests)
+            while True:
+                response, _ = call(api, most, request)
+                api, most, request = requests.send(response)
+        except StopIteration:
+            return
+        except MechanismRefused as error:
+            if error.enabled:
+                known = ", ".join(error.enabled)
+                raise AccessDenied(
+                    f"kafka.sasl.mechanism: {address} does not take {self._mechanism}, but {known}"
+                ) from None
+            raise AccessDenied(f"kafka.security.protocol: {address} asks nobody who they are") from None
+        except CredentialsRefused as error:
+            raise AccessDenied(f"{_JAAS}: {address} does not accept {self._who}: {error}") from None
         except ServerRefused as error:
             raise AccessDenied(f"{_JAAS}: {address} and {self._who}: {error}") from None
 

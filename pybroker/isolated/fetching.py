@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from protocol.client_session import PendingRequest
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.batch import entry_at, parse_header
@@ -18,7 +19,7 @@ from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.schema import Struct
 from pybroker.isolated.aborted import FetchedAborted
 from pybroker.isolated.cluster import Cluster, TopicPartition, check
-from pybroker.isolated.connection import Asked, Connection
+from pybroker.isolated.connection import Connection
 from pybroker.isolated.entries import IsAborted, add_entry, nothing_aborted
 from pybroker.isolated.rows import Rows
 from pybroker.source.errors import DamagedLog, DataLoss
@@ -86,7 +87,7 @@ class _Fetches:
         self._wanted = wanted
         self._isolation = isolation
         #: The connection, the request, and its offset.
-        self._ahead: tuple[Connection, Asked, int] | None = None
+        self._ahead: tuple[Connection, PendingRequest, int] | None = None
 
     def fetch(self, connection: Connection, offset: int) -> Struct:
         """Return a partition's records from an offset on, and send the next request if its offset is known.
@@ -111,7 +112,7 @@ class _Fetches:
                 return answer
         return connection.answer(self._ask(connection, offset))
 
-    def _ask(self, connection: Connection, offset: int) -> Asked:
+    def _ask(self, connection: Connection, offset: int) -> PendingRequest:
         topic, partition = self._wanted.place
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
         return connection.ask(

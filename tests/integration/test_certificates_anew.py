@@ -80,13 +80,15 @@ class Stage:
 
     def client(self, authority: Authority) -> WireClient:
         """A new connection of who has that authority's certificate; `Closed` where it is not let in."""
-        client = WireClient(HOST, self.port)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(self.old.path)
         context.load_verify_locations(self.new.path)
         context.load_cert_chain(authority.issue("client"))
         try:
-            client.socket = context.wrap_socket(client.socket, server_hostname=HOST)
+            client = WireClient(HOST, self.port, secure=lambda plain: context.wrap_socket(plain, server_hostname=HOST))
+        except OSError as error:
+            raise Closed(str(error)) from None
+        try:
             ask(client)
         except (OSError, Closed) as error:
             client.close()

@@ -81,11 +81,10 @@ class TlsWireClient(WireClient):
     """The same behind TLS."""
 
     def __init__(self, port: int, authority: Authority, certificate: Path | None = None) -> None:
-        super().__init__(HOST, port)
         context = ssl.create_default_context(cafile=str(authority.path))
         if certificate is not None:
             context.load_cert_chain(certificate)
-        self.socket = context.wrap_socket(self.socket, server_hostname=HOST)
+        super().__init__(HOST, port, secure=lambda plain: context.wrap_socket(plain, server_hostname=HOST))
 
 
 @pytest.mark.parametrize("listener", ["PEM", "STORE"])

@@ -63,13 +63,12 @@ class LightMember(WireClient, ABC):
     @property
     def is_waiting(self) -> bool:
         """Whether a request is under way."""
-        return bool(self._expected)
+        return len(self.session) > 0
 
     def _take(self) -> tuple[int, ErrorCode, Struct]:
         """API key, error and answer, without the checks of a test."""
-        api, version, _ = self._expected.pop(0)
-        body = self.receive_frame()
-        answer, _ = api.response.decode(version, body, 4 + api.response_header_version(version))
+        response = self.receive_unchecked()
+        answer, api = response.fields, response.request.api
         return api.key, ErrorCode(answer.error_code), answer
 
 

@@ -1,15 +1,14 @@
-"""A raw client for tests: frames out, frames in, through the schemas. No retries, no metadata, no opinion."""
+"""The blocking client for tests: it checks that all bytes of a response are used, and encoded as they would be here."""
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from protocol.framing import frame
-from protocol.headers import decode_response_header, encode_request_header
+from client.connection import Connection, Secure
+from client.errors import ClientError, ConnectionLost
+from protocol.client_session import PendingRequest, Response
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Api, Struct
 
@@ -21,20 +20,28 @@ class Closed(Exception):
 class WireClient:
     """One connection, from the address `source` if one is given.
 
-    Requests may be sent ahead of their answers; answers are read in order.
-
     with WireClient("127.0.0.1", port) as client:
         answer = client.call(API_VERSIONS, 0)
     """
 
     def __init__(
-        self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 60, source: str = ""
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str | None = "test",
+        timeout_s: float = 60,
+        source: str = "",
+        secure: Secure | None = None,
     ) -> None:
-        self.socket = socket.create_connection((host, port), timeout_s, (source, 0) if source else None)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.client_id = client_id
-        self._correlation_id = 0
-        self._expected: list[tuple[Api, int, int]] = []
+        try:
+            self._connection = Connection(
+                host, port, timeout_s=timeout_s, client_id=client_id, source=source, secure=secure
+            )
+        except ClientError as error:
+            raise error.cause from None
+        self.socket = self._connection.socket
+        self.session = self._connection.session
 
     def __enter__(self) -> Self:
         return self
@@ -45,11 +52,19 @@ class WireClient:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
-        self.socket.close()
+        """Close the connection."""
+        self._connection.close()
+
+    @property
+    def client_id(self) -> str | None:
+        return self.session.client_id
+
+    @client_id.setter
+    def client_id(self, client_id: str | None) -> None:
+        self.session.client_id = client_id
 
     def call(self, api: Api, version: int, request: Struct | Mapping[str, Any] | None = None, **fields: Any) -> Struct:
-        """Send a request, given as a value or by its fields, and return its answer. Raises Closed."""
+        """Send a request, given as a value or by its fields, and return its response. Raises Closed."""
         self.send(api, version, request, **fields)
         return self.receive()
 
@@ -62,59 +77,47 @@ class WireClient:
         answered: bool = True,
         **fields: Any,
     ) -> int:
-        """Send a request; returns its correlation id. `answered=False`: no answer will come (acks=0)."""
-        data = self.request_frame(api, version, request, **fields)
+        """Send a request; return its correlation id. `answered=False`: no response will come (acks=0)."""
+        pending, data = self._encoded(api, version, request, fields)
         if answered:
-            self._expected.append((api, version, self._correlation_id))
+            self.session.expect(pending)
         self.socket.sendall(data)
-        return self._correlation_id
+        return pending.correlation_id
 
     def request_frame(
         self, api: Api, version: int, request: Struct | Mapping[str, Any] | None = None, **fields: Any
     ) -> bytes:
-        """The bytes of a request with the next correlation id, without sending them."""
-        self._correlation_id += 1
-        if not isinstance(request, Struct):
-            request = api.request(**{**(request or {}), **fields})
-        header = encode_request_header(api, version, self._correlation_id, self.client_id)
-        return frame(header, api.request.encode(version, request))
+        """Return the bytes of a request with the next correlation id, without sending them."""
+        return self._encoded(api, version, request, fields)[1]
 
     def expect(self, api: Api, version: int, correlation_id: int) -> None:
-        """An answer to bytes that were sent by hand is to come."""
-        self._expected.append((api, version, correlation_id))
+        """Expect a response to bytes that the test sends itself."""
+        self.session.expect(PendingRequest(api, version, correlation_id))
 
     def receive(self) -> Struct:
-        """The next answer. Its correlation id has to be that of its request, and all its bytes have to be used."""
-        api, version, correlation_id = self._expected.pop(0)
-        body = self.receive_frame()
-        received_id, position = decode_response_header(api, version, body)
-        assert received_id == correlation_id, f"answer {received_id} where {correlation_id} was due"
-        answer, end = api.response.decode(version, body, position)
-        assert end == len(body), f"{len(body) - end} bytes left over in {api.name} v{version}"
-        encoded = api.response.encode(version, answer)
-        assert encoded == body[position:], f"{api.name} v{version} is encoded in other bytes than the broker's"
-        return answer
+        """Return the next response. Raises Closed."""
+        response = self.receive_unchecked()
+        request, body = response.request, bytes(response.body)
+        assert not response.extra_bytes, f"{response.extra_bytes} bytes left over in {request.name}"
+        encoded = request.api.response.encode(request.version, response.fields)
+        assert encoded == body[response.start :], f"{request.name} is encoded in other bytes than the broker's"
+        return response.fields
+
+    def receive_unchecked(self) -> Response:
+        """Return the next response, without the checks of `receive`. Raises Closed."""
+        return self.session.decode(self.receive_frame())
 
     def receive_frame(self) -> bytes:
-        """The bytes of the next frame, without its size. Raises Closed."""
-        (size,) = struct.unpack(">i", self.receive_exactly(4))
-        return self.receive_exactly(size)
-
-    def receive_exactly(self, size: int) -> bytes:
-        """So many bytes. Raises Closed."""
-        received = bytearray()
-        while len(received) < size:
-            try:
-                piece = self.socket.recv(min(size - len(received), 1 << 20))
-            except ConnectionError as error:
+        """Return the bytes of the next frame, without its size. Raises Closed."""
+        try:
+            return bytes(self._connection.receive_frame())
+        except ConnectionLost as error:
+            if error.is_closed:
                 raise Closed(str(error)) from None
-            if not piece:
-                raise Closed("end of stream")
-            received += piece
-        return bytes(received)
+            raise error.cause from None
 
     def is_closed(self, timeout_s: float = 60) -> bool:
-        """Whether the broker closes the connection, within the time and without a byte more."""
+        """Return whether the broker closes the connection within the time, without another byte."""
         self.socket.settimeout(timeout_s)
         try:
             return self.socket.recv(1) == b""
@@ -122,6 +125,13 @@ class WireClient:
             return True
         except TimeoutError:
             return False
+
+    def _encoded(
+        self, api: Api, version: int, request: Struct | Mapping[str, Any] | None, fields: Mapping[str, Any]
+    ) -> tuple[PendingRequest, bytes]:
+        if not isinstance(request, Struct):
+            request = api.request(**{**(request or {}), **fields})
+        return self.session.encode(api, version, request)
 
 
 def served_versions(client: WireClient) -> dict[int, range]:

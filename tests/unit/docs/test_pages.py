@@ -78,6 +78,7 @@ def remarks(module: Path) -> Iterator[str]:
     "room",
     [
         "broker",
+        "client",
         "console",
         "config",
         "controller",

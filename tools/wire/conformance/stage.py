@@ -6,8 +6,8 @@ import time
 import uuid
 from typing import Any
 
+from protocol.client_session import WrongCorrelationId
 from protocol.error_codes import ErrorCode, ProtocolError
-from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.delete_groups import DELETE_GROUPS
@@ -45,7 +45,6 @@ class Stage:
         self._servers = servers
         self._timeout_s = timeout_s
         self._links: dict[Address, Link] = {}
-        self._correlation_id = 0
         self.name = f"pybroker-conformance-{uuid.uuid4().hex[:12]}"
         self.topic_id = bytes(16)
         self.cluster_id = ""
@@ -135,29 +134,24 @@ class Stage:
             raise WrongAnswer(f"the broker has no version of {api.name} that is known here")
         address = self._whom.get(whom, self._whom[Whom.ANY])
         link = self._link(address)
-        self._correlation_id += 1
-        head = encode_request_header(api, version, self._correlation_id, "pybroker-conformance")
         try:
-            link.send(head + api.request.encode(version, given(api, version, fields)))
-            data = link.receive()
+            link.ask(api, version, given(api, version, fields))
+            response = link.answer()
         except LinkBroken:
             self._links.pop(address).close()
             raise
-        try:
-            correlation_id, position = decode_response_header(api, version, data)
-            answer, end = api.response.decode(version, data, position)
+        except WrongCorrelationId as error:
+            self._links.pop(address).close()
+            raise WrongAnswer(str(error)) from None
         except ProtocolError as error:
             raise WrongAnswer(f"the answer cannot be decoded: {error}") from None
-        if correlation_id != self._correlation_id:
-            self._links.pop(address).close()
-            raise WrongAnswer(f"answer {correlation_id} arrived, but {self._correlation_id} was expected")
-        if end != len(data):
-            raise WrongAnswer(f"{len(data) - end} bytes follow the end of the answer")
-        return answer
+        if response.extra_bytes:
+            raise WrongAnswer(f"{response.extra_bytes} bytes follow the end of the answer")
+        return response.fields
 
     def _link(self, address: Address) -> Link:
         if address not in self._links:
-            self._links[address] = Link(address, self._timeout_s)
+            self._links[address] = Link(address, self._timeout_s, "pybroker-conformance")
         return self._links[address]
 
     # -- for probes -----------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.error_codes import ErrorCode
+from protocol.error_codes import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES, frame
-from protocol.headers import REQUEST_HEADER, RESPONSE_HEADER, decode_response_header, encode_request_header
+from protocol.headers import REQUEST_HEADER, RESPONSE_HEADER
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Api, Struct
@@ -94,9 +94,7 @@ class Client:
     """A connection that uses the newest versions that both sides have. Errors: LinkBroken."""
 
     def __init__(self, address: Address, client_id: str) -> None:
-        self._link = Link(address, _TIMEOUT_S)
-        self._client_id = client_id
-        self._correlation_id = 0
+        self._link = Link(address, _TIMEOUT_S, client_id)
         self._versions: dict[int, int] = {}
         answer = self.receive(self.send(API_VERSIONS)).answer
         self._versions = {each.api_key: each.max_version for each in answer.api_keys}
@@ -108,20 +106,16 @@ class Client:
     def send(self, api: Api, **fields: Any) -> Asked:
         """Send a request without waiting for its answer."""
         version = min(self._versions.get(api.key, 0), api.current.max)
-        self._correlation_id += 1
-        head = encode_request_header(api, version, self._correlation_id, self._client_id)
-        data = head + api.request.encode(version, api.request(**fields))
-        self._link.send(data)
-        return Asked(api, version, self._correlation_id, frame(data))
+        pending, data = self._link.ask(api, version, api.request(**fields))
+        return Asked(api, version, pending.correlation_id, data)
 
     def receive(self, asked: Asked) -> Exchange:
         """Return the exchange of the oldest request in flight."""
-        data = self._link.receive()
-        correlation_id, position = decode_response_header(asked.api, asked.version, data)
-        if correlation_id != asked.correlation_id:
-            raise TraceFailed(f"answer {correlation_id} arrived, but {asked.correlation_id} was expected")
-        answer, _ = asked.api.response.decode(asked.version, data, position)
-        return Exchange(asked, frame(data), answer)
+        try:
+            response = self._link.answer()
+        except ProtocolError as error:
+            raise TraceFailed(f"{asked.name}: {error}") from None
+        return Exchange(asked, frame(bytes(response.body)), response.fields)
 
     def ask(self, api: Api, *, expected: int = ErrorCode.NONE, **fields: Any) -> Exchange:
         """Send a request, and again while the broker is not ready. TraceFailed: an error other than `expected`."""

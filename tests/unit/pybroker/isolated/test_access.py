@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.schema import Api, Struct
 from pybroker.isolated.access import Access
 from pybroker.source.errors import UnusableOption
 from tests.support.certificates import PASSWORD, Authority
@@ -113,10 +114,9 @@ def test_token_of_a_file_is_read_each_time(tmp_path: Path) -> None:
     path.write_text("second\n")
     sent = []
 
-    def call(api: object, version: int, **fields: object) -> tuple[object, int]:
-        sent.append(fields.get("auth_bytes"))
-        answer = type("Answer", (), {"error_code": 0, "auth_bytes": b""})
-        return answer, version
+    def call(api: Api, version: int, request: Struct) -> tuple[Struct, int]:
+        sent.append(getattr(request, "auth_bytes", None))
+        return api.response(), version
 
-    access.log_in(call, "one:9092")  # type: ignore[arg-type]
+    access.log_in(call, "one:9092")
     assert sent == [None, b"n,,\1auth=Bearer second\1\1"]

@@ -1,0 +1,1 @@
+"""The blocking client. README.md describes it."""
