@@ -15,7 +15,7 @@ PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/*/*.md") for path in ROOT.glob(pattern)
 )
 ROOMS = (
-    "protocol|storage|security|metadata|coordinator|runtime|config|controller|broker|tools|console|pybroker|tests|bench|docs|"
+    "protocol|client|storage|security|metadata|coordinator|runtime|config|controller|broker|tools|console|pybroker|tests|bench|docs|"
     "docker|examples"
 )
 MODULES = sorted(path for room in ROOMS.split("|") for path in ROOT.glob(f"{room}/**/*.py"))
