@@ -1,22 +1,22 @@
-# The project's commands. `make` lists them. Each installs what it needs, once.
+# The project's commands. `make` lists them. Each installs its dependencies once.
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-quick test-all test-times prove lint docs dist fuzz soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
-# A worker for each core, two at least and four at most, as some tests start a Spark or an Apache Kafka. A worker takes a file at a time,
-# so a file's brokers are started once. The slowest files come first (tests/seconds.tsv).
+# One worker for each core, at least two and at most four, as some tests start Spark or Apache Kafka. A worker runs a whole file,
+# so a file's brokers start once. The slowest files run first (tests/seconds.tsv).
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
-# Compiled where there is a C compiler (setup.py), each with its types in a .pxd beside it
+# Modules that are compiled if there is a C compiler (setup.py); a .pxd file beside each has its types
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
-# Extras that a running broker, its commands and its data sources can need
+# Extras for the broker, its commands and its data sources
 RUNTIME := security client metrics console arrow spark pipeline
-# pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
+# pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are pinned here
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-# Where Pythons are looked for, unless PYTHON names one, and what says how fast each is, in microseconds: it fails where a version is not wanted
+# The Pythons to try unless PYTHON names one, and a program that prints the speed of each in microseconds and fails for unsupported versions
 PYTHONS := python3.13 python3.12 python3.11 python3 python3.14 python /usr/bin/python3
 define PYTHON_SPEED
 import sys, ensurepip, venv, timeit
@@ -26,7 +26,7 @@ print(round(min(timeit.repeat("for i in range(20000): a.f(i)", setup, number=1, 
 endef
 export PYTHON_SPEED
 
-help: ## list the verbs
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.broker ## create .venv and install the broker into it
@@ -34,50 +34,50 @@ setup: $(VENV)/.broker ## create .venv and install the broker into it
 run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="--override KEY=VALUE")
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
-test: $(VENV)/.develop lint ## lint, and every test at the sizes of continuous integration
+test: $(VENV)/.develop lint ## lint and all tests at the sizes of continuous integration
 	$(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)
 
-test-all: $(VENV)/.develop ## every test at full size, against Apache Kafka too: takes long
+test-all: $(VENV)/.develop ## all tests at full size, also against Apache Kafka; takes long
 	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
-test-times: $(VENV)/.develop ## measure how long each test file takes: renews tests/seconds.tsv, which orders the files
+test-times: $(VENV)/.develop ## measure the time of each test file; renews tests/seconds.tsv, which orders the files
 	PYBROKER_TEST_TIMES=1 $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
-prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka: renews tests/conformance/proven.tsv
+prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka; renews tests/conformance/proven.tsv
 	PYBROKER_TEST_KAFKA=prove $(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
 
-lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Dockerfile
+lint: $(VENV)/.develop ## check style, types, import contracts and the Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint docker/Dockerfile; fi
 
-fuzz: $(VENV)/.develop ## fuzz all that reads bytes of others, FUZZ_MINUTES of them (10); Linux on x86-64
+fuzz: $(VENV)/.develop ## fuzz all readers of foreign bytes for FUZZ_MINUTES (10); Linux on x86-64
 	$(BIN)/python -m tests.fuzz --minutes $${FUZZ_MINUTES:-10} $(ARGS)
 
-soak: $(VENV)/.develop ## all kinds of load, with kills, for SOAK_MINUTES (20): nothing lost, all flat; draws .cache/soak/soak.svg
+soak: $(VENV)/.develop ## run all kinds of load, with kills, for SOAK_MINUTES (20); draws .cache/soak/soak.svg
 	$(BIN)/python -m tests.soak --minutes $${SOAK_MINUTES:-20} $(ARGS)
 
 bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/how-it-works/benchmarks.md (ARGS=NAME: another benchmark)
 	$(BIN)/python -m bench $(ARGS)
 
-bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (ARGS=--update: what is now is the baseline)
+bench-check: $(VENV)/.develop ## fail if functions of the hot path became slower (ARGS=--update writes a new baseline)
 	$(BIN)/python -m bench.micro.check $(ARGS)
 
-demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet, and a report
+demo: $(VENV)/.demo ## send an access log through the broker and Spark into Parquet, with a report
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
-docs: $(VENV)/.docs ## the documentation as a site in .cache/site, any warning an error (ARGS=--serve: at port 8000, renewed as files change)
+docs: $(VENV)/.docs ## build the documentation in .cache/site; a warning is an error (ARGS=--serve: serve it on port 8000)
 	$(BIN)/python -m tools.site $(ARGS)
 
-dist: $(VENV)/.develop ## wheel and source distribution into dist/, the same bytes each time (SOURCE_DATE_EPOCH: else the commit's)
+dist: $(VENV)/.develop ## build wheel and source distribution into dist/, reproducible to the byte (SOURCE_DATE_EPOCH: by default the time of the commit)
 	$(BIN)/python .ci/dist --check
 
-lock: $(BIN)/python ## resolve every dependency anew: constraints.txt, and requirements.lock with hashes of what running needs
+lock: $(BIN)/python ## resolve all dependencies again into constraints.txt and requirements.lock
 	rm -rf .cache/lock
 	$(BIN)/python -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet --upgrade setuptools==80.9.0 wheel '.[test,dev,docs,pipeline]'
@@ -90,20 +90,20 @@ lock: $(BIN)/python ## resolve every dependency anew: constraints.txt, and requi
 	     --constraints constraints.txt $(foreach extra,$(RUNTIME),--extra $(extra)) pyproject.toml; } > .cache/requirements.lock
 	@mv .cache/requirements.lock requirements.lock
 
-audit: $(BIN)/python ## ask PyPI which of the versions in constraints.txt have known vulnerabilities (pip-audit)
+audit: $(BIN)/python ## check the versions in constraints.txt for known vulnerabilities (pip-audit)
 	$(BIN)/python -m venv .cache/audit
 	.cache/audit/bin/python -m pip install --quiet pip-audit
 	.cache/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
-clean: ## remove what the verbs made (not data/)
+clean: ## remove everything that make created, except data/
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find protocol storage -name '*.so' -delete
 
-# What is installed, newest first: a stamp for each set, renewed when the project's pins change, or what is compiled.
-# That is done with the broker (setup.py), and not again. Python's own bytecode as well: where PYTHONDONTWRITEBYTECODE is
-# set, as in many containers, each start would compile all modules, and take twice as long. By way of wheels: an old pip
-# leaves no record of wheel tags for packages that come as source alone (crcmod), and the tests pack what is installed.
+# A stamp file for each set of packages, renewed when the pins or the compiled modules change. Only the first set compiles
+# modules (setup.py) and bytecode: with PYTHONDONTWRITEBYTECODE, as in many containers, each start would compile all modules
+# and take twice as long. --use-pep517 builds wheels: an old pip otherwise records no wheel tags for packages without a
+# wheel (crcmod), and the tests pack the installed packages.
 $(VENV)/.broker: pyproject.toml setup.py constraints.txt $(COMPILED) $(COMPILED:.py=.pxd) | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
 	@$(INSTALL) --use-pep517 --editable '.[security]'
@@ -125,8 +125,8 @@ $(VENV)/.develop: $(VENV)/.broker
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,docs,pipeline]'
 	@touch $@
 
-# The fastest of the Pythons there are, among versions that all pins are tried with; else any that is new enough. A Python that a version manager
-# has built without the optimizations that distributions build theirs with takes a fifth longer for everything.
+# The fastest Python among the versions that all pins are tested with, else any newer one. A Python that a version manager built without
+# the optimizations of distributions is slower by a fifth.
 $(BIN)/python:
 	@for newest in 13 99; do \
 	    found=$$(for python in $(or $(PYTHON),$(PYTHONS)); do \
