@@ -60,9 +60,10 @@ _HEAD = """\
 Written by `python -m config.docs` from the tables in `config/keys/`; edit those.
 
 Sections before "Dynamic only" list keys of `server.properties`, which environment variables (`PYBROKER_` and the key in
-capitals, with underscores for dots) and `--override` can also set. Such a key needs a restart unless it is marked
-**dynamic** (for the whole cluster) or **dynamic per broker**. Keys of topics, groups, clients and users are always
-dynamic. Accepted keys [without effect](#without-effect) are at the end.
+capitals, with underscores for dots) and `--override` can also set. The broker must restart to use a new value unless the
+key is marked with Kafka's update mode: **per-broker** keys can change on a running broker, **cluster-wide** keys also for
+all brokers at once. Keys of topics, groups, clients and users can always change. [Keys without effect](#without-effect)
+are at the end.
 """
 
 _WITHOUT_EFFECT = """
@@ -74,8 +75,8 @@ logs a warning for each.
 
 _DYNAMIC = {
     UpdateMode.READ_ONLY: "",
-    UpdateMode.PER_BROKER: " **Dynamic per broker.**",
-    UpdateMode.CLUSTER_WIDE: " **Dynamic.**",
+    UpdateMode.PER_BROKER: " **per-broker**",
+    UpdateMode.CLUSTER_WIDE: " **cluster-wide**",
 }
 
 
