@@ -59,11 +59,11 @@ _HEAD = """\
 
 Written by `python -m config.docs` from the tables in `config/keys/`; edit those.
 
-Sections before "Dynamic only" list keys of `server.properties`, which environment variables (`PYBROKER_` and the key in
-capitals, with underscores for dots) and `--override` can also set. The broker must restart to use a new value unless the
-key is marked with Kafka's update mode: **per-broker** keys can change on a running broker, **cluster-wide** keys also for
-all brokers at once. Keys of topics, groups, clients and users can always change. [Keys without effect](#without-effect)
-are at the end.
+Sections before "Dynamic only" list keys of `server.properties`, which environment variables (`PYBROKER_` and the key
+in capitals, with underscores for dots) and `--override` can also set. A new value needs a restart of the broker unless
+the key is marked with Kafka's update mode: **per-broker** keys can change on a running broker, **cluster-wide** keys
+also for all brokers at once. Keys of topics, groups, clients and users can always change.
+[Keys without effect](#without-effect) are at the end.
 """
 
 _WITHOUT_EFFECT = """
