@@ -40,6 +40,7 @@ from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
 from tests.support.brokers import OurBroker
+from tests.support.eventually import eventually
 
 T0 = 1_700_000_000_000
 SEGMENT_BYTES = 64 << 20
@@ -131,11 +132,13 @@ class KafkaCleaner:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
         for altered in self._admin.incremental_alter_configs([resource]).values():
             altered.result()
-        deadline = time.monotonic() + DEADLINE_S
-        while topic not in self._cleaned():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"Apache Kafka has not cleaned {topic} within {DEADLINE_S} s")
-            time.sleep(0.05)
+        eventually(
+            self._cleaned,
+            f"Apache Kafka cleans {topic}",
+            until=lambda found: topic in found,
+            timeout_s=DEADLINE_S,
+            interval_s=0.05,
+        )
         return self._processor_s() - before
 
     def _cleaned(self) -> Iterable[str]:

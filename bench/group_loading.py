@@ -13,13 +13,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.compare import cpu_seconds, create
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.schema import Struct
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 TOPIC, PARTITIONS = "t", 100
@@ -27,6 +30,10 @@ GROUPS = 100
 #: Outstanding requests.
 _AHEAD = 50
 _PATIENCE_S = 120
+
+
+def _is_committed(answer: Struct) -> bool:
+    return not answer.topics[0].partitions[0].error_code
 
 
 def fill(broker: RunningBroker, records: int, partitions: int) -> None:
@@ -44,10 +51,8 @@ def fill(broker: RunningBroker, records: int, partitions: int) -> None:
                 "topics": topics,
             }
             client.call(FIND_COORDINATOR, 3, key=fields["group_id"])
-            until = time.monotonic() + _PATIENCE_S
-            while client.call(OFFSET_COMMIT, 8, fields).topics[0].partitions[0].error_code:
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            commit = partial(client.call, OFFSET_COMMIT, 8, fields)
+            eventually(commit, until=_is_committed, timeout_s=_PATIENCE_S)
             frames.append(client.request_frame(OFFSET_COMMIT, 8, fields))
         count = records // partitions - GROUPS
         for number in range(count + _AHEAD):
@@ -64,12 +69,13 @@ def load(broker: RunningBroker) -> tuple[float, float, float]:
     broker.start()
     up_s = time.monotonic() - began
     with WireClient(HOST, broker.port) as client:
-        while True:
-            answer = client.call(LIST_GROUPS, 4)
-            if not answer.error_code and len(answer.groups) == GROUPS:
-                return up_s, time.monotonic() - began, cpu_seconds(broker.pid)
-            assert time.monotonic() - began < _PATIENCE_S
-            time.sleep(0.01)
+        eventually(
+            partial(client.call, LIST_GROUPS, 4),
+            until=lambda answer: not answer.error_code and len(answer.groups) == GROUPS,
+            timeout_s=_PATIENCE_S,
+            interval_s=0.01,
+        )
+        return up_s, time.monotonic() - began, cpu_seconds(broker.pid)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

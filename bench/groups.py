@@ -44,6 +44,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.light_members import (
     ClassicMember,
     ConsumerMember,
@@ -95,10 +96,7 @@ KINDS = {
 def wait_for_coordinator(broker: RunningBroker) -> None:
     """Wait until the broker has a coordinator: its topic is created by the first request for one."""
     with WireClient(HOST, broker.port) as client:
-        until = time.monotonic() + _PATIENCE_S
-        while client.call(FIND_COORDINATOR, 3, key="any").error_code:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        eventually(lambda: not client.call(FIND_COORDINATOR, 3, key="any").error_code, timeout_s=_PATIENCE_S)
 
 
 def committer(group: str, partitions: int) -> Client:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from protocol.error_codes import ErrorCode
@@ -18,6 +17,7 @@ from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
 from protocol.schema import Struct
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.groups import subscription
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
@@ -48,11 +48,8 @@ class Group:
 
     def wait_for_coordinator(self) -> None:
         """A Kafka makes the topic of groups at the first question, and only then says who coordinates."""
-        deadline = time.monotonic() + 60
         self.admin.call(FIND_COORDINATOR, 3, key=self.group_id)
-        while self.describe(5).error_code != ErrorCode.NONE:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: self.describe(5).error_code, equal_to=ErrorCode.NONE)
 
     def send_join(
         self,
@@ -137,10 +134,7 @@ class Group:
 
     def wait_for_state(self, state: str) -> None:
         """Requests of several connections are served in no certain order."""
-        deadline = time.monotonic() + 60
-        while self.describe().group_state != state:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        eventually(lambda: self.describe().group_state, equal_to=state)
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
         answer = self.admin.call(

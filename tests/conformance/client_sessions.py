@@ -20,6 +20,7 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.answers import Names, Rules
+from tests.support.eventually import eventually
 from tests.support.exchanges import Exchange, recorded_exchanges
 from tests.support.replay import Replay
 from tests.support.wire import WireClient, served_versions
@@ -93,10 +94,7 @@ class ClientSessions:
         """Wait until topics are there which, by an answer, are or will be: clients would ask again until they are."""
         names = {topic.name for topic in answered if topic.error_code == ErrorCode.NONE}
         wanted = [MetadataRequestTopic(name=topic.name) for topic in requested if topic.name in names]
-        deadline = time.monotonic() + 60
-        while wanted and not self._all_led(wanted):
-            assert time.monotonic() < deadline, f"{names} are not there"
-            time.sleep(0.02)
+        eventually(lambda: not wanted or self._all_led(wanted), lambda: f"{names} are not there")
 
     def _all_led(self, wanted: list[Struct]) -> bool:
         """Whether the topics are known, and their leader knows that it leads them: it answers for their offsets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from protocol.error_codes import ErrorCode
@@ -34,6 +34,7 @@ from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
 from protocol.schema import Struct
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 #: Topic -> partitions.
@@ -53,21 +54,14 @@ class ConsumerSession:
         self._ids: dict[str, bytes] = {}
         self.client.call(FIND_COORDINATOR, 4, coordinator_keys=[group_id])
         if new:
-            self.until(lambda: self.describe()["code"] == ErrorCode.GROUP_ID_NOT_FOUND.name)
+            eventually(lambda: self.describe()["code"] == ErrorCode.GROUP_ID_NOT_FOUND.name)
             self.create(topics)
             return
-        self.until(lambda: all(self.look(name, count) for name, count in topics.items()))
-        self.until(lambda: self.listed() is not None or self.describe()["code"] == ErrorCode.GROUP_ID_NOT_FOUND.name)
+        eventually(lambda: all(self.look(name, count) for name, count in topics.items()))
+        eventually(lambda: self.listed() is not None or self.describe()["code"] == ErrorCode.GROUP_ID_NOT_FOUND.name)
 
     def close(self) -> None:
         self.client.close()
-
-    def until(self, holds: Callable[[], bool], seconds: float = 90) -> None:
-        """Wait until something holds."""
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
     # -- topics -----------------------------------------------------------------------------------------------------
 
@@ -77,21 +71,21 @@ class ConsumerSession:
             CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in topics.items()
         ]
         self.client.call(CREATE_TOPICS, 7, topics=wanted, timeout_ms=10_000)
-        self.until(lambda: all(self.look(name, count) for name, count in topics.items()))
+        eventually(lambda: all(self.look(name, count) for name, count in topics.items()))
         self.probe(topics)
 
     def grow(self, name: str, count: int) -> None:
         """Give a topic more partitions."""
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         self.client.call(CREATE_PARTITIONS, 3, topics=[topic], timeout_ms=10_000)
-        self.until(lambda: self.look(name, count))
+        eventually(lambda: self.look(name, count))
         self.probe({name: count})
 
     def probe(self, topics: Mapping[str, int]) -> None:
         """Wait until the coordinator knows them, too: it has to assign all of them to a member of another group."""
         everything = {name: list(range(count)) for name, count in topics.items()}
         group_id = f"{self.group_id}-probe"
-        self.until(lambda: self.join("probe", list(topics), group_id=group_id)["assignment"] == everything)
+        eventually(lambda: self.join("probe", list(topics), group_id=group_id)["assignment"] == everything)
         self.beat("probe", -1, group_id=group_id)
 
     def look(self, name: str, count: int) -> bool:

@@ -24,6 +24,7 @@ from protocol.messages.incremental_alter_configs import (
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 from tests.support.exchanges import Exchange
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient, served_versions
@@ -34,6 +35,7 @@ TOPIC = 2  # a type of resource
 COMPACTED = ("comp", "__consumer_offsets", "__transaction_state", "__share_group_state")
 TOPICS_BEFORE = {"demo": 4, "my.topic_x": 1, **dict.fromkeys(COMPACTED, 1)}
 PRODUCER_IDS_BEFORE = 7
+_RECORDED_STATE = "the state that was recorded"
 
 # Retention took records away while the sweeps were recorded: new start of partition 0 in front of an exchange
 RETENTION = {228: 12, 303: 22, 503: 23}
@@ -69,9 +71,9 @@ class SweepStage:
         created = self._client.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE] * len(topics)
         self._settle()
-        self._until(self._finds_coordinator)
+        eventually(self._finds_coordinator, _RECORDED_STATE)
         for _ in range(PRODUCER_IDS_BEFORE):
-            self._until(self._gives_producer_id)
+            eventually(self._gives_producer_id, _RECORDED_STATE)
 
     def after(self, exchange: Exchange) -> None:
         """Kafka's controller answers before its broker knows what has changed; the sweeps had waited."""
@@ -93,7 +95,7 @@ class SweepStage:
             described = self._client.call(DESCRIBE_CONFIGS, 4, resources=[asked])
             return bool(described.results[0].configs[0].value == value)
 
-        self._until(is_known)
+        eventually(is_known, _RECORDED_STATE)
 
     def before(self, exchange: Exchange) -> None:
         """What happened at the recorded broker by itself in front of an exchange."""
@@ -102,14 +104,14 @@ class SweepStage:
             topics = [DeleteRecordsTopic(name="sweep", partitions=[cut])]
             self._client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=5_000)
         if exchange.correlation_id == AUTO_CREATED:
-            self._until(self._nope_is_there)
+            eventually(self._nope_is_there, _RECORDED_STATE)
         if exchange.correlation_id == RESOLVED:
-            self._until(self._expression_is_resolved)
+            eventually(self._expression_is_resolved, _RECORDED_STATE)
         if exchange.correlation_id == FIRST_OF_DATA:
             wait_for_topic(self._broker, "sweep", 2)
             wait_for_topic(self._broker, "sweep2", 5)
         if self._ended is not None:
-            self._until(self._has_written_markers)
+            eventually(self._has_written_markers, _RECORDED_STATE)
         self._ended = _transactional_id(exchange) if exchange.api is END_TXN else None
 
     def _finds_coordinator(self) -> bool:
@@ -130,12 +132,6 @@ class SweepStage:
     def _has_written_markers(self) -> bool:
         described = self._client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[self._ended])
         return described.transaction_states[0].transaction_state not in ("PrepareCommit", "PrepareAbort")
-
-    def _until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, "the broker does not get into the state that was recorded"
-            time.sleep(0.02)
 
 
 def _transactional_id(exchange: Exchange) -> str | None:

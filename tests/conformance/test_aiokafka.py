@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually_async
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_topic
 
@@ -46,6 +48,11 @@ def consumer(broker: RunningBroker, *topics: str, **settings: Any) -> AIOKafkaCo
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("idempotent", [False, True])
+def _is_shared(every: set[TopicPartition], one: AIOKafkaConsumer, other: AIOKafkaConsumer) -> bool:
+    """Report whether each partition is assigned to one of the two."""
+    return one.assignment() | other.assignment() == every and not one.assignment() & other.assignment()
+
+
 def test_what_is_produced_is_consumed(reference: RunningBroker, name: str, codec: str | None, idempotent: bool) -> None:
     """Keys, values, headers, offsets; each codec; with and without idempotence."""
 
@@ -85,11 +92,9 @@ def test_two_members_share_a_topic_and_the_rest_moves_when_one_leaves(reference:
         member: dict[str, Any] = {"group_id": name, "heartbeat_interval_ms": 200}
         async with consumer(reference, name, **member) as first:
             async with consumer(reference, name, **member) as second:
-                while first.assignment() | second.assignment() != every or first.assignment() & second.assignment():
-                    await asyncio.sleep(0.05)
+                await eventually_async(partial(_is_shared, every, first, second))
                 assert len(first.assignment()) == len(second.assignment()) == 2
-            while first.assignment() != every:
-                await asyncio.sleep(0.05)
+            await eventually_async(first.assignment, equal_to=every)
 
     run(scenario())
 
@@ -136,12 +141,10 @@ def test_static_member_comes_back_without_a_rebalance(reference: RunningBroker, 
         every = {TopicPartition(name, 0), TopicPartition(name, 1)}
         async with consumer(reference, name, group_instance_id="a", **static) as first:
             async with consumer(reference, name, group_instance_id="b", **static) as second:
-                while first.assignment() | second.assignment() != every or first.assignment() & second.assignment():
-                    await asyncio.sleep(0.05)
+                await eventually_async(partial(_is_shared, every, first, second))
                 kept, lost = first.assignment(), second.assignment()
             async with consumer(reference, name, group_instance_id="b", **static) as second:
-                while not second.assignment():
-                    await asyncio.sleep(0.05)
+                await eventually_async(second.assignment)
                 assert (first.assignment(), second.assignment()) == (kept, lost)
 
     run(scenario())

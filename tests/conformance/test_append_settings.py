@@ -24,6 +24,7 @@ from protocol.records.record import iter_batch_records
 from tests.conformance.bad_frames.batches import changed
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient, Refused
+from tests.support.eventually import eventually
 
 HOUR_MS = 3_600_000
 _RANDOM = random.Random(1)
@@ -126,15 +127,7 @@ class Told:
 def new_topic(client: DataClient, topic: str, settings: dict[str, object] | None = None) -> None:
     """Make a topic, and wait until Kafka's broker has heard of it."""
     client.create_topic(topic, configs=settings)
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            client.bounds(topic)
-        except Refused:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        else:
-            return
+    eventually(lambda: client.bounds(topic), retried=Refused)
 
 
 def send_all(broker: RunningBroker, topic: str, settings: dict[str, object], sent: dict[str, bytes]) -> dict[str, Told]:

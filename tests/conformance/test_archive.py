@@ -24,6 +24,7 @@ from pybroker.source.errors import SourceError
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.lake import Lake, archived, archived_count
 from tests.support.lake import stored as rows_of
 from tests.support.scale import scaled
@@ -250,9 +251,7 @@ class Commands:
         """Start it, and kill it so long after `done` has become more by so much."""
         before = done()
         process = self._start()
-        while done() <= before + more:
-            assert process.poll() is None, "it ended before it was killed"
-            time.sleep(0.01)
+        eventually(lambda: process.poll() is not None or done() > before + more, timeout_s=240, interval_s=0.01)
         time.sleep(wait_s)
         assert process.poll() is None, "it ended before it was killed"
         os.killpg(process.pid, signal.SIGKILL)

@@ -20,6 +20,7 @@ from pybroker.source.errors import SourceError
 from pybroker.spark import register
 from pybroker.testing import Broker
 from tests.support.compacted import CLEANED, SEGMENTS, UNTOUCHED, begin, fill_compacted
+from tests.support.eventually import eventually
 from tests.support.lake import Lake, archived, archived_count, stored
 from tests.support.scale import scaled
 from tests.support.spark_sources import EPOCH_MS, fill_topic
@@ -83,10 +84,7 @@ class Commands:
 
     def _kill(self, before: int, ended: Event, *, stays_away: bool) -> None:
         """Once there is more than `before`."""
-        deadline = time.monotonic() + 240
-        while self._done() <= before and not ended.is_set():
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
+        eventually(lambda: self._done() > before or ended.is_set(), timeout_s=240)
         time.sleep(self._dice.uniform(0, 0.2))
         assert not ended.is_set(), "it ended before the broker was killed"
         self._broker.kill()

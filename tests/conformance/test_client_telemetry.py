@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID
 from protocol.records.compression import Codec, compress
 from tests.support.brokers import HOST, OurBroker
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
 from tests.support.otlp import counter, gauge, point, report
 from tests.support.ports import free_port, free_ports
@@ -48,11 +48,7 @@ class Watched:
         return samples_at(self.metrics_port)
 
     def wait_for(self, is_there: Callable[[Samples], bool]) -> Samples:
-        deadline = time.monotonic() + 90
-        while not is_there(found := self.samples()):
-            assert time.monotonic() < deadline, sorted(name for name, _ in found if name.startswith("kafka_client"))
-            time.sleep(0.2)
-        return found
+        return eventually(self.samples, until=is_there, timeout_s=90, interval_s=0.2)
 
 
 def samples_at(port: int) -> Samples:
@@ -127,15 +123,14 @@ def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
 def test_librdkafka_pushes(watched: Watched) -> None:
     """Which reports less, under the same names."""
     producer = confluent_kafka.Producer({"bootstrap.servers": watched.bootstrap, "client.id": "told-librdkafka"})
-    deadline = time.monotonic() + 90
-    while True:
+
+    def produce() -> Samples:
         producer.produce("t", b"x")
         producer.flush(10)
-        mine = of_client(watched.samples(), "told-librdkafka")
-        if any(value > 0 for _, value in mine.get("kafka_client_producer_request_latency_avg", ())):
-            break
-        assert time.monotonic() < deadline, mine
-        time.sleep(0.2)
+        return of_client(watched.samples(), "told-librdkafka")
+
+    latency = "kafka_client_producer_request_latency_avg"
+    mine = eventually(produce, until=lambda found: any(value > 0 for _, value in found.get(latency, ())), timeout_s=90)
     ((labels, _),) = mine["kafka_client_producer_request_latency_avg"]
     assert labels["client_software_name"] == "confluent-kafka-python"
 

@@ -15,6 +15,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
 from tests.support.data_client import DataClient, Refused, batch
+from tests.support.eventually import eventually, succeeds
 from tests.support.kafka_only import KafkaClient
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_changes, wait_for_topic
@@ -60,10 +61,11 @@ def write_transactions(client: KafkaClient, topic: str, dice: random.Random, cou
             client.end_transaction(name, under_way.pop(name)[0], commit=dice.random() < 0.5)
     for name, (producer, _) in under_way.items():
         client.end_transaction(name, producer, commit=True)
-    deadline = time.monotonic() + 60
-    while (end := client.fetch(topic, 0)).last_stable_offset < end.high_watermark:
-        assert time.monotonic() < deadline, "a marker does not come"
-        time.sleep(0.02)
+    eventually(
+        lambda: client.fetch(topic, 0),
+        "transaction markers",
+        until=lambda found: found.last_stable_offset >= found.high_watermark,
+    )
 
 
 def write_history(client: DataClient, topic: str, codec: Codec, dice: random.Random, batches: int) -> None:
@@ -89,15 +91,14 @@ def write_history(client: DataClient, topic: str, codec: Codec, dice: random.Ran
 def wait_until_clean(broker: RunningBroker, topics: Sequence[str], bounds: Mapping[str, int] | None = None) -> None:
     """Until all but the active segments are, or what lies below the bound of a topic."""
     checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
-    deadline = time.monotonic() + 240
-    while True:
+
+    def missing() -> dict[str, int]:
         lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
         done = {line.split()[0]: int(line.split()[2]) for line in lines if len(line.split()) == 3}
         wanted = {topic: segment_of(broker, topic) for topic in topics} | dict(bounds or {})
-        if wanted.items() <= done.items():
-            return
-        assert time.monotonic() < deadline, (wanted, done, broker.output[-3000:])
-        time.sleep(0.05)
+        return {topic: offset for topic, offset in wanted.items() if done.get(topic) != offset}
+
+    eventually(missing, lambda: broker.output[-3000:], equal_to={}, timeout_s=240)
 
 
 def segment_of(broker: RunningBroker, topic: str, offset: int | None = None) -> int:
@@ -227,14 +228,7 @@ def cleaned_thrice(
 
 def find_coordinator(client: DataClient) -> None:
     """The first one to ask has the topic made, and asks again."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            client.find_coordinator("g")
-            return
-        except Refused:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    eventually(lambda: client.find_coordinator("g"), retried=Refused, until=succeeds)
 
 
 def test_offsets_of_groups_are_compacted_and_stay(tmp_path: Path) -> None:

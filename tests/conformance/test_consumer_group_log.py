@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.consumer_session import ConsumerSession
 from tests.support.brokers import BROKERS, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
 from tests.support.tools import MAIN_CLASSES
 
@@ -31,7 +32,7 @@ def test_groups_move_between_brokers(tmp_path: Path, java: JavaRunner, writer: s
         assert live.commit("t", {0: 5}, "a", 2) == {0: "NONE"}
         regex = ConsumerSession(running[0], "regex", {"t": 4})
         regex.join("c", regex="[t]")
-        regex.until(lambda: regex.describe()["epochs"] == (2, 1))
+        eventually(lambda: regex.describe()["epochs"] == (2, 1))
         regex.beat("c", 1, {})
         regex.join("d", regex="[t]", instance_id="two")
         regex.beat("d", -2, instance_id="two")

@@ -11,6 +11,7 @@ from tests.conformance.conftest import StartBroker
 from tests.conformance.consumer_session import ConsumerSession
 from tests.conformance.migration_scenarios import classic_into_consumers, no_upgrade, static_migration, upgrade
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 
 #: Targets are computed at once, and members live long, so that answers do not depend on time; small limits, so that
 #: they can be reached.
@@ -193,7 +194,7 @@ def regexes(s: ConsumerSession, t: str) -> Iterator[Any]:
     """Topics by an expression: known soon after, and gone with the last member that has it."""
     s.create({f"{t}-x": 3})
     yield s.join("a", regex=f"{t}-[xy]")
-    s.until(lambda: s.describe()["epochs"] == (2, 1))
+    eventually(lambda: s.describe()["epochs"] == (2, 1))
     yield s.describe()
     yield s.beat("a", 1, {})
     yield s.describe()
@@ -276,13 +277,13 @@ def timeouts(s: ConsumerSession, t: str) -> Iterator[Any]:
     yield s.join("a", [t], rebalance_timeout_ms=700)
     yield s.join("b", [t])
     yield s.beat("a", 2, {t: [0, 1, 2, 3]})
-    s.until(lambda: len(s.describe()["members"]) == 1)
+    eventually(lambda: len(s.describe()["members"]) == 1)
     yield s.describe()
     yield s.beat("a", 2, {t: [0, 1]})
     yield s.beat("b", 3, {})
     yield s.classic_join("x", [t], instance="one")
     yield s.heartbeat("x", 5, "one")
-    s.until(lambda: (s.listed() or ("", "", ""))[1] == "classic")  # all but one are gone, and that speaks classic
+    eventually(lambda: (s.listed() or ("", "", ""))[1] == "classic")  # all but one are gone, and that speaks classic
     yield s.classic()
 
 

@@ -6,11 +6,9 @@ each answer to its last byte, and encodes it to the same bytes again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
-from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
@@ -18,6 +16,8 @@ from protocol.schema import Api, Struct
 from tests.conformance.sweep_rules import COMPARED, IDS, IGNORED, UNORDERED
 from tests.support.answers import Names, Rules
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
+from tests.support.settled import await_coordinator
 from tests.support.txn_client import TxnClient
 from tests.support.wire import Closed, WireClient, served_versions
 
@@ -90,7 +90,5 @@ def _answer(broker: RunningBroker, api: Api, version: int) -> Struct | None:
 
 def _wait_for_coordinator(broker: RunningBroker) -> None:
     with WireClient(HOST, broker.port) as client:
-        while (
-            client.call(FIND_COORDINATOR, 3, key="").error_code or client.call(OFFSET_FETCH, 7, group_id="").error_code
-        ):
-            time.sleep(0.02)
+        await_coordinator(client, "")
+        eventually(lambda: not client.call(OFFSET_FETCH, 7, group_id="").error_code)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from protocol.records.batch import iter_batches
@@ -18,6 +17,7 @@ from tests.fault.written_directory import TOPIC, write
 from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
 from tests.support.damage import empty, garble, halve, remove, zero
 from tests.support.data_client import DataClient, Refused
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
 #: Base offset, length, leader epoch, magic: what the checksum of a batch leaves out.
@@ -94,13 +94,8 @@ def left(kind: type[RunningBroker], directory: Path) -> list[tuple[int, int, lis
 
 def wait_for_leaders(client: DataClient) -> None:
     """Apache Kafka answers before its partitions are led."""
-    deadline = time.monotonic() + 60
     for partition in range(PARTITIONS):
-        while time.monotonic() < deadline:
-            with suppress(Refused):
-                client.bounds(TOPIC, partition)
-                break
-            time.sleep(0.1)
+        eventually(partial(client.bounds, TOPIC, partition), retried=Refused)
 
 
 def test_the_same_is_left_of_a_damaged_directory(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from protocol.schema import Api, Struct
 from security.acl import Operation, ResourceType
 from security.sasl.scram_credential import ScramMechanism
 from tests.support.brokers import BROKERS, HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, scram_final
 from tests.support.wire import WireClient
@@ -116,7 +117,7 @@ class Story:
         answer = link.call(CREATE_DELEGATION_TOKEN, version, **{"renewers": [], "max_lifetime_ms": -1, **fields})
         self._tell(f"create v{version}: {what}", answer, answer.issue_timestamp_ms)
         if answer.error_code == 0:
-            wait_for(lambda: answer.token_id in ids(link))
+            eventually(lambda: answer.token_id in ids(link))
         return answer
 
     def change(self, what: str, link: WireClient, api: Api, token: Struct | None, period_ms: int) -> None:
@@ -202,7 +203,7 @@ def tokens(secured: Secured) -> Story:
         story.describe(who, link, "all")
 
     story.change("renewer, at once", bob, EXPIRE_DELEGATION_TOKEN, token, -1)
-    wait_for(lambda: token.token_id not in ids(alice))
+    eventually(lambda: token.token_id not in ids(alice))
     story.change("when it is gone", carol, EXPIRE_DELEGATION_TOKEN, token, -2)
     with WireClient(HOST, secured.broker.port) as link:
         story.told["login when it is gone"] = secured.token_error(link, token)
@@ -237,20 +238,12 @@ def allow(secured: Secured, user: str, *rights: tuple[ResourceType, str, Operati
     def told() -> set[tuple[int, str]]:
         return {(each.resource_type, each.resource_name) for each in admin.call(DESCRIBE_ACLS, 3, **any_acl).resources}
 
-    wait_for(lambda: {(kind, name) for kind, name, _ in rights} <= told())
+    eventually(lambda: {(kind, name) for kind, name, _ in rights} <= told())
 
 
 def ids(link: WireClient) -> list[str]:
     """The tokens that somebody may know of."""
     return [token.token_id for token in link.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Apache Kafka's broker hears a little later what its controller has answered."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_tokens_have_the_same_fate(both: list[Secured]) -> None:

@@ -20,6 +20,7 @@ from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.spec import Kafka
 from tests.support.access_logs import EXAMPLE, AccessLog, write_resampled
 from tests.support.brokers import OurBroker
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
 LINES = min(scaled(100_000), 1_000_000)
@@ -65,8 +66,8 @@ class Example:
     def _wait_for_lines(self, count: int) -> None:
         cluster = Cluster(Kafka(self.broker.bootstrap))
         places = [(TOPIC, partition) for partition in range(PARTITIONS)]
-        while len(cluster.partitions().get(TOPIC, ())) != PARTITIONS or sum(self._ends(cluster, places)) < count:
-            time.sleep(0.01)
+        eventually(lambda: len(cluster.partitions().get(TOPIC, ())), equal_to=PARTITIONS, interval_s=0.01)
+        eventually(lambda: sum(self._ends(cluster, places)) >= count, timeout_s=240, interval_s=0.01)
         assert count < LINES or sum(self._ends(cluster, places)) == LINES
 
     @staticmethod

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.jars import connect_jars, kafka_classpath, kafka_jars
 from tests.support.java import compile_java, java_command
 from tests.support.ports import free_port
@@ -119,11 +119,16 @@ def test_lines_go_through_connect(broker: RunningBroker, tmp_path: Path) -> None
     with (here / "output.txt").open("wb") as output:
         process = subprocess.Popen(command, cwd=here, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
-        copied, deadline = here / "copied.txt", time.monotonic() + 240
-        while not copied.exists() or copied.read_text() != "two apples\none pear\n":
-            assert process.poll() is None, (here / "output.txt").read_text()[-5000:]
-            assert time.monotonic() < deadline, (here / "output.txt").read_text()[-5000:]
-            time.sleep(0.1)
+        copied = here / "copied.txt"
+
+        def is_copied() -> bool:
+            return copied.exists() and copied.read_text() == "two apples\none pear\n"
+
+        def printed() -> str:
+            return (here / "output.txt").read_text()[-5000:]
+
+        eventually(lambda: is_copied() or process.poll() is not None, printed, timeout_s=240, interval_s=0.1)
+        assert is_copied(), printed()
     finally:
         process.kill()
         process.wait(60)

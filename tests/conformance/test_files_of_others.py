@@ -5,27 +5,20 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.support.brokers import HOST
+from tests.support.eventually import eventually, succeeds
 from tests.support.launch import broker_command
 from tests.support.ports import free_port
 from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
 
 
 def await_listener(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection((HOST, port)).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    eventually(lambda: socket.create_connection((HOST, port)).close(), retried=OSError, until=succeeds)
 
 
 WITHOUT_EFFECT = {

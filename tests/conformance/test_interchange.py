@@ -27,6 +27,7 @@ from storage.checkpoints import LOG_START_OFFSETS
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.contents import BROKER, GROUP, TOPIC, Contents, contents
 from tests.support.data_client import DataClient, Refused, batch
+from tests.support.eventually import eventually
 from tests.support.kafka_only import NEW_CONSUMER_GROUP, SHARE_GROUP, TRANSACTIONAL_ID, KafkaClient
 from tests.support.one_directory import OneDirectory, properties_of
 from tests.support.ports import free_port
@@ -133,10 +134,7 @@ def fill(broker: RunningBroker, writer: Writer) -> None:
         client.produce("transactional", batch(b"behind the open one"))
         client.secure()
         writer.write_keys(client, 60)
-        deadline = time.monotonic() + 60
-        while len(client.read_all("compacted")) > 60:
-            assert time.monotonic() < deadline, "nothing is cleaned"
-            time.sleep(0.1)
+        eventually(lambda: len(client.read_all("compacted")) <= 60, "nothing is cleaned")
         configure(client, TOPIC, "compacted", min_cleanable_dirty_ratio="1")
 
 

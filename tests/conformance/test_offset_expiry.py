@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPa
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 from tests.support.groups import subscription
 from tests.support.pairs import Pair
 from tests.support.scale import scaled
@@ -90,13 +90,7 @@ def _states(pair: Pair, names: list[str]) -> tuple[list[Any], list[Any]]:
 
 
 def _wait(pair: Pair, names: list[str], expected: list[Any], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while True:
-        ours, kafka = _states(pair, names)
-        if ours == kafka == expected:
-            return
-        assert time.monotonic() < deadline, f"\n  ours:  {ours}\n  kafka: {kafka}"
-        time.sleep(0.2)
+    eventually(lambda: _states(pair, names), equal_to=(expected, expected), timeout_s=timeout_s, interval_s=0.2)
 
 
 def test_offsets_go_after_their_time(pair: Pair) -> None:

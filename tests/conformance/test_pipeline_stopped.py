@@ -24,6 +24,7 @@ from pybroker.pipeline.preflight import claim_checkpoints
 from pybroker.pipeline.spec import load
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.pipelines import run
 from tests.support.scale import scaled
 from tests.support.specifications import document, written
@@ -86,11 +87,8 @@ class Stopped:
             process.wait()
 
     def wait(self, process: subprocess.Popen[bytes], condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert process.poll() is None, self.output
-            assert time.monotonic() < deadline, self.output
-            time.sleep(0.02)
+        eventually(lambda: condition() or process.poll() is not None, lambda: self.output, timeout_s=PATIENCE_S)
+        assert process.poll() is None, self.output
 
     def batch_runs(self) -> bool:
         """Whether one was begun that is not done."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.certificates import PASSWORD, Authority, encrypted
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scale import SCALE
 from tests.support.wire import WireClient
@@ -223,10 +223,11 @@ class Stage:
     def shows(self, listener: str, file: str) -> None:
         """Wait until clients are shown the certificate in a file."""
         [wanted, *_] = x509.load_pem_x509_certificates((self._home / file).read_bytes())
-        deadline = time.monotonic() + 60
-        while self.shown(listener) != wanted.serial_number:
-            assert time.monotonic() < deadline, f"{listener} does not show {file}:\n{self.broker.output}"
-            time.sleep(0.05)
+        eventually(
+            lambda: self.shown(listener),
+            lambda: f"{listener} does not show {file}:\n{self.broker.output}",
+            equal_to=wanted.serial_number,
+        )
 
 
 @pytest.fixture(scope="module")

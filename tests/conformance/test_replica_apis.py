@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from protocol.messages.list_partition_reassignments import (
 )
 from tests.support.brokers import RunningBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.pairs import Pair
 
 TOPIC, OTHER = "orders", "audit"
@@ -101,6 +101,14 @@ def _by_name(answer: Any) -> Any:
 @pytest.mark.parametrize("targets", REASSIGNMENTS, ids=str)
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("fixed_factor", [False, True])
+def _has_copy(directory: int, described: dict[int, list[tuple[int, int, int, bool]]], *, expected: bool) -> bool:
+    return any(is_copy for *_, is_copy in described[directory]) is expected
+
+
+def _all_are_in(directory: int, answers: tuple[Any, Any]) -> bool:
+    return all([number for number, found in each if found] == [directory] for each in answers)
+
+
 def test_reassignments(pair: Pair, version: int, fixed_factor: bool, targets: list[Target]) -> None:
     """KIP-455, KIP-860: what one node grants, and how it says no."""
     if version == 0 and fixed_factor:
@@ -274,13 +282,7 @@ def test_a_partition_moves_there_and_back(pair: Pair) -> None:
         ours, kafka = _move(pair, 2, [(f"<{directory}>", name, [0, 1])])
         assert ours == kafka
         assert all(each.error_code == 0 for result in ours.results for each in result.partitions)
-        deadline = time.monotonic() + 60
-        while True:
-            ours, kafka = pair.each(describe)
-            if all([number for number, found in each if found] == [directory] for each in (ours, kafka)):
-                break
-            assert time.monotonic() < deadline, (ours, kafka)
-            time.sleep(0.1)
+        ours, kafka = eventually(partial(pair.each, describe), until=partial(_all_are_in, directory))
         assert ours == kafka
         for broker in pair.brokers:
             with DataClient("127.0.0.1", broker.port) as client:
@@ -289,13 +291,10 @@ def test_a_partition_moves_there_and_back(pair: Pair) -> None:
     pair.ours.stop()
     pair.ours.start()
     assert _described(pair, pair.ours, name) == ours
-    deadline = time.monotonic() + 60
-    while True:  # what a move had left when the broker stopped is removed a moment after the start
-        first, second = (sorted(each.name for each in path.glob(f"{name}*")) for path in pair.directories(pair.ours))
-        if (first, second) == ([], [f"{name}-0", f"{name}-1"]):
-            break
-        assert time.monotonic() < deadline, (first, second)
-        time.sleep(0.1)
+    eventually(  # the rest of a move that was under way at the stop is removed a moment after the start
+        lambda: [sorted(each.name for each in path.glob(f"{name}*")) for path in pair.directories(pair.ours)],
+        equal_to=[[], [f"{name}-0", f"{name}-1"]],
+    )
 
 
 def test_a_partition_is_made_where_it_was_sent_before(pair: Pair) -> None:
@@ -328,14 +327,11 @@ def test_a_slow_move_is_seen_and_can_be_called_off(pair: Pair) -> None:
     there = 3 - here
     for directory in (there, here, there):
         _move(pair, 2, [(f"<{directory}>", name, [0])])
-        deadline = time.monotonic() + 60
-        while True:
-            described = dict(_described(pair, pair.ours, name))
-            copies = [each for each in described[there] if each[3]]
-            if bool(copies) == (directory == there):
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        described = eventually(
+            lambda: dict(_described(pair, pair.ours, name)),
+            until=partial(_has_copy, there, expected=directory == there),
+        )
+        copies = [each for each in described[there] if each[3]]
         assert [each[3] for each in described[here]] == [False]
     assert copies[0][2] > 0
     client.call(DELETE_TOPICS, 6, topics=[DeleteTopicState(name=name)], timeout_ms=10_000)

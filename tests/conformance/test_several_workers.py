@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.brokers import HOST
 from tests.support.data_client import batch
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
 from tests.support.several_workers import WorkersBroker
 from tests.support.share_client import SHARE_PROPERTIES, ShareClient
@@ -59,10 +60,9 @@ def test_java_share_consumers_see_each_record_once(broker: WorkersBroker, java: 
     def seen() -> Counter[str]:
         return Counter(line for program in programs for line in program.stdout.split() if ":" in line)
 
-    deadline = time.monotonic() + 240
-    while len(seen()) < PARTITIONS * RECORDS:
-        assert time.monotonic() < deadline, [program.stderr for program in programs]
-        time.sleep(0.1)
+    eventually(
+        lambda: len(seen()) >= PARTITIONS * RECORDS, lambda: [program.stderr for program in programs], timeout_s=240
+    )
     for program in programs:
         program.stop()
     wanted = (f"{index}:{number}:{index}-{number}:1" for index in range(PARTITIONS) for number in range(RECORDS))

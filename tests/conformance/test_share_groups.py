@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
 from tests.support.pairs import Pair
 from tests.support.scale import scaled
@@ -375,10 +375,7 @@ def test_java_members_share_all_records(pair: Pair, java: JavaRunner, name: str,
     def seen() -> Counter[str]:
         return Counter(line for program in programs for line in program.stdout.split() if ":" in line)
 
-    deadline = time.monotonic() + 240
-    while len(seen()) < 2 * count:
-        assert time.monotonic() < deadline, [program.stderr for program in programs]
-        time.sleep(0.1)
+    eventually(lambda: len(seen()) >= 2 * count, lambda: [program.stderr for program in programs], timeout_s=240)
     for program in programs:
         program.stop()
     wanted = {f"{partition}:{number}:{partition}-{number}:1" for partition in range(2) for number in range(count)}

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 from tests.support.spark_ways import BOTH_WAYS, COSTLY_BOTH_WAYS
@@ -346,8 +346,5 @@ def test_killed_job_resumes_from_its_checkpoint(
 
 def wait_for(condition: Any, query: StreamingQuery, timeout_s: float = 60) -> None:
     """Wait until `condition` holds, as long as the query runs."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert query.exception() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: query.exception() or condition(), timeout_s=timeout_s)
+    assert query.exception() is None

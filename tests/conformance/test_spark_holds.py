@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from pybroker.spark import register
 from pybroker.testing import Broker
 from tests.support.brokers import HOST
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
 SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
@@ -72,8 +72,7 @@ class Stage:
         writer = rows.select("offset").writeStream.format("parquet").option("path", str(self._directory / query))
         writer = writer.option("checkpointLocation", str(self._directory / "state" / query))
         started = writer.trigger(availableNow=True).start()
-        while started.isActive:
-            time.sleep(0.05)
+        eventually(lambda: not started.isActive, timeout_s=240)
         failure = started.exception()
         return None if failure is None else str(failure)
 
@@ -86,12 +85,12 @@ class Stage:
 
     def retain_until(self, is_done: Callable[[], bool]) -> None:
         """Do retention until the broker knows what was archived, and that shows."""
-        deadline = time.monotonic() + 60
-        self.broker.run_retention()
-        while not is_done():
-            assert time.monotonic() < deadline, self.broker.log
-            time.sleep(0.1)
+
+        def retain() -> bool:
             self.broker.run_retention()
+            return is_done()
+
+        eventually(retain, lambda: self.broker.log, interval_s=0.1)
 
     def offsets(self, query: str) -> list[int]:
         """What a query has written."""
@@ -100,15 +99,13 @@ class Stage:
 
     def wait_for(self, offsets: dict[str, int]) -> None:
         """Until the broker knows that these queries read on at these offsets."""
-        deadline = time.monotonic() + 60
-        while True:
+
+        def known() -> dict[str, int]:
             with urllib.request.urlopen(self._url, timeout=60) as answer:
                 found = json.loads(answer.read())["queries"]
-            known = {each["query"]: each["partitions"][0]["offset"] for each in found if each["partitions"]}
-            if known == offsets:
-                return
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
+            return {each["query"]: each["partitions"][0]["offset"] for each in found if each["partitions"]}
+
+        eventually(known, equal_to=offsets)
 
     def start_of(self, topic: str, partition: int = 0) -> int:
         """A partition's first offset."""

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 from tests.support.spark_sources import Job, opened, sorted_rows
 
@@ -87,9 +88,9 @@ def fill(broker: RunningBroker, topic: str, partitions: range | list[int], count
 
 def wait_for_plans(job: Job, count: int, running: subprocess.Popen[bytes], directory: Path) -> None:
     """Until the stream has planned so many batches."""
-    deadline = time.monotonic() + 240
-    while job.planned() < count:
-        output = (directory / "driver.txt").read_text(errors="replace")
-        assert running.poll() is None, output[-3000:]
-        assert time.monotonic() < deadline, output[-3000:]
-        time.sleep(0.02)
+
+    def output() -> str:
+        return (directory / "driver.txt").read_text(errors="replace")[-3000:]
+
+    eventually(lambda: job.planned() >= count or running.poll() is not None, output, timeout_s=240)
+    assert job.planned() >= count, output()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from tests.support.brokers import HOST, OurBroker, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.launch import broker_command
 from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
@@ -139,8 +142,7 @@ def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
         deaf = deaf_client(broker)
         stops = broker.output.count("SIGTERM: shutting down")
         os.kill(broker.pid, signal.SIGTERM)
-        while broker.output.count("SIGTERM: shutting down") == stops:
-            time.sleep(0.01)
+        eventually(lambda: broker.output.count("SIGTERM: shutting down"), until=partial(operator.lt, stops))
         time.sleep(1.1)
         os.kill(broker.pid, signal.SIGTERM)
         exit_code = broker.wait(BOUND_S)
@@ -182,9 +184,7 @@ def test_stop_under_load_answers_or_closes(broker: OurBroker) -> None:
     loads = [threading.Thread(target=produce_until_closed) for _ in range(3)]
     for load in loads:
         load.start()
-    deadline = time.monotonic() + BOUND_S
-    while len(acknowledged) < 100 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: len(acknowledged) >= 100, timeout_s=BOUND_S, interval_s=0.01)
     assert broker.stop(BOUND_S) == 0
     for load in loads:
         load.join(BOUND_S)
@@ -201,9 +201,7 @@ def test_start_that_is_interrupted_ends_clean(tmp_path: Path) -> None:
     """A signal before the ports are open is heard when they are."""
     (tmp_path / "server.properties").write_text(f"listeners=PLAINTEXT://{HOST}:{free_port()}\nlog.dirs=data\n")
     process = subprocess.Popen(broker_command("server.properties"), stderr=subprocess.PIPE, cwd=tmp_path)
-    deadline = time.monotonic() + BOUND_S
-    while not (tmp_path / "data" / "meta.properties").exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
+    eventually((tmp_path / "data" / "meta.properties").exists, timeout_s=BOUND_S, interval_s=0.001)
     process.terminate()
     _, errors = process.communicate(timeout=BOUND_S)
     assert process.returncode == 0, errors

@@ -6,7 +6,6 @@ With both protocols: as a classic group, and as a streams group (KIP-1071), whos
 from __future__ import annotations
 
 import subprocess
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import batch
+from tests.support.eventually import eventually
 from tests.support.jars import streams_classpath, streams_jars
 from tests.support.java import compile_java, java_command
 from tests.support.scale import COSTLY_BROKERS, scaled
@@ -117,10 +117,13 @@ class Work:
 
     def wait(self, client: TxnClient, share: float = 1) -> None:
         """Until so much of all that was sent has gone out."""
-        deadline = time.monotonic() + 120
-        while sum(map(len, counts(client, f"{self._name}-counts").values())) < int(self._expected.total() * share):
-            assert time.monotonic() < deadline, self._running.path.read_text()[-3000:]
-            time.sleep(0.1)
+        eventually(
+            lambda: (
+                sum(map(len, counts(client, f"{self._name}-counts").values())) >= int(self._expected.total() * share)
+            ),
+            lambda: self._running.path.read_text()[-3000:],
+            timeout_s=120,
+        )
 
     def check(self, client: TxnClient) -> None:
         """Each word counts 1, 2, 3 ... without a gap and without a number twice."""

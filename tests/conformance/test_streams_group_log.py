@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,14 @@ import pytest
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
-from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT, Endpoint
 from protocol.schema import Struct
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
-from tests.support.settled import wait_for_topic
+from tests.support.settled import await_coordinator, wait_for_topic
 from tests.support.streams_groups import PLAIN, WORD_COUNT, request, task_map
 from tests.support.streams_session import PROPERTIES, has_topics
 from tests.support.tools import MAIN_CLASSES
@@ -30,24 +29,16 @@ class Group:
     def __init__(self, broker: RunningBroker, group_id: str) -> None:
         self._client = WireClient(HOST, broker.port)
         self._group_id = group_id
-        deadline = time.monotonic() + 60
-        while (
-            self._client.call(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[group_id]).coordinators[0].error_code
-        ):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        await_coordinator(self._client, group_id)
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Struct:
         """A heartbeat that is taken, and finds all topics: Apache Kafka's coordinator may still be loading."""
-        deadline = time.monotonic() + 60
         sent = request(member_id, epoch, group_id=self._group_id, **fields)
         waits = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-        while True:
-            answer = self._client.call(STREAMS_GROUP_HEARTBEAT, 0, **sent)
-            if answer.error_code not in waits and (has_topics(answer) or epoch == 0):
-                return answer
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.05)
+        return eventually(
+            lambda: self._client.call(STREAMS_GROUP_HEARTBEAT, 0, **sent),
+            until=lambda answer: answer.error_code not in waits and (has_topics(answer) or epoch == 0),
+        )
 
     def describe(self) -> tuple[Any, ...]:
         """What is stored, with members in the order of their ids; without what the cluster makes of the topology."""

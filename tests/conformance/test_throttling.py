@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import batch
+from tests.support.eventually import eventually
 from tests.support.pairs import Pair
 from tests.support.settled import wait_for_changes
 from tests.support.wire import Closed, WireClient
@@ -218,14 +220,15 @@ def _step(client: str, api: Api, version: int, fields: dict[str, Any], broker: R
 
 def _wait_until_mutations_are_limited(broker: RunningBroker) -> None:
     """The controller of Apache Kafka hears of quotas by itself: each probe is another client, with its own share."""
-    deadline = time.monotonic() + 60
-    for number in range(1000):
+    numbers = count()
+
+    def second_answer() -> int:
+        probe = f"probe-{next(numbers)}"
         for again in range(2):
-            answer = asked(broker, f"probe-{number}", CREATE_TOPICS, 7, **_made(f"probe-{number}-{again}"))
-        if _outcome(answer)[0] == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+            answer = asked(broker, probe, CREATE_TOPICS, 7, **_made(f"{probe}-{again}"))
+        return _outcome(answer)[0]
+
+    eventually(second_answer, equal_to=ErrorCode.THROTTLING_QUOTA_EXCEEDED, interval_s=0.2)
 
 
 def test_connections_of_an_address(pair: Pair) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from protocol.messages.update_features import UPDATE_FEATURES, FeatureUpdateKey
 from tests.conformance import test_transactions as clients
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner
 from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
@@ -48,10 +48,7 @@ def move_to(client: TxnClient, wanted: int) -> None:
     kind = _UPGRADE if wanted > present else _SAFE_DOWNGRADE
     update = FeatureUpdateKey(feature="transaction.version", max_version_level=wanted, upgrade_type=kind)
     assert client.call(UPDATE_FEATURES, 1, feature_updates=[update]).error_code == 0
-    deadline = time.monotonic() + 60
-    while level(client) != wanted:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: level(client), equal_to=wanted)
 
 
 @pytest.fixture(params=[1, 0])

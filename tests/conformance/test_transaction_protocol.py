@@ -12,6 +12,7 @@ from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
 
@@ -179,10 +180,7 @@ def test_partitions_are_added_again_after_a_lost_answer(producer: Producer):
     with TxnClient(HOST, producer.broker.port) as lost:
         lost.name(client.producer_id("P0"))
         lost.send_add(name, ("P0", 0), first)
-        deadline = time.monotonic() + PATIENCE_S
-        while not client.describe(name).startswith("Ongoing"):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: client.describe(name).startswith("Ongoing"), timeout_s=PATIENCE_S)
     joined = client.describe(name)
     assert joined == f"Ongoing P0 0 60000 started ['{name}-0']"
     assert client.add(name, ("P0", 0), first) == f"{name}-0 NONE"

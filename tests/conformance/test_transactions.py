@@ -24,6 +24,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.java import JavaRunner, java_command
 from tests.support.moved_records import move_in_transactions
 from tests.support.scale import COSTLY_BROKERS, scaled
@@ -207,11 +208,8 @@ def test_transaction_of_a_java_producer_that_was_killed_ends_with_its_time(
         assert process.stdout.readline() == b"written\n"
         process.kill()
         process.wait()
-        killed = time.monotonic()
         assert client.latest("t", committed=True) == 0
-        while client.latest("t", committed=True) == 0:
-            assert time.monotonic() < killed + 60
-            time.sleep(0.05)
+        eventually(lambda: client.latest("t", committed=True) > 0)
         assert client.settled("left").startswith("CompleteAbort")
         assert client.committed_values("t") == []
         assert client.latest("t", committed=False) == 4
@@ -263,10 +261,7 @@ def test_hanging_transaction_is_found_and_aborted(
     client.init_patiently(topic)
     client.timestamp = int(time.time() * 1000) - 86_400_000 // 2
     set_verification(client, False)
-    deadline = time.monotonic() + 60
-    while client.write(topic, ("P0", 0), (topic, 0), 0, version=9) != "NONE 0":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: client.write(topic, ("P0", 0), (topic, 0), 0, version=9), equal_to="NONE 0")
     set_verification(client, True)
     assert client.latest(topic, committed=True) == 0
     found = tool(java, reference, "find-hanging", "--broker-id", str(reference.node_id), "--topic", topic)

@@ -4,7 +4,6 @@ each record, the other finds, once, in either group protocol.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_topic
 from tests.support.verifiable_tools import ENDED_BY_SIGTERM, VerifiableTool
@@ -102,8 +102,5 @@ def test_tools_that_are_told_to_stop_have_done_what_they_say(
 
 def until(condition, tool: VerifiableTool) -> None:
     """Wait for a condition, as long as the tool runs."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert tool.is_running, tool.story
-        assert time.monotonic() < deadline, tool.story
-        time.sleep(0.05)
+    eventually(lambda: condition() or not tool.is_running, lambda: tool.story, timeout_s=PATIENCE_S)
+    assert tool.is_running, tool.story

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from protocol.records.compression import Codec
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient, Refused, batch
+from tests.support.eventually import eventually, succeeds
 
 T = TypeVar("T")
 ROLLS = {"internal.segment.bytes": 20_000, "index.interval.bytes": 500, "segment.index.bytes": 1200}
@@ -27,14 +27,7 @@ def verify(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def patiently(call: Callable[[], T]) -> T:
     """What the call gives; Apache Kafka refuses for some moments after its start, and after a topic was made."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return call()
-        except Refused:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    return eventually(call, retried=Refused, until=succeeds)
 
 
 def write(broker: RunningBroker, first: int) -> None:

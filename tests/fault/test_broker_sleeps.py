@@ -20,6 +20,7 @@ from protocol.schema import Struct
 from tests.conformance.classic_group import Group
 from tests.conformance.consumer_session import ConsumerSession
 from tests.support.brokers import OurBroker
+from tests.support.eventually import eventually
 from tests.support.history import History
 from tests.support.history_clients import REQUEST_TIMEOUT_MS
 from tests.support.history_load import stock_load
@@ -84,7 +85,7 @@ def test_nobody_commits_for_a_generation_that_is_over(tmp_path: Path) -> None:
             time.sleep(PATIENT_SESSION_MS / 1000 + 1)
         classic, modern = (2 if is_taken(client.receive()) else 1 for client in (member, session.client))
         group.wait_for_state("Empty")
-        session.until(lambda: not session.describe()["members"])
+        eventually(lambda: not session.describe()["members"])
 
         assert group.commit(3, member_id, generation) is ErrorCode.UNKNOWN_MEMBER_ID
         assert group.heartbeat(member_id, generation) is ErrorCode.UNKNOWN_MEMBER_ID

@@ -25,6 +25,7 @@ from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
 from tests.support.disk_doubles.full_disks import DISKS, BrokerOnDisk, Disk
+from tests.support.eventually import eventually
 from tests.support.wire import Closed
 
 PROPERTIES = {
@@ -143,9 +144,7 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
         disk.fill(broker)
         writers[failing[0]].fill(client)
 
-        deadline = time.monotonic() + 60
-        while leaders(client, "events")[failing[0]][1] != -1 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: leaders(client, "events")[failing[0]][1], equal_to=-1)
         described = leaders(client, "events")
         for partition in failing:
             assert described[partition] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])

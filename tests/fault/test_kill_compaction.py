@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from protocol.records.builder import BatchBuilder
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
 KEYS = 40
@@ -80,6 +82,13 @@ def cleaned_up_to(broker: OurBroker, topic: str) -> int:
     return next((int(line.split()[2]) for line in lines if line.startswith(topic + " ")), 0)
 
 
+def is_clean(broker: OurBroker, topic: str) -> bool:
+    """Report whether all but the active segment is cleaned, and no file of the cleaner is left."""
+    directory = broker.log_dir / f"{topic}-0"
+    active = max(int(path.stem) for path in directory.glob("*.log"))
+    return cleaned_up_to(broker, topic) >= active and not list(directory.glob("*.cleaned"))
+
+
 def test_kills_while_logs_are_cleaned(broker: OurBroker) -> None:
     """The full size is twelve kills. An interrupted round leaves no file behind."""
     dice = random.Random(8)
@@ -97,15 +106,8 @@ def test_kills_while_logs_are_cleaned(broker: OurBroker) -> None:
             writer.check(client)
     with DataClient(HOST, broker.port) as client:
         writer.write(client, 0.3)
-        deadline = time.monotonic() + 120
         for topic in topics:
-            while True:
-                directory = broker.log_dir / f"{topic}-0"
-                active = max(int(path.stem) for path in directory.glob("*.log"))
-                if cleaned_up_to(broker, topic) >= active and not list(directory.glob("*.cleaned")):
-                    break
-                assert time.monotonic() < deadline, broker.output[-2000:]
-                time.sleep(0.02)
+            eventually(partial(is_clean, broker, topic), lambda: broker.output[-2000:], timeout_s=120)
         writer.check(client)
         for topic in topics:
             assert len(client.read_all(topic)) < 4 * KEYS

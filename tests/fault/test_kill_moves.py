@@ -23,6 +23,7 @@ from protocol.messages.incremental_alter_configs import (
 from tests.fault.test_kill_under_load import PARTITIONS, TOPIC_CONFIGS, IdempotentProducer
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
 TOPIC = "moving"
@@ -101,10 +102,11 @@ def test_moves_go_on_after_kills(broker: OurBroker, tmp_path: Path) -> None:
         limit(client, 1 << 40)
         if not any(moving for _, moving in places(client).values()):
             move_all(client, directories)
-        deadline = time.monotonic() + 30
-        while any(moving for _, moving in places(client).values()) or len(names(tmp_path)) > PARTITIONS:
-            assert time.monotonic() < deadline, "a move does not come to its end"
-            time.sleep(0.05)
+        eventually(
+            lambda: not any(moving for _, moving in places(client).values()) and len(names(tmp_path)) <= PARTITIONS,
+            "a move does not come to its end",
+            timeout_s=30,
+        )
     producer.finish()
     assert broker.stop() == 0
     assert names(tmp_path) == [f"{TOPIC}-{index}" for index in range(PARTITIONS)]

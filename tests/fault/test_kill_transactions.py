@@ -14,6 +14,7 @@ import pytest
 from tests.fault.transfer_worker import FENCED, PARTITIONS
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.history import Ended, History, Outcome, Partition, Sent
 from tests.support.history_clients import PythonReader, RdkafkaReader
 from tests.support.history_load import HistoryLoad
@@ -137,9 +138,12 @@ def test_each_record_arrives_exactly_once(
         workers.stop()
     with TxnClient(HOST, broker.port) as client:
         assert sum(client.committed("in", "in", range(PARTITIONS))) == RECORDS
-        while "Ongoing" in (left := client.transactions()) or "Prepare" in left:
-            assert time.monotonic() < deadline + 30, left
-            time.sleep(0.2)
+        eventually(
+            client.transactions,
+            until=lambda found: "Ongoing" not in found and "Prepare" not in found,
+            timeout_s=deadline + 30 - time.monotonic(),
+            interval_s=0.2,
+        )
         for index in range(PARTITIONS):
             assert client.latest("out", index, committed=True) == client.latest("out", index, committed=False)
     history.note(Ended("all", Outcome.COMMITTED))

@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 from tests.support.written_logs import WrittenLog
 
@@ -63,10 +64,7 @@ class Command:
             self.process = subprocess.Popen(self._command, stdout=output, stderr=output)
 
     def wait_until_it_follows(self) -> None:
-        deadline = time.monotonic() + 60
-        while "from byte" not in self.output.read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: "from byte" in self.output.read_text())
 
     def kill(self) -> None:
         self.process.kill()
@@ -91,10 +89,7 @@ def numbers(broker: OurBroker) -> list[int]:
 
 
 def wait_for(broker: OurBroker, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while len(set(numbers(broker))) < count:
-        assert time.monotonic() < deadline, "lines do not arrive"
-        time.sleep(0.2)
+    eventually(lambda: len(set(numbers(broker))) >= count, "lines do not arrive", timeout_s=120, interval_s=0.2)
 
 
 @pytest.mark.parametrize("rotation", ["rename", "copytruncate"])
@@ -114,8 +109,7 @@ def test_every_line_is_in_the_topic_through_kills_and_rotations(
         wait_for(broker, SHARE)
         broker.kill()
         away = writer.written
-        while writer.written < min(LINES, away + 2 * SHARE):
-            time.sleep(0.01)
+        eventually(lambda: writer.written >= min(LINES, away + 2 * SHARE), timeout_s=120)
         broker.start()
         wait_for(broker, 3 * SHARE)
         command.kill()

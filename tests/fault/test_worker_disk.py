@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from protocol.error_codes import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from tests.support.data_client import Refused, batch
+from tests.support.eventually import eventually
 from tests.support.several_workers import WorkersBroker
 
 PARTITIONS = 8
@@ -58,10 +58,7 @@ def test_a_directory_that_fails_for_one_fails_for_all(tmp_path: Path) -> None:
         acknowledged.append(NOISE)
 
     wanted = [-1 if found[index] == "full" else leader for index, leader in enumerate(leaders)]
-    deadline = time.monotonic() + 60
-    while not broker.leaders("t", 0) == broker.leaders("t", 1) == wanted:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: broker.leaders("t", 0) == broker.leaders("t", 1) == wanted)
     for index in range(PARTITIONS):
         code = refusal(lambda index=index: broker.at("t", index).produce("t", batch(b"more"), index))  # type: ignore[misc]
         assert code is (ErrorCode.KAFKA_STORAGE_ERROR if found[index] == "full" else ErrorCode.NONE)

@@ -10,7 +10,6 @@ import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from tests.support.data_client import batch
+from tests.support.eventually import eventually
 from tests.support.history import History, Partition
 from tests.support.history_clients import RdkafkaProducer, RdkafkaReader
 from tests.support.history_load import HistoryLoad
@@ -65,10 +65,7 @@ def broker(tmp_path: Path) -> Iterator[WorkersBroker]:
 
 def wait_for_another(broker: WorkersBroker, killed: int) -> None:
     """Wait until the worker has another process."""
-    deadline = time.monotonic() + PATIENCE_S
-    while broker.worker_ids() in ([], [killed]):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: broker.worker_ids() not in ([], [killed]), timeout_s=PATIENCE_S)
 
 
 def load_of(broker: WorkersBroker, history: History) -> HistoryLoad:
@@ -108,10 +105,7 @@ def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, 
         load.get_on(dice.randint(50, 500))
         [worker] = broker.worker_ids()
         broker.kill()
-        deadline = time.monotonic() + PATIENCE_S
-        while Path(f"/proc/{worker}").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(Path(f"/proc/{worker}").exists, equal_to=False, timeout_s=PATIENCE_S)
         broker.start()
     load.get_on(100)
     assert broker.stop() == 0

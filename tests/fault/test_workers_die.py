@@ -15,6 +15,7 @@ from protocol.messages.produce import PRODUCE
 from protocol.records.builder import BatchBuilder
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused
+from tests.support.eventually import eventually
 from tests.support.processes import children, is_alive
 from tests.support.scale import scaled
 from tests.support.wire import Closed
@@ -118,18 +119,14 @@ def test_a_broker_that_ends_takes_its_workers_along(broker: OurBroker, number: s
     producers = [Producer(broker.port, "zipped") for _ in range(PRODUCERS)]
     for each in producers:
         each.start()
-    while not any(each.taken >= 2 for each in producers):
-        time.sleep(0.005)
+    eventually(lambda: any(each.taken >= 2 for each in producers))
     workers = children(broker.pid)
     assert workers
     os.kill(broker.pid, number)
     assert broker.wait() == (0 if number == signal.SIGTERM else -number)
     for each in producers:
         each.join()
-    deadline = time.monotonic() + 60
-    while any(is_alive(pid) for pid in workers):
-        assert time.monotonic() < deadline, "a worker outlives its broker"
-        time.sleep(0.005)
+    eventually(lambda: not any(is_alive(pid) for pid in workers), "a worker outlives its broker")
     broker.start()
     with DataClient(HOST, broker.port) as client:
         check(client, "zipped", producers, complete=False)

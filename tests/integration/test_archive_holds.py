@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pybroker.testing import Broker
 from tests.support.archives import put_manifest
 from tests.support.brokers import HOST
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 
 SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
 CAP = 4_000
@@ -44,10 +44,7 @@ class Stage:
 
     def wait_for_start(self, topic: str, start: range) -> None:
         """Until a topic begins there: the broker has seen the manifest."""
-        deadline = time.monotonic() + 60
-        while (found := self.start_of(topic)) not in start:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.1)
+        eventually(lambda: self.start_of(topic), until=start.__contains__)
 
     def told(self, text: str) -> list[str]:
         """Lines of the log with a text in them."""

@@ -10,7 +10,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from cryptography import x509
 from protocol.messages.metadata import METADATA
 from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
 
@@ -103,13 +104,6 @@ class Stage:
 def _made(directory: Path) -> Path:
     directory.mkdir()
     return directory
-
-
-def eventually(is_so: Callable[[], bool], why: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 90
-    while not is_so():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.05)
 
 
 def ask(client: WireClient) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pybroker.testing import Broker
 from tests.support.console_visitor import Console, Forms
+from tests.support.eventually import eventually
 from tests.support.otlp import counter, gauge, point, report
 from tests.support.shell import Shell
 from tests.support.telemetry import Pusher
@@ -139,10 +140,7 @@ def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -
     assert Pusher(client, pusher.id).metrics == ["a."]  # who has asked anew has still pushed
     assert row()["pushed"] is not None
     client.close()
-    deadline = time.monotonic() + 60
-    while row()["connected"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not row()["connected"])
     assert row()["numbers"] == 3
     sh.good("client-metrics", "delete", "tills")
 

@@ -20,8 +20,9 @@ from broker.console.process import Console as StartedConsole
 from broker.network.listener import CannotBind
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
-from tests.support.console_visitor import PATIENCE_S, Console, links, until
+from tests.support.console_visitor import PATIENCE_S, Console, links
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.producing import patched
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
@@ -74,7 +75,7 @@ def console(broker: Broker, bare: dict[str, str]) -> Iterator[Console]:
         }
     )
     consumer.subscribe(["orders"])
-    until(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
+    eventually(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
     consumer.commit(asynchronous=False)
     yield Console(broker)
     consumer.close()
@@ -221,14 +222,14 @@ def test_console_that_dies_is_told_of() -> None:
         first = Console(other)
         first.page("/")
         os.kill(first.pid, signal.SIGKILL)
-        until(lambda: "The console has ended with code -9; the broker goes on without it" in other.log, other.log)
+        eventually(lambda: "The console has ended with code -9; the broker goes on without it" in other.log, other.log)
         other.create_topic("afterwards")
         other.restart()
         second = Console(other)
         second.page("/")
         pid = second.pid
         other.kill()
-        until(lambda: not is_alive(pid), "the console outlives its broker")
+        eventually(lambda: not is_alive(pid), "the console outlives its broker")
 
 
 def test_console_ends_with_its_broker_and_says_nothing() -> None:

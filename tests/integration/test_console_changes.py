@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from pybroker.testing import Broker
-from tests.support.console_visitor import PATIENCE_S, Console, Forms, until
+from tests.support.console_visitor import PATIENCE_S, Console, Forms
+from tests.support.eventually import eventually
 
 HOSTILE = "<script>alert(1)</script>"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -103,7 +104,7 @@ def test_group_goes_on_elsewhere(console: Console) -> None:
     server = {"bootstrap.servers": console.broker.bootstrap_servers}
     consumer = Consumer({**server, "group.id": "moved", "auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.subscribe(["orders"])
-    until(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
+    eventually(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
     consumer.commit(asynchronous=False)
     answer = forms.send("/groups/moved", what="move", to="earliest")
     assert (answer.status, "has members" in answer.text) == (409, True)
@@ -197,7 +198,7 @@ def test_followers_are_few(console: Console) -> None:
         finally:
             connection.close()
 
-    until(has_room, "there is no room again")
+    eventually(has_room, "there is no room again")
 
 
 def test_transactions_and_the_log(console: Console) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from pybroker.testing import Broker
 from tests.support.browsers import chromium
+from tests.support.eventually import eventually, succeeds
 from tests.support.otlp import gauge, point, report
 from tests.support.telemetry import Pusher
 from tests.support.wire import WireClient
@@ -86,14 +86,13 @@ def browser() -> Iterator[Browser]:
 def address(broker: Broker) -> str:
     """The console's, once it listens: that may be a moment after the broker."""
     ((host, port),) = re.findall(r"The console is at http://(\S+):(\d+)", broker.log)
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection((host, int(port))).close()
-            return f"http://{host}:{port}"
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, broker.log
-            time.sleep(0.05)
+    eventually(
+        lambda: socket.create_connection((host, int(port))).close(),
+        lambda: broker.log,
+        retried=ConnectionRefusedError,
+        until=succeeds,
+    )
+    return f"http://{host}:{port}"
 
 
 @pytest.fixture

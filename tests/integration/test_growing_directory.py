@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pybroker.source.columns import COLUMNS
 from pybroker.source.reader import Reader
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.record_readers import rows, topic_rows
 from tests.support.scale import scaled
 
@@ -96,12 +97,13 @@ def stored(broker: OurBroker, topic: str, *, committed: bool) -> Found:
 
 def wait_until_all_is_decided(broker: OurBroker, topic: str) -> None:
     """A commit is answered before its markers are written."""
-    deadline = time.monotonic() + 60
     with DataClient(HOST, broker.port) as client:
         for partition in range(PARTITIONS):
-            while (end := client.fetch(topic, 0, partition)).last_stable_offset < end.high_watermark:
-                assert time.monotonic() < deadline, "a marker does not come"
-                time.sleep(0.01)
+            eventually(
+                partial(client.fetch, topic, 0, partition),
+                "transaction markers",
+                until=lambda found: found.last_stable_offset >= found.high_watermark,
+            )
 
 
 @pytest.mark.parametrize("preallocate", [False, True])

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import socket
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker.observability.metrics.metric_table import METRICS
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.launch import run_broker
 from tests.support.ports import free_port, free_ports
 from tests.support.several_workers import WorkersBroker
@@ -46,17 +46,15 @@ class Watched(OurBroker):
 
     def samples(self, name: str, labels: tuple[tuple[str, str], ...], value: float) -> Samples:
         """All of them, once one has a value: who asks often gets those of up to a second ago."""
-        deadline = time.monotonic() + 60
-        while True:
-            found = {
+
+        def scrape() -> Samples:
+            return {
                 (sample.name, tuple(sorted(sample.labels.items()))): sample.value
                 for family in text_string_to_metric_families(self.get("/metrics"))
                 for sample in family.samples
             }
-            if found.get((name, labels)) == value:
-                return found
-            assert time.monotonic() < deadline, f"{name} is {found.get((name, labels))}"
-            time.sleep(0.05)
+
+        return eventually(scrape, f"{name} = {value}", until=lambda found: found.get((name, labels)) == value)
 
     def notification(self) -> list[str]:
         return self.notified.recv(4096).decode().split("\n")
@@ -148,15 +146,15 @@ def test_all_metrics_are_there(broker: Watched) -> None:
         client.produce("any", batch(b"x"))
         client.find_coordinator("anybody")
         client.commit("anybody", {("any", 0): 1})
-    deadline = time.monotonic() + 60
-    while True:  # requests are timed now and then
+
+    def types() -> set[str]:
         with DataClient(HOST, broker.port) as client:
             client.values("any")
-        typed = {line.split()[2] for line in broker.get("/metrics").splitlines() if line.startswith("# TYPE ")}
-        if "kafka_network_requestmetrics_totaltimems" in typed or time.monotonic() > deadline:
-            break
-        time.sleep(0.3)
+        return {line.split()[2] for line in broker.get("/metrics").splitlines() if line.startswith("# TYPE ")}
 
+    # the broker times only a sample of the requests
+    times = "kafka_network_requestmetrics_totaltimems"
+    typed = eventually(types, until=lambda found: times in found, interval_s=0.3)
     assert {name for name in typed if not name.startswith("process_")} == {
         each.name for each in METRICS if not each.name.startswith(of_queries)
     }

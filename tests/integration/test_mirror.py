@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from threading import Timer
 
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from pybroker.cli.client.errors import CommandError
 from pybroker.mirror.gaps import Markers
 from pybroker.testing import Broker
+from tests.support.eventually import eventually
 from tests.support.shell import Done, Shell
 
 _LIMIT_S = 60
@@ -55,13 +55,6 @@ def ends(broker: Broker, sh: Shell, topic: str) -> list[object]:
     return [each["end_offset"] for each in partitions]
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def mirror(sh: Shell, source: Broker, *arguments: str) -> Done:
     return sh("mirror", "--source", source.bootstrap_servers, "--until-end", *arguments)
 
@@ -73,15 +66,15 @@ def test_follows_through_a_kill_until_it_is_told_to_end(source: Broker, target: 
     command += ["--bootstrap-server", target.bootstrap_servers, "--topics", "followed.*", "--interval", "0.1"]
     command.append("--json")
     killed = subprocess.Popen(command, stdout=subprocess.PIPE)
-    until(lambda: ends(target, sh, "followed") == [2])
+    eventually(lambda: ends(target, sh, "followed") == [2])
     write(source, "followed", "c")
     write(source, "followed-too", "a")
-    until(lambda: ends(target, sh, "followed") == [3] and ends(target, sh, "followed-too") == [1])
+    eventually(lambda: ends(target, sh, "followed") == [3] and ends(target, sh, "followed-too") == [1])
     killed.kill()
     killed.communicate()
     write(source, "followed", "d", "e")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as going_on:
-        until(lambda: ends(target, sh, "followed") == [5])
+        eventually(lambda: ends(target, sh, "followed") == [5])
         going_on.send_signal(signal.SIGTERM)
         out, _ = going_on.communicate(timeout=_LIMIT_S)
     assert going_on.returncode == 0
@@ -248,7 +241,7 @@ def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: S
     command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--interval", "0.1"]
     command += ["--bootstrap-server", target.bootstrap_servers, "--topic", gone, "--topic", stays]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
-        until(lambda: ends(target, sh, gone) == ends(target, sh, stays) == [2])
+        eventually(lambda: ends(target, sh, gone) == ends(target, sh, stays) == [2])
         assert sh("topics", "delete", gone, server=source.bootstrap_servers).code == 0
         assert following.stderr is not None
         patience = Timer(_LIMIT_S, following.kill)
@@ -257,7 +250,7 @@ def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: S
         patience.cancel()
         write(source, gone, "x", "y", "z")
         write(source, stays, "c")
-        until(lambda: ends(target, sh, stays) == [3])
+        eventually(lambda: ends(target, sh, stays) == [3])
         following.send_signal(signal.SIGTERM)
         out, err = following.communicate(timeout=_LIMIT_S)
     assert (following.returncode, err) == (0, ""), err
@@ -273,7 +266,7 @@ def test_topic_that_is_made_anew_while_it_follows(source: Broker, target: Broker
     command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--topic", "anew"]
     command += ["--bootstrap-server", target.bootstrap_servers, "--interval", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
-        until(lambda: ends(target, sh, "anew") == [2])
+        eventually(lambda: ends(target, sh, "anew") == [2])
         for action in ("delete", "create"):
             assert sh("topics", action, "anew", server=source.bootstrap_servers).code == 0
         _, err = following.communicate(timeout=_LIMIT_S)

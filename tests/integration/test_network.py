@@ -11,7 +11,8 @@ import time
 import pytest
 
 from protocol.messages.fetch import FETCH
-from tests.support.echo_application import ECHO, FILE_BYTES, WAIT, Slice, connect, eventually, fetch
+from tests.support.echo_application import ECHO, FILE_BYTES, WAIT, Slice, connect, fetch
+from tests.support.eventually import eventually
 from tests.support.scale import scaled
 from tests.support.wire import Closed
 

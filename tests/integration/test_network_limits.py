@@ -8,7 +8,8 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.support.echo_application import ECHO, WAIT, connect, eventually
+from tests.support.echo_application import ECHO, WAIT, connect
+from tests.support.eventually import eventually
 from tests.support.network import ServerThread, request_frame
 
 

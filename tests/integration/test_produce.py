@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,7 @@ def test_follower_skips_only_the_lines_that_are_rejected(broker: OurBroker, tmp_
         with (tmp_path / "output").open("wb") as output:
             process = subprocess.Popen(command(broker, "small", *follow), stderr=output)
         try:
-            deadline = time.monotonic() + 60
-            while lines[-1] not in client.values("small"):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            eventually(lambda: lines[-1] in client.values("small"))
             process.terminate()
             assert process.wait(60) == 0
         finally:
@@ -110,10 +107,7 @@ def test_interrupted_it_says_how_much_is_there(broker: OurBroker) -> None:
         process.stdin.write("one\ntwo\n")
         with DataClient(HOST, broker.port) as client:
             client.create_topic("typed")
-            deadline = time.monotonic() + 60
-            while client.values("typed") != [b"one", b"two"]:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            eventually(lambda: client.values("typed"), equal_to=[b"one", b"two"])
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=60)[1]
     assert (process.returncode, told) == (130, "pybroker produce: interrupted: 2 lines are acknowledged\n")

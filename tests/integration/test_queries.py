@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.shell import Shell
 
@@ -50,13 +50,11 @@ class Followed(OurBroker):
 
     def queries(self, query: str, batch: int) -> dict[str, Any]:
         """The answer of /queries, once a query has done a batch."""
-        deadline = time.monotonic() + 60
-        while True:
-            answer: dict[str, Any] = json.loads(self.get("/queries"))
-            if any(each["query"] == query and each["batch"] == batch for each in answer["queries"]):
-                return answer
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.05)
+
+        def knows_it(answer: dict[str, Any]) -> bool:
+            return any(each["query"] == query and each["batch"] == batch for each in answer["queries"])
+
+        return eventually(lambda: json.loads(self.get("/queries")), until=knows_it)
 
 
 @pytest.fixture(scope="module")

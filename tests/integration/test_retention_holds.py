@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from pybroker.testing import Broker
 from tests.support.brokers import HOST
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
 SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
@@ -40,14 +40,12 @@ class Stage:
         for name, text in (("offsets", "v1\n{}\n" + json.dumps({topic: {"0": offset}})), ("commits", "v1\n{}")):
             (checkpoint / name).mkdir(parents=True, exist_ok=True)
             (checkpoint / name / str(number)).write_text(text)
-        deadline = time.monotonic() + 60
-        while True:
+
+        def queries() -> list[tuple[str, int]]:
             with urllib.request.urlopen(self._url, timeout=60) as answer:
-                found = json.loads(answer.read())["queries"]
-            if any(each["query"] == topic and each["batch"] == number for each in found):
-                return
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
+                return [(each["query"], each["batch"]) for each in json.loads(answer.read())["queries"]]
+
+        eventually(queries, until=lambda found: (topic, number) in found)
 
     def starts(self) -> tuple[int, int]:
         """Where the two topics begin once retention has been done."""

@@ -28,6 +28,7 @@ from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import Refused, batch
+from tests.support.eventually import eventually
 from tests.support.several_workers import WorkersBroker, until
 from tests.support.txn_client import TxnClient
 
@@ -256,10 +257,7 @@ def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
         write(broker, "t", index, b"v%d" % index)
     [process_id] = broker.worker_ids()
     broker.kill()
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{process_id}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: not Path(f"/proc/{process_id}").exists())
 
     for count in (3, 1, 2):
         again = WorkersBroker(tmp_path, count)
@@ -284,10 +282,7 @@ def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> 
     assert until(lambda: write(broker, "t", damaged, b"new")) == 1
     expected = [[b"new" if index == damaged else b"v%d" % index] for index in range(6)]
     assert until(lambda: values(broker, "t", 6)) == expected
-    deadline = time.monotonic() + 60
-    while broker.output[before:].count("All logs are open") < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: broker.output[before:].count("All logs are open") >= 2)
     opened = [line for line in broker.output[before:].splitlines() if "All logs are open" in line]
     assert len([line for line in opened if "[worker 1]" in line]) == 1
     assert "[worker 1]" in next(line for line in broker.output.splitlines() if "were cut off" in line)

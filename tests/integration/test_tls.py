@@ -18,6 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from protocol.messages.metadata import METADATA
 from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain
 from tests.support.wire import WireClient
@@ -194,11 +195,7 @@ def test_new_certificates(broker: TlsBroker, authority: Authority) -> None:
         return hash(certificate)
 
     before, path = serial(), authority.issue("server")
-    deadline = time.monotonic() + 60
-    while serial() == before and time.monotonic() < deadline:
-        time.sleep(0.2)
-    after = serial()
-    assert after != before
+    after = eventually(serial, until=lambda found: found != before, interval_s=0.2)
     path.write_text("nothing")
     time.sleep(1)
     assert serial() == after

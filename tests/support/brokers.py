@@ -8,11 +8,11 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.eventually import eventually
 from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
 from tests.support.ports import HOST as HOST
@@ -74,11 +74,16 @@ class RunningBroker(ABC):
         """Start it, again perhaps and on another port, and wait until it answers."""
         self.spawn(port=port)
         assert self._process is not None
-        deadline = time.monotonic() + self.start_timeout_s
-        while not (self._answers() and listens(self.pid, self.port)):
-            assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
-            assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
-            time.sleep(0.01)
+        eventually(
+            lambda: (
+                (self._answers() and listens(self.pid, self.port))
+                or (self._process is not None and self._process.poll() is not None)
+            ),
+            lambda: f"an answer of the broker:\n{self.output}",
+            timeout_s=self.start_timeout_s,
+            interval_s=0.01,
+        )
+        assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
 
     def catch_up(self) -> None:
         """Wait until it has received what was sent to it before: who connects now is served after that."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import http.client
 import re
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from contextlib import closing
 from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import NamedTuple
 
 from pybroker.testing import Broker
+from tests.support.eventually import eventually
 
 PATIENCE_S = 60
 _LINK = re.compile(r'(?:href|src)="([^"#]+)')
@@ -43,19 +43,16 @@ class Console:
         self, path: str, method: str = "GET", headers: dict[str, str] | None = None, body: str | None = None
     ) -> Answer:
         """What it answers; it may take a moment after the broker to listen."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
+
+        def attempt() -> Answer:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE_S)
-            try:
+            with closing(connection):
                 connection.request(method, path, body, headers or {})
                 answer = connection.getresponse()
-                told = {name.lower(): value for name, value in answer.getheaders()}
-                return Answer(answer.status, told, answer.read().decode())
-            except ConnectionRefusedError:
-                assert time.monotonic() < deadline, "nobody listens"
-                time.sleep(0.05)
-            finally:
-                connection.close()
+                received = {name.lower(): value for name, value in answer.getheaders()}
+                return Answer(answer.status, received, answer.read().decode())
+
+        return eventually(attempt, "a console", retried=ConnectionRefusedError, timeout_s=PATIENCE_S)
 
     def page(self, path: str) -> str:
         """A page that there is, which runs nothing that is not the console's own."""
@@ -78,14 +75,6 @@ class Console:
 def links(text: str) -> set[str]:
     """Addresses of the console that a page names."""
     return {unescape(each) for each in _LINK.findall(text)}
-
-
-def until(condition: Callable[[], object], about: str) -> None:
-    """Wait for it; `about` says what did not come."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, about
-        time.sleep(0.05)
 
 
 class Forms:
@@ -112,16 +101,15 @@ class Visitor:
     def ask(self, path: str, **form: str) -> tuple[int, str]:
         """Status and text, after redirections; the console may take a moment after the broker to listen."""
         data = urllib.parse.urlencode(form).encode() if form else None
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
+
+        def attempt() -> tuple[int, str]:
             try:
                 with self._opener.open(self._address + path, data, timeout=PATIENCE_S) as answer:
                     return answer.status, answer.read().decode()
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()
-            except urllib.error.URLError:
-                assert time.monotonic() < deadline, "nobody listens"
-                time.sleep(0.05)
+
+        return eventually(attempt, "a console", retried=urllib.error.URLError, timeout_s=PATIENCE_S)
 
     def log_in(self, user: str, password: str) -> tuple[int, str]:
         _, text = self.ask("/topics")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +84,6 @@ class Application:
 
 def connect(server: ServerThread, **options: Any) -> WireClient:
     return WireClient("127.0.0.1", server.port, **options)
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 60) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def fetch(*pieces: tuple[int, int]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.list_groups import LIST_GROUPS
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,13 +164,16 @@ class Members:
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
         """Wait for a condition; `what` is wrong as long as it does not hold."""
-        deadline = time.monotonic() + timeout_s
-        while not condition():
+
+        def holds() -> bool:
+            if condition():
+                return True
             self._load.check()
             died = [member.client_id for member in self._all if member.has_died]
             assert not died, f"{died} died\n{self.story()}"
-            assert time.monotonic() < deadline, f"{what} after {timeout_s} s\n{self.story()}"
-            time.sleep(0.05)
+            return False
+
+        eventually(holds, lambda: f"{what}\n{self.story()}", timeout_s=timeout_s, interval_s=0.05)
 
     def read(self) -> Counter[str]:
         """How often each value was read."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import select
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +15,13 @@ from typing import Any
 from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
-from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.schema import Api, Struct
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually
+from tests.support.settled import await_coordinator
 from tests.support.wire import WireClient
 
 SLOTS = 4
@@ -81,16 +81,13 @@ class Side:
         admin = self.clients[ADMIN]
         topics = [CreatableTopic(name=self.topic, num_partitions=2, replication_factor=1)]
         admin.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
-        deadline = time.monotonic() + 30
-        while True:
-            found = admin.call(METADATA, 12, topics=[MetadataRequestTopic(name=self.topic)]).topics[0]
-            ready = admin.call(FIND_COORDINATOR, 3, key=self.group_id).error_code == ErrorCode.NONE
-            described = admin.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0]
-            if ready and not found.error_code and len(found.partitions) == 2 and not described.error_code:
-                self.topic_id = found.topic_id
-                return
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        await_coordinator(admin, self.group_id)
+        eventually(lambda: not admin.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0].error_code)
+        found = eventually(
+            lambda: admin.call(METADATA, 12, topics=[MetadataRequestTopic(name=self.topic)]).topics[0],
+            until=lambda topic: not topic.error_code and len(topic.partitions) == 2,
+        )
+        self.topic_id = found.topic_id
 
     def close(self) -> None:
         for client in self.clients:

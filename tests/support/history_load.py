@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.checker import check
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.history import History, Partition, ReadAll, read_history
 from tests.support.history_clients import (
     ABORTED,
@@ -62,11 +64,12 @@ class HistoryLoad:
         """Wait until each of these, of all unless told, has had so many more values acknowledged, or has seen them."""
         waited_for = self.clients if clients is None else clients
         wanted = [each.done + count for each in waited_for]
-        deadline = time.monotonic() + _PATIENCE_S
-        while behind := [each for each, least in zip(waited_for, wanted, strict=True) if each.done < least]:
+
+        def behind() -> list[tuple[str, int]]:
             self.check()
-            assert time.monotonic() < deadline, f"{[(each.name, each.done) for each in behind]} do not get on"
-            time.sleep(0.05)
+            return [(each.name, each.done) for each, least in zip(waited_for, wanted, strict=True) if each.done < least]
+
+        eventually(behind, "progress of clients", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.05)
 
     def end(self, port: int) -> None:
         """Let all come to their ends; there has to be no anomaly in what they saw. `port`: of the broker."""
@@ -83,16 +86,22 @@ class HistoryLoad:
         self.history.close()
         assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
 
+    def _committed(self, client: TxnClient, group: str, topic: str, index: int) -> int:
+        self.check()
+        return client.committed(group, topic, [index])[0]
+
     def _read_all(self, client: TxnClient, group: str) -> None:
         """Wait until a group has committed the ends of all that its members read."""
         places = next(member.partitions for member in self.members if member.group == group)
-        deadline = time.monotonic() + _PATIENCE_S
         for topic, index in places:
             end = client.latest(topic, index, committed=True)
-            while (committed := client.committed(group, topic, [index])[0]) < end:
-                self.check()
-                assert time.monotonic() < deadline, f"{group} is at {committed} of {end} in {topic}-{index}"
-                time.sleep(0.05)
+            eventually(
+                partial(self._committed, client, group, topic, index),
+                f"{group} commits the end of {topic}-{index}",
+                until=partial(operator.le, end),
+                timeout_s=_PATIENCE_S,
+                interval_s=0.05,
+            )
             self.history.note(ReadAll(group, topic, index))
 
 

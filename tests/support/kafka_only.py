@@ -6,6 +6,8 @@ Its traces in a log directory have to outlive a time under pybroker: `protected`
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from protocol.error_codes import ErrorCode
@@ -24,7 +26,6 @@ from protocol.messages.describe_share_group_offsets import (
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from protocol.messages.end_txn import END_TXN
-from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.produce import PRODUCE
@@ -35,6 +36,8 @@ from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT, Subtopology, Topology
 from protocol.schema import Api, Struct
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
+from tests.support.settled import await_coordinator
 
 RETRIED = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -54,21 +57,12 @@ class KafkaClient(DataClient):
 
     def patiently(self, api: Api, version: int, **fields: Any) -> Struct:
         """Ask until the answer is no error that passes; coordinators take a moment to come up."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            answer = self.call(api, version, **fields)
-            code = getattr(answer, "error_code", 0)
-            if code not in RETRIED or time.monotonic() > deadline:
-                assert code == ErrorCode.NONE, answer
-                return answer
-            time.sleep(0.05)
+        ask = partial(self.call, api, version, **fields)
+        return settled_answer(ask, lambda answer: getattr(answer, "error_code", 0))
 
     def await_coordinator(self, key: str, kind: int) -> None:
         """Wait until the coordinator of a group (0) or a transactional id (1) is found; its topic is made."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while self.call(FIND_COORDINATOR, 4, key_type=kind, coordinator_keys=[key]).coordinators[0].error_code:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        await_coordinator(self, key, kind)
 
     def patient_producer_id(self) -> int:
         """For an idempotent producer."""
@@ -112,21 +106,16 @@ class KafkaClient(DataClient):
         )
 
     def _add_partition(self, transactional_id: str, begun: Struct, topic: str) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            answer = self.call(
-                ADD_PARTITIONS_TO_TXN,
-                3,
-                v3_and_below_transactional_id=transactional_id,
-                v3_and_below_producer_id=begun.producer_id,
-                v3_and_below_producer_epoch=begun.producer_epoch,
-                v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
-            )
-            code = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
-            if code not in RETRIED or time.monotonic() > deadline:
-                assert code == ErrorCode.NONE, answer
-                return
-            time.sleep(0.05)
+        fields = {
+            "v3_and_below_transactional_id": transactional_id,
+            "v3_and_below_producer_id": begun.producer_id,
+            "v3_and_below_producer_epoch": begun.producer_epoch,
+            "v3_and_below_topics": [AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+        }
+        settled_answer(
+            lambda: self.call(ADD_PARTITIONS_TO_TXN, 3, **fields),
+            lambda answer: answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code,
+        )
 
     # ---- newer groups
 
@@ -221,14 +210,12 @@ class KafkaClient(DataClient):
 
     def protected(self) -> dict[str, Any]:
         """All of that as Apache Kafka tells of it, once it does."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            found = self._protected()
+
+        def is_complete(found: dict[str, Any]) -> bool:
             shared = [each.start_offset for topic in found["shared"] for each in topic.partitions]
-            if found["acls"] and shared == [1]:
-                return found
-            assert time.monotonic() < deadline, found
-            time.sleep(0.1)
+            return bool(found["acls"]) and shared == [1]
+
+        return eventually(self._protected, until=is_complete)
 
     def _protected(self) -> dict[str, Any]:
         any_acl: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1}
@@ -255,11 +242,16 @@ class KafkaClient(DataClient):
         return self._first(api, version, "groups", group_ids=[group], include_authorized_operations=False)
 
     def _first(self, api: Api, version: int, answers: str, **fields: Any) -> Struct:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
+        def first() -> Struct:
             found: Struct
             [found] = getattr(self.call(api, version, **fields), answers)
-            if found.error_code not in RETRIED or time.monotonic() > deadline:
-                assert found.error_code == ErrorCode.NONE, found
-                return found
-            time.sleep(0.05)
+            return found
+
+        return settled_answer(first, lambda found: found.error_code)
+
+
+def settled_answer(ask: Callable[[], Struct], code_of: Callable[[Struct], int]) -> Struct:
+    """Ask until the error code is none of `RETRIED`, and return the answer; any other error fails."""
+    answer = eventually(ask, until=lambda found: code_of(found) not in RETRIED)
+    assert code_of(answer) == ErrorCode.NONE, answer
+    return answer

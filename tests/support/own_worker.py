@@ -22,6 +22,7 @@ from metadata.replica_placement import new_partition
 from metadata.snapshot import image_records
 from protocol.messages.cluster_metadata import TopicRecord
 from runtime.deferred import Deferred
+from tests.support.eventually import eventually_async
 from tests.support.nodes import TOPIC_ID, config, start, write
 
 #: A topic whose partition is the worker's.
@@ -41,16 +42,14 @@ class Owner:
         self.worker = Worker(_begin(directory), theirs, loop, self.exit_codes.append)
 
     async def hears(self, kind: type) -> None:
-        while not any(isinstance(each, kind) for each in self.heard):
-            await asyncio.sleep(0.001)
+        await eventually_async(lambda: any(isinstance(each, kind) for each in self.heard))
 
     async def answer(self, message: object) -> Any:
         return await done(self.link.ask(message))
 
 
 async def done(deferred: Deferred[Any]) -> Any:
-    while not deferred.done:
-        await asyncio.sleep(0.001)
+    await eventually_async(lambda: deferred.done)
     return deferred.result()
 
 

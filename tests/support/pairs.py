@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.schema import Api, Struct
 from tests.support.brokers import CLUSTER_ID, HOST, OurBroker, RunningBroker, StandaloneKafka
+from tests.support.eventually import eventually
 from tests.support.settled import wait_for_topic
 from tests.support.wire import Closed, WireClient
 
@@ -90,13 +90,8 @@ class Pair:
 
     def until_same(self, check: Callable[[], Answers], timeout_s: float = 60) -> Any:
         """Ask again until both answers are equal: one of them may take its time."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            ours, kafka = check()
-            if ours == kafka:
-                return ours
-            assert time.monotonic() < deadline, f"\n  ours:  {ours}\n  kafka: {kafka}"
-            time.sleep(0.05)
+        found = eventually(check, "equal answers", until=lambda both: both[0] == both[1], timeout_s=timeout_s)
+        return found[0]
 
     def plain(self, broker: RunningBroker, text: str) -> str:
         """What a tool prints of one of them, without its address and its paths."""

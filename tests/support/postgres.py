@@ -12,7 +12,6 @@ import signal
 import subprocess
 import tarfile
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 
 from pybroker.pipeline.jars import Artifact, resolve
 from tests.support.brokers import HOST
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
 #: The driver, as `packages` of a sink name it.
@@ -63,11 +63,11 @@ class Postgres:
         output = self._folder / "output.txt"
         with output.open("wb") as file:
             self._process = subprocess.Popen(command, stdout=file, stderr=file, cwd=self._data, **self._as)
-        deadline = time.monotonic() + _PATIENCE_S
-        while _READY not in output.read_text():
-            assert self._process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.05)
+        process = self._process
+        eventually(
+            lambda: _READY in output.read_text() or process.poll() is not None, output.read_text, timeout_s=_PATIENCE_S
+        )
+        assert process.poll() is None, output.read_text()
 
     def stop(self) -> None:
         """At once: sessions break off, and the next start recovers."""

@@ -6,9 +6,11 @@ script stays a script when steps are left out, and a difference can be told by t
 
 from __future__ import annotations
 
+import operator
 import random
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,6 +30,7 @@ from protocol.schema import Struct
 from tests.support.batch_values import comparable_batches
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient, Refused
+from tests.support.eventually import eventually
 from tests.support.settled import settled, wait_for_topic
 from tests.support.spoiled import SPOILED
 
@@ -53,10 +56,7 @@ PROPERTIES = {
 def wait_for_change(path: Path) -> None:
     """Wait until a file that is written again and again is another one."""
     before = _version(path)
-    deadline = time.monotonic() + WAIT_S
-    while _version(path) == before:
-        assert time.monotonic() < deadline, f"{path} stays as it is"
-        time.sleep(0.01)
+    eventually(lambda: _version(path) != before, lambda: f"{path} stays as it is", timeout_s=WAIT_S)
 
 
 def _version(path: Path) -> tuple[int, int] | None:
@@ -120,10 +120,12 @@ class Side:
             builder = BatchBuilder()
             builder.append(OLD_MS, b"", b"")
             offset = self.client.produce(CANARY, builder.build())
-            deadline = time.monotonic() + WAIT_S
-            while self.client.bounds(CANARY)[0] <= offset:
-                assert time.monotonic() < deadline, "nothing expires"
-                time.sleep(0.01)
+            eventually(
+                lambda: self.client.bounds(CANARY)[0],
+                "nothing expires",
+                until=partial(operator.lt, offset),
+                timeout_s=WAIT_S,
+            )
 
 
 class Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from security.acl import Acl
 from tests.support.asked import DOOMED, MEMBERS, MINE, MISSING, NEW_SHARE_SESSION, OTHER, SHARES, Asked, records
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient, Refused
+from tests.support.eventually import eventually
 from tests.support.plain_values import request_of, told_of
 from tests.support.ports import free_port
 from tests.support.rights import USERS, User
@@ -186,10 +187,7 @@ class SecuredBroker:
     @staticmethod
     def _settle(missing: Callable[[], object]) -> None:
         """Ask until nothing is missing; what is, is an error code, mostly."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while what := missing():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.05)
+        eventually(missing, until=operator.not_, timeout_s=_PATIENCE_S)
 
 
 def _creation(entry: Acl) -> Struct:

@@ -6,7 +6,6 @@ many moments. Our broker knows at once: for it nothing is tried twice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.eventually import eventually, succeeds
 from tests.support.wire import WireClient
 
 T = TypeVar("T")
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 def settled(broker: RunningBroker, check: Callable[[], T], timeout_s: float = 60) -> T:
     """Return what `check` returns; where the broker is Apache Kafka it may raise for a while."""
-    deadline = time.monotonic() + (timeout_s if broker.kind == "kafka" else 0)
-    while True:
-        try:
-            return check()
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    if broker.kind != "kafka":
+        return check()
+    return eventually(check, retried=Exception, until=succeeds, timeout_s=timeout_s)
+
+
+def await_coordinator(client: WireClient, key: str, key_type: int = 0) -> None:
+    """Wait for the coordinator of a group (key type 0) or transactional id (1); the first request makes its topic."""
+    eventually(lambda: client.call(FIND_COORDINATOR, 3, key=key, key_type=key_type).error_code, equal_to=0)
 
 
 def wait_for_topic(broker: RunningBroker, topic: str, partitions: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +10,7 @@ from broker.process.placement import worker_of
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import Refused
+from tests.support.eventually import eventually, succeeds
 from tests.support.ports import free_ports
 from tests.support.txn_client import TxnClient
 
@@ -79,10 +79,4 @@ def _command_line(process_id: str) -> str:
 
 def until(attempt: Callable[[], T]) -> T:
     """What `attempt()` gives once it neither is refused nor loses its connection."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            return attempt()
-        except (Refused, OSError, EOFError):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    return eventually(attempt, retried=(Refused, OSError, EOFError), until=succeeds)

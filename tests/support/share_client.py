@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -31,6 +30,7 @@ from protocol.messages.write_share_group_state import PartitionData as WritePart
 from protocol.schema import Struct
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.eventually import eventually
 from tests.support.settled import wait_for_changes, wait_for_topic
 
 _GROUP_RESOURCE = 32
@@ -71,10 +71,7 @@ class ShareClient(DataClient):
         self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
 
     def _patiently(self, ask: Any) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
-        while ask().coordinators[0].error_code:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: not ask().coordinators[0].error_code, timeout_s=_PATIENCE_S)
 
     def configure(self, **settings: str) -> None:
         """Settings of the group: share_isolation_level for share.isolation.level."""
@@ -98,16 +95,20 @@ class ShareClient(DataClient):
 
     def join(self, topic: str) -> None:
         """Until the member is given partitions."""
-        deadline = time.monotonic() + _PATIENCE_S
         epoch = 0
-        while True:
+
+        def beat() -> Struct:
+            nonlocal epoch
             answer = self.beat(epoch, [topic])
-            if not answer.error_code:
-                epoch = answer.member_epoch
-                if answer.assignment and answer.assignment.topic_partitions:
-                    return
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.1)
+            epoch = epoch if answer.error_code else answer.member_epoch
+            return answer
+
+        eventually(
+            beat,
+            until=lambda answer: not answer.error_code and answer.assignment and answer.assignment.topic_partitions,
+            timeout_s=_PATIENCE_S,
+            interval_s=0.1,
+        )
 
     # -- records ----------------------------------------------------------------------------------------------------
 

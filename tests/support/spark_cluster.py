@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyspark
@@ -14,6 +13,7 @@ import pyspark
 from pybroker.pipeline.java import find_java
 from pybroker.pipeline.session import java_home
 from tests.support.brokers import HOST
+from tests.support.eventually import eventually
 
 SPARK_HOME = Path(pyspark.__file__).parent
 #: Properties of a driver on this machine.
@@ -55,11 +55,13 @@ class Cluster:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ(),
             )  # fmt: skip
         self._processes.append(process)
-        deadline = time.monotonic() + 180
-        while (found := re.search(told, log.read_text(errors="replace"))) is None:
-            assert process.poll() is None, log.read_text(errors="replace")
-            assert time.monotonic() < deadline, log.read_text(errors="replace")
-            time.sleep(0.05)
+
+        def printed() -> str:
+            return log.read_text(errors="replace")
+
+        eventually(lambda: re.search(told, printed()) or process.poll() is not None, printed, timeout_s=180)
+        found = re.search(told, printed())
+        assert found is not None, printed()
         return found[1]
 
     def end(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
 from tests.support.brokers import RunningBroker
+from tests.support.eventually import eventually
 from tests.support.pairs import Pair
 from tests.support.streams_groups import request as heartbeat_fields
 from tests.support.streams_groups import subtopology, task_map, topology
@@ -53,7 +54,7 @@ class StreamsSession:
         self._pair = pair
         self.group_id = group_id
         for broker in pair.brokers:
-            self._patiently(lambda broker=broker: self._has_coordinator(broker))  # type: ignore[misc]
+            eventually(partial(self._has_coordinator, broker))
         if topics:
             self.create_topics(topics)
 
@@ -68,7 +69,7 @@ class StreamsSession:
                 answer = self._beat(broker, "probe", 0, told=told, group_id=probe)
                 return not answer.error_code and not answer.status
 
-            self._patiently(knows)
+            eventually(knows)
             self._beat(broker, "probe", -1, group_id=probe)
             self._pair.client(broker).call(DELETE_GROUPS, 2, groups_names=[probe])
 
@@ -84,11 +85,8 @@ class StreamsSession:
         found = []
         for broker in self._pair.brokers:
             answer = self._beat(broker, member_id, epoch, **fields)
-            deadline = time.monotonic() + 60
-            while not until(answer):
-                assert time.monotonic() < deadline, answer
-                time.sleep(0.05)
-                answer = self._beat(broker, member_id, epoch, **fields)
+            if not until(answer):
+                answer = eventually(partial(self._beat, broker, member_id, epoch, **fields), until=until)
             found.append(_told(answer))
         return self._same(f"{member_id} at {epoch} {fields}", found)
 
@@ -104,7 +102,7 @@ class StreamsSession:
         """The group. `settles`: Apache Kafka has answered before the change is in its log, and tells of it after."""
         wanted = self.group_id if group_id is None else group_id
         if settles:
-            self._patiently(lambda: len({str(each) for each in self._descriptions(wanted)}) == 1)
+            eventually(lambda: len({str(each) for each in self._descriptions(wanted)}) == 1)
         return self._same(f"describe {wanted}", self._descriptions(wanted))
 
     def _descriptions(self, wanted: str) -> list[dict[str, Any]]:
@@ -160,12 +158,6 @@ class StreamsSession:
         if answer.coordinators[0].error_code:
             return False
         return bool(self._beat(broker, "nobody", 7).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
-
-    def _patiently(self, is_done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not is_done():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
     def _same(self, what: str, found: Sequence[T]) -> T:
         ours, kafka = found

@@ -5,7 +5,6 @@ Producer ids are told by names, P0 for the first seen: they differ between broke
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +34,8 @@ from protocol.records.batch import iter_batches
 from protocol.records.entries import iter_records
 from protocol.schema import Struct
 from tests.support.data_client import DataClient, batch
+from tests.support.eventually import eventually
+from tests.support.settled import await_coordinator
 
 _TRANSACTION_KEY = 1
 #: A step that meets markers still being written is tried again for so long.
@@ -63,18 +64,12 @@ class TxnClient(DataClient):
 
     def wait_for_coordinator(self, transactional_id: str, version: int = 3) -> None:
         """Until someone coordinates this id: the topic is made at the first question."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while self.call(FIND_COORDINATOR, version, key=transactional_id, key_type=_TRANSACTION_KEY).error_code:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        await_coordinator(self, transactional_id, _TRANSACTION_KEY)
 
     def wait_for_group(self, group: str, place: tuple[str, int]) -> None:
         """Until the group's coordinator answers, whose topic is made at the first question, too."""
-        deadline = time.monotonic() + _PATIENCE_S
         self.call(FIND_COORDINATOR, 3, key=group)
-        while not self.committed_offset(group, place).startswith(("NONE", "UNSTABLE")):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: self.committed_offset(group, place).startswith(("NONE", "UNSTABLE")), timeout_s=_PATIENCE_S)
 
     def init(
         self,
@@ -99,13 +94,12 @@ class TxnClient(DataClient):
 
     def init_patiently(self, transactional_id: str, producer: tuple[str, int] = ("-", -1), **options: int) -> str:
         """`init`, tried again while something is still going on, or the coordinator comes up."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while (answer := self.init(transactional_id, producer, **options)).startswith(
-            ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
-        ):
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.02)
-        return answer
+        passing = ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
+        return eventually(
+            lambda: self.init(transactional_id, producer, **options),
+            until=lambda answer: not answer.startswith(passing),
+            timeout_s=_PATIENCE_S,
+        )
 
     def add(self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3) -> str:
         """AddPartitionsToTxn up to v3: the codes."""
@@ -279,11 +273,11 @@ class TxnClient(DataClient):
 
     def settled(self, transactional_id: str) -> str:
         """`describe` once no markers are being written any more."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while (text := self.describe(transactional_id)).startswith("Prepare"):
-            assert time.monotonic() < deadline, text
-            time.sleep(0.02)
-        return text
+        return eventually(
+            lambda: self.describe(transactional_id),
+            until=lambda text: not text.startswith("Prepare"),
+            timeout_s=_PATIENCE_S,
+        )
 
     def transactions(self, version: int = 2, **filters: Any) -> str:
         """ListTransactions; unknown states are told, too."""

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
-from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from tests.conformance.bad_frames.batches import TOPIC, bad_batches
 from tests.conformance.bad_frames.bodies import bad_bodies
@@ -19,7 +17,8 @@ from tests.conformance.bad_frames.headers import bad_headers
 from tests.conformance.bad_frames.lies import lying_batches
 from tests.conformance.bad_frames.requests import bad_requests
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.settled import wait_for_topic
+from tests.support.eventually import eventually
+from tests.support.settled import await_coordinator, wait_for_topic
 from tests.support.wire import WireClient
 
 GROUP, TRANSACTION = 0, 1  # key types of coordinators
@@ -45,10 +44,8 @@ def prepare(broker: RunningBroker) -> None:
             client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
             wait_for_topic(broker, topic, 2)
         for key_type in (GROUP, TRANSACTION):
-            while client.call(FIND_COORDINATOR, 3, key="any", key_type=key_type).error_code:
-                time.sleep(0.01)
-        while client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code:
-            time.sleep(0.01)
+            await_coordinator(client, "any", key_type)
+        eventually(lambda: not client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code)
 
 
 def recorded_outcomes() -> dict[str, str]:

@@ -15,6 +15,7 @@ from broker.process.event_loop import new_event_loop
 from runtime.process_pool import PoolClosed, PoolProcessDied, ProcessPool
 from storage.errors import RecordTooLarge
 from storage.log_config import LogConfig
+from tests.support.eventually import eventually, eventually_async
 from tests.support.processes import is_alive
 
 TIMEOUT_S = 30
@@ -43,8 +44,7 @@ async def outcome(deferred):
 
 async def ended(pid):
     """Wait until a process has ended and was reaped."""
-    while os.path.exists(f"/proc/{pid}"):
-        await asyncio.sleep(0.005)
+    await eventually_async(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def test_values_errors_and_large_messages_are_returned(run):
@@ -202,8 +202,7 @@ def test_output_of_a_process_is_logged(run, caplog):
         workers = ProcessPool(1, loop, name="re-encoder")
         await outcome(workers.submit(print, "to standard output", flush=True))
         await outcome(workers.submit(os.write, 2, b"to standard error\n"))
-        while "standard error" not in caplog.text:
-            await asyncio.sleep(0.005)
+        await eventually_async(lambda: "standard error" in caplog.text)
         workers.close()
 
     run(life)
@@ -257,10 +256,7 @@ def test_a_process_dies_with_its_broker():
     with subprocess.Popen([sys.executable, "-I", "-c", _PARENT], stdout=subprocess.PIPE) as parent:
         pid = int(parent.stdout.readline())
         parent.kill()
-    until = time.monotonic() + TIMEOUT_S
-    while is_alive(pid):
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    eventually(lambda: not is_alive(pid), timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(autouse=True)

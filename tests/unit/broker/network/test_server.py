@@ -2,7 +2,6 @@
 
 import gc
 import socket
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from broker.network.connection import Connection
 from protocol.messages.heartbeat import HEARTBEAT
 from runtime.deferred import Deferred
+from tests.support.eventually import eventually
 from tests.support.network import Link, ServerThread, request_frame
 
 
@@ -158,8 +158,7 @@ def test_connections_that_are_gone_are_no_garbage(use_uvloop):
             with socket.create_connection(("127.0.0.1", thread.port)) as client:
                 client.sendall(request_frame(HEARTBEAT, 4, number))
                 assert client.recv(100)
-            while thread.ask(lambda: thread.server._connections):
-                time.sleep(0.01)
+            eventually(lambda: not thread.ask(lambda: thread.server._connections))
         gc.collect()
         gc.disable()
         try:
@@ -167,8 +166,7 @@ def test_connections_that_are_gone_are_no_garbage(use_uvloop):
                 client.sendall(request_frame(HEARTBEAT, 4, 9))
                 assert client.recv(100)
                 assert connections() == 1
-            while thread.ask(lambda: thread.server._connections):
-                time.sleep(0.01)
+            eventually(lambda: not thread.ask(lambda: thread.server._connections))
             assert not connections()
         finally:
             gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,9 @@ from broker.workers.link import (
 )
 from runtime.deferred import Deferred
 from storage.worker_process import LENGTH, pack
+from tests.support.eventually import eventually_async
+
+until = partial(eventually_async, interval_s=0)  # looks once in each turn of the event loop
 
 
 class End:
@@ -73,11 +77,6 @@ def run(life: Callable[[End, End], Awaitable[None]]) -> None:
             other.link.close()
 
     asyncio.run(main())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0)
 
 
 def test_messages_come_in_order_whatever_their_size() -> None:
