@@ -17,7 +17,7 @@ from broker.network.listener import Listener, bind
 from broker.network.server import Server
 from broker.process.event_loop import new_event_loop
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Implementation, ServedApi
+from broker.requests.served_api import Implementation, ServedApi, ShortcutFactory
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.schema import Api, Chunk, Struct
@@ -31,11 +31,16 @@ Handlers = Mapping[Api, Callable[..., Any]]
 
 
 def dispatcher_of(handlers: Handlers, services: Mapping[str, object] | None = None) -> Dispatcher:
-    """A dispatcher for these handlers, each at all versions that its API has."""
+    """Return a dispatcher with these handlers, each for all versions of its API."""
+    return Dispatcher(served_by(handlers), services or {})
+
+
+def served_by(handlers: Handlers, shortcuts: Mapping[Api, ShortcutFactory] | None = None) -> dict[int, ServedApi]:
+    """Return APIs with these handlers and shortcuts; an API may be a test's own."""
     served = {api.key: ServedApi(api.key, api.versions) for api in handlers}
     for api, handler in handlers.items():
-        served[api.key].implementation = Implementation(api, handler)  # some APIs are a test's own
-    return Dispatcher(served, services or {})
+        served[api.key].implementation = Implementation(api, handler, (shortcuts or {}).get(api))
+    return served
 
 
 def request_frame(api: Api, version: int, correlation_id: int, **fields: Any) -> bytes:

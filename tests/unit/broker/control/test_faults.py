@@ -13,12 +13,11 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
-from tests.support.network import answers_in, request_frame
+from tests.support.network import served_by
+from tests.support.request_stage import RequestStage, decoded
 
-CONNECTION = "the connection"
 
-
-class Stage:
+class Stage(RequestStage):
     """A dispatcher whose handlers write down what they serve; Heartbeat has a fast path, too."""
 
     def __init__(self):
@@ -38,15 +37,6 @@ class Stage:
     def serve(self, ctx, request):
         self.served.append(ctx.api.name)
         return ctx.api.response() if self.reply is None else self.reply
-
-    def ask(self, api=HEARTBEAT, version=4, **fields):
-        return self.dispatcher.dispatch(CONNECTION, memoryview(request_frame(api, version, 77, **fields))[4:])
-
-
-def decoded(chunks, api=HEARTBEAT, version=4):
-    ((correlation_id, answer),) = answers_in(b"".join(chunks), [(api, version)])
-    assert correlation_id == 77
-    return answer
 
 
 def requests_of(stage, api):
@@ -108,7 +98,7 @@ def test_a_delayed_request_is_served_in_its_time_and_once():
     assert (waiting.deferred.done, stage.served) == (False, [])
     stage.loop.advance(1)
     assert waiting.deferred.done
-    assert decoded(stage.dispatcher.finish(CONNECTION, waiting)).error_code == 0
+    assert decoded(stage.finish(waiting)).error_code == 0
 
     assert stage.served == ["Heartbeat"]
     assert requests_of(stage, HEARTBEAT) == 1
@@ -121,7 +111,7 @@ def test_a_delayed_request_is_not_hit_by_the_next_fault():
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, error=ErrorCode.UNKNOWN_MEMBER_ID))
     waiting = stage.ask()
     stage.loop.advance(500)
-    assert decoded(stage.dispatcher.finish(CONNECTION, waiting)).error_code == 0
+    assert decoded(stage.finish(waiting)).error_code == 0
     assert decoded(stage.ask()).error_code == 25
 
 

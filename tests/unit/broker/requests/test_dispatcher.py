@@ -22,20 +22,14 @@ from protocol.schema import Api
 from protocol.versions import NO_VERSIONS
 from runtime.deferred import Deferred
 from storage.errors import LogOffline
-from tests.support.network import answers_in, dispatcher_of, request_frame
+from tests.support.network import dispatcher_of, request_frame, served_by
+from tests.support.request_stage import RequestStage, decoded
 from tests.support.schema_facts import FACTS
 
 
 def ask(handler, api=HEARTBEAT, version=4, **fields):
     """Return the dispatcher's response to one request."""
-    frame = memoryview(request_frame(api, version, 77, **fields))[4:]
-    return dispatcher_of({api: handler}).dispatch("the connection", frame)
-
-
-def decoded(chunks, api=HEARTBEAT, version=4):
-    ((correlation_id, answer),) = answers_in(b"".join(chunks), [(api, version)])
-    assert correlation_id == 77
-    return answer
+    return RequestStage(dispatcher_of({api: handler})).ask(api, version, **fields)
 
 
 @pytest.mark.parametrize("version", list(HEARTBEAT.versions))
@@ -70,21 +64,14 @@ def test_a_fast_path_may_answer_later_or_not_at_all():
     """The fast path's response is a frame. The handler gets the request unchanged."""
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
-    served = ServedApi(HEARTBEAT.key, HEARTBEAT.versions)
-    served.implementation = Implementation(
-        HEARTBEAT,
-        lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
-        lambda version: lambda *_: next(left),
-    )
-    dispatcher = Dispatcher({HEARTBEAT.key: served})
-    frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
-    waiting = [dispatcher.dispatch("the connection", memoryview(frame)[4:]) for _ in deferreds]
-    frame[:] = bytes(len(frame))  # the receive buffer holds other bytes by then
+    handlers = {HEARTBEAT: lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id))}
+    stage = RequestStage(Dispatcher(served_by(handlers, {HEARTBEAT: lambda version: lambda *_: next(left)})))
+    waiting = [stage.ask(group_id="group") for _ in deferreds]
     for deferred, value in zip(deferreds, ([b"a frame"], None), strict=True):
         deferred.resolve(value)
 
-    assert dispatcher.finish("the connection", waiting[0]) == [b"a frame"]
-    assert decoded(dispatcher.finish("the connection", waiting[1])).error_code == 5
+    assert stage.finish(waiting[0]) == [b"a frame"]
+    assert decoded(stage.finish(waiting[1])).error_code == 5
 
 
 @pytest.mark.parametrize(("size", "mutes"), [(1_000, False), (1_000_000, True)])

@@ -8,16 +8,17 @@ from broker.requests.served_api import Implementation, ServedApi
 from protocol.api_keys import ApiKey
 from protocol.error_codes import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.vote import VOTE
 from protocol.registry import API_BY_KEY
 from runtime.deferred import Deferred
 from runtime.timers import Timers
 from tests.support.fake_loop import FakeLoop
-from tests.support.network import answers_in, request_frame
+from tests.support.request_stage import RequestStage, decoded
 
 KEYS = (*FIRST_STEPS, ApiKey.HEARTBEAT, ApiKey.VOTE, ApiKey.LIST_GROUPS)
 
 
-class Stage:
+class Stage(RequestStage):
     """A dispatcher with a few APIs that are not loaded. The test decides when its thread pool runs a job."""
 
     def __init__(self, monkeypatch):
@@ -30,7 +31,7 @@ class Stage:
         self.done = 0
         self.lazy_imports = LazyImports(self.served, self.offload, Timers(self.loop, self.loop.clock))
         self.lazy_imports.on_done = self.count_done
-        self.dispatcher = Dispatcher(self.served)
+        super().__init__(Dispatcher(self.served))
         self.dispatcher.load = self.lazy_imports.load
         monkeypatch.setattr("broker.requests.served_api.import_module", self.import_module)
         monkeypatch.setattr("broker.requests.served_api._declared", self)
@@ -65,24 +66,10 @@ class Stage:
             each()
         return len(pool)
 
-    def ask(self, key=ApiKey.HEARTBEAT, version=4, **fields):
-        frame = bytearray(request_frame(API_BY_KEY[key], version, 77, **fields))
-        answer = self.dispatcher.dispatch("the connection", memoryview(frame)[4:])
-        frame[:] = bytes(len(frame))  # the receive buffer holds other bytes by then
-        return answer
-
-    def finish(self, waiting):
-        return self.dispatcher.finish("the connection", waiting)
-
 
 @pytest.fixture
 def stage(monkeypatch):
     return Stage(monkeypatch)
-
-
-def error_code(answer, key=ApiKey.HEARTBEAT, version=4):
-    ((_, response),) = answers_in(b"".join(answer), [(API_BY_KEY[key], version)])
-    return response.error_code
 
 
 def test_a_request_waits_for_its_module(stage):
@@ -94,8 +81,8 @@ def test_a_request_waits_for_its_module(stage):
 
     stage.work()
     assert stage.imported == ["heartbeat"]
-    assert error_code(stage.finish(waiting)) == 5
-    assert error_code(stage.ask(group_id="id")) == 2
+    assert decoded(stage.finish(waiting)).error_code == 5
+    assert decoded(stage.ask(group_id="id")).error_code == 2
     assert stage.pool == []
     assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
@@ -106,7 +93,7 @@ def test_requests_during_an_import_wait_too(stage):
     waiting[0].deferred.cancel()
     stage.work()
 
-    assert [error_code(stage.finish(each)) for each in waiting[1:]] == [1, 2]
+    assert [decoded(stage.finish(each)).error_code for each in waiting[1:]] == [1, 2]
     assert [each.requests for each in stage.dispatcher.prepared] == [2]
 
 
@@ -120,13 +107,13 @@ def test_an_unserved_api_is_rejected_at_once(stage):
 
 def test_a_broken_module_is_an_error_response(stage, caplog):
     """The reason is logged once. From then on the API returns errors at once."""
-    waiting = stage.ask(ApiKey.VOTE, 0)
+    waiting = stage.ask(VOTE, 0)
     stage.work()
 
-    assert error_code(stage.finish(waiting), ApiKey.VOTE, 0) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert decoded(stage.finish(waiting), VOTE, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     told = "VOTE requests are not served: broker.handlers.vote cannot be loaded: SyntaxError('half a file')"
     assert told in caplog.text
-    assert error_code(stage.ask(ApiKey.VOTE, 0), ApiKey.VOTE, 0) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert decoded(stage.ask(VOTE, 0), VOTE, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert caplog.text.count("half a file\n") == 1
 
 
@@ -137,7 +124,7 @@ def test_broken_messages_close_the_connection(stage, monkeypatch):
         def __getitem__(self, key):
             raise ImportError("no such file")
 
-    waiting = stage.ask(ApiKey.VOTE, 0)
+    waiting = stage.ask(VOTE, 0)
     monkeypatch.setattr("broker.requests.served_api.API_BY_KEY", Broken())
     stage.work()
     with pytest.raises(CloseConnection, match="vote cannot be loaded"):

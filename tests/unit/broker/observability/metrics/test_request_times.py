@@ -18,17 +18,17 @@ from broker.observability.metrics.metric_table import (
 )
 from broker.observability.metrics.request_times import TICK_MS, RequestTimes
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Implementation, ServedApi
 from protocol.messages.fetch import FETCH
 from protocol.messages.produce import PRODUCE
 from protocol.schema import Api, Struct
 from runtime.deferred import Deferred
 from runtime.turn import Turn
 from tests.support.fake_loop import FakeLoop
-from tests.support.network import request_frame
+from tests.support.network import served_by
+from tests.support.request_stage import RequestStage
 
 
-class Stage:
+class Stage(RequestStage):
     """A dispatcher of one API. Its fast path and its handler take as many milliseconds as the test says."""
 
     def __init__(self, api: Api = PRODUCE) -> None:
@@ -68,8 +68,7 @@ class Stage:
 
     def request(self, connection: Any = None) -> None:
         """One request of a client; the connection queues its answer after the measurement."""
-        frame = memoryview(request_frame(self.api, self.api.versions.max, 1))[4:]
-        self.dispatcher.dispatch(connection or self.connection, frame)
+        self.ask(self.api, self.api.versions.max, connection or self.connection)
 
     def end_turn(self, after_ms: float) -> None:
         self.passes(after_ms)
