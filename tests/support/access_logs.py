@@ -1,4 +1,4 @@
-"""Access logs, counted by plain Python: what the example's pipeline is held against."""
+"""Count access logs in plain Python, as the expected result of the example's pipeline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Key = TypeVar("_Key")
 
 
 class Request(NamedTuple):
-    """A line that is one, as the rows of the example's lake have it."""
+    """A valid line of a log, with the columns of the example's lake."""
 
     time: int  # seconds since the epoch
     address: str
@@ -29,7 +29,7 @@ class Request(NamedTuple):
 
     @property
     def minute(self) -> int:
-        """When it began, in seconds since the epoch."""
+        """Return the start of the request's minute, in seconds since the epoch."""
         return self.time - self.time % 60
 
     @property
@@ -38,7 +38,7 @@ class Request(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of some requests: how many, the bytes that were sent, and how many of them failed."""
+    """How many requests, how many bytes they sent, and how many failed."""
 
     requests: int
     size: int
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
 
 
 class AccessLog(NamedTuple):
-    """A log: its requests, and the lines that are none."""
+    """A log: its requests, and its invalid lines."""
 
     requests: list[Request]
     broken: list[str]
@@ -62,7 +62,7 @@ class AccessLog(NamedTuple):
         return log
 
     def by(self, key: Callable[[Request], _Key]) -> dict[_Key, Counts]:
-        """Counts of the requests that have the same key."""
+        """Return the counts of the requests that share a key."""
         parts: dict[_Key, list[Request]] = defaultdict(list)
         for request in self.requests:
             parts[key(request)].append(request)
@@ -73,12 +73,14 @@ class AccessLog(NamedTuple):
 
 
 def write_resampled(path: Path, lines: int, *options: str) -> None:
-    """Make a log of so many lines by the example's script."""
+    """Write a log of `lines` lines with the example's script."""
     subprocess.run([sys.executable, EXAMPLE / "resample.py", path, f"--lines={lines}", *options], check=True)
 
 
 def _parsed(line: str) -> Request:
-    """Without the pipeline's regular expression: by quotation marks and spaces. ValueError for what is no request."""
+    """Parse a line by quotation marks and spaces, not by the pipeline's regular expression. ValueError for an invalid
+    line.
+    """
     where, asked, answer, _referer, _, agent, _ = line.split('"')
     address, _, _, when, _ = where.split(" ", 4)
     method, path, _ = asked.split()
@@ -88,5 +90,5 @@ def _parsed(line: str) -> Request:
 
 @functools.cache
 def _seconds(when: str) -> int:
-    """Of a time such as [21/Nov/2026:14:36:40, in UTC."""
+    """Parse a time such as [21/Nov/2026:14:36:40, in UTC."""
     return int(datetime.strptime(when, "[%d/%b/%Y:%H:%M:%S").replace(tzinfo=UTC).timestamp())

@@ -1,6 +1,6 @@
-"""Comparing an answer with the one that was recorded for the same request.
+"""Compare an answer with the recorded answer to the same request.
 
-Paths name fields as `Metadata.topics[].topic_id`; in rules, `*` stands for any run of characters.
+Paths name fields as `Metadata.topics[].topic_id`; in rules, `*` matches any characters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOTHING = (None, "", 0, -1, b"", bytes(16))
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field in which an answer is not as recorded."""
+    """A field that differs from the recorded one."""
 
     path: str
     recorded: Any
@@ -29,17 +29,19 @@ class Difference:
 
 
 class Names:
-    """Which id of this run stands for which one of the recording: one to one, by kind ("topic", "member", ...)."""
+    """A one-to-one map from recorded ids to this run's ids, by kind ("topic", "member", ...)."""
 
     def __init__(self, **known: Mapping[Any, Any]) -> None:
         self._given: dict[str, dict[Any, Any]] = {kind: dict(pairs) for kind, pairs in known.items()}
 
     def given(self, kind: str, recorded: Any) -> Any:
-        """The id of this run for a recorded one; the recorded one where none is known."""
+        """Return this run's id for a recorded one, or the recorded one if none is known."""
         return self._given.get(kind, {}).get(recorded, recorded)
 
     def match(self, kind: str, recorded: Any, given: Any) -> bool:
-        """Whether the one stands for the other, from now on if neither was seen before. No id matches only no id."""
+        """Return whether a recorded id maps to a given one; two ids that are both new are paired. No id matches only no
+        id.
+        """
         if recorded in _NOTHING or given in _NOTHING:
             return bool(recorded == given)
         known = self._given.setdefault(kind, {})
@@ -50,13 +52,12 @@ class Names:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may differ.
+    """Which differences are allowed.
 
-    `ids`: path -> kind of id; a recorded id and the given one have to stand for each other throughout.
-    `unordered`: path of a list -> field by which both sides are sorted before they are compared ("" for plain values).
-    `ignored`: path -> reason why the field is not compared.
-    `elsewhere`: path of a list -> whether a recorded element belongs here at all.
-    `compared`: path of a list -> whether an element of either side is looked at.
+    `ids`: path -> kind of id; each recorded id maps to one id of this run. `unordered`: path of a list -> field by
+    which both sides are sorted before they are compared ("" for plain values). `ignored`: path -> reason why the field
+    is not compared. `elsewhere`: path of a list -> whether to keep a recorded element. `compared`: path of a list ->
+    whether to compare an element of either side.
     """
 
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -66,12 +67,12 @@ class Rules:
     compared: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
 
     def id_kind(self, path: str) -> str | None:
-        """The kind of id that the field at `path` holds, if any."""
+        """Return the kind of id in the field at `path`, if any."""
         kind: str | None = _find(self._patterns["ids"], path)
         return kind
 
     def differences(self, path: str, recorded: Any, given: Any, names: Names) -> Iterator[Difference]:
-        """The fields in which two values at `path` differ."""
+        """Yield the fields in which two values at `path` differ."""
         if _find(self._patterns["ignored"], path) is not None:
             return
         if isinstance(recorded, Struct) and isinstance(given, Struct):

@@ -1,6 +1,6 @@
-"""A process that archives a data directory and compacts the archive, with pyarrow in Spark's place: `python -m`.
+"""A process that archives a data directory and compacts the archive, with pyarrow instead of Spark: `python -m`.
 
-Arguments: the archive, the data directory, the topic, offsets a step. What is written is read again, as by Spark.
+Arguments: the archive, the data directory, the topic, offsets a step. It reads back what it writes, as Spark does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ COLUMNS = ["key", "value", "partition", "offset", "timestamp", "timestampType", 
 
 
 def count_rows(path: Path) -> int:
-    """As the archive's own function, which is among those of Spark."""
+    """Count rows as the archive's own function does, which belongs to the Spark code."""
     rows: int = pq.read_metadata(path).num_rows
     return rows
 
 
 def main(root: str, data: str, topic: str, step: str) -> None:
-    """Archive what is new, and compact."""
+    """Archive the new records, and compact."""
     source = DirectoryInput(data, committed=True, active=True)
     with Reader() as reader, Archive(Path(root), writing=True) as archive:
 
@@ -61,7 +61,7 @@ def _read(reader: Reader, data: str, of: OffsetRange) -> pa.Table:
 
 
 def _put(folder: Path, topic: str, rows: pa.Table) -> None:
-    """A file for each day."""
+    """Write one file for each day."""
     dates = [each.date().isoformat() for each in rows.column("timestamp").to_pylist()]
     for date in sorted(set(dates)):
         below = folder / f"topic={topic}" / f"date={date}"

@@ -1,4 +1,4 @@
-"""Archives without Spark: what `pybroker archive` would say that it has."""
+"""Archive manifests without Spark, as `pybroker archive` writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybroker.source.bounds import TopicPartition
 
 
 def put_manifest(root: Path, ends: Mapping[TopicPartition, int]) -> Path:
-    """Put a manifest in its place, at once, by which partitions are archived from 0 up to `ends`; its path."""
+    """Write a manifest atomically that covers each partition from 0 up to `ends`; return its path."""
     ranges = tuple(ArchivedRange(*place, start=0, end=end, records=end, checksum=0) for place, end in ends.items())
     path = root / "_pybroker" / "manifest.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""What the users of `rights.py` ask for: each API that is served to clients, about things that are theirs and others.
+"""The requests that the users of `rights.py` send: each API that clients may use, on objects they own and on others.
 
-"mine" is a topic, a group and a transactional id; "mine-missing" is not there; "other" is a topic that nobody has a
-right to but by a wildcard. What is asked for changes nothing that a later answer tells of, though it be allowed: it is
-only validated, or is about what is not there, or comes last.
+"mine" is a topic, a group and a transactional id; "mine-missing" does not exist; only a wildcard grants rights to the
+topic "other". No request changes the answer to a later one, even if it is allowed: it only validates, or names a
+missing object, or comes last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MINE, _OTHER, _MISSING = IdOf(MINE), IdOf(OTHER), IdOf(MISSING)
 
 
 class Asked(NamedTuple):
-    """A request, and what it is about in a few words."""
+    """A request, and a few words about it."""
 
     key: int
     version: int
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def records(*, transactional: bool = False) -> bytes:
-    """A batch of one record."""
+    """Return a batch of one record."""
     fields: dict[str, Any] = {"producer_id": _NO_PRODUCER, "producer_epoch": 0, "base_sequence": 0}
     builder = BatchBuilder(transactional=True, **fields) if transactional else BatchBuilder()
     builder.append(1_700_000_000_000, b"key", b"value")
@@ -39,7 +39,7 @@ def records(*, transactional: bool = False) -> bytes:
 
 
 def by_name(field: str = "name", /, **more: Any) -> list[dict[str, Any]]:
-    """All three topics."""
+    """Return all three topics."""
     return [{field: name, **more} for name in (MINE, OTHER, MISSING)]
 
 
@@ -137,7 +137,7 @@ _FETCHED: dict[str, Any] = {
     "batch_size": 100,
 }
 _SHARED: dict[str, Any] = {"partitions": [{"partition_index": 0, "acknowledgement_batches": []}]}
-# Of an id that it does not know Kafka asks its authorizer, and fails
+# For an id that it does not know, Kafka asks its authorizer, and fails
 _KNOWN = [{"topic_id": each, **_SHARED} for each in (_MINE, _OTHER)]
 NEW_SHARE_SESSION = Asked(78, 1, "new session", {**_SHARER, **_FETCHED, "topics": _KNOWN})
 
@@ -297,7 +297,7 @@ def _tokens() -> Iterator[Asked]:
 
 
 def _changes() -> Iterator[Asked]:
-    """Last: what is there afterwards, or not, a broker may tell of a little later."""
+    """The requests that change something come last: a broker may show their effect a little later."""
     yield Asked(20, 5, "by name", {"topic_names": [MISSING, "other-missing"], "timeout_ms": 5_000})
     states = [{"name": None, "topic_id": IdOf(name)} for name in (DOOMED, MISSING)]
     yield Asked(20, 6, "by id", {"topics": [{"name": MISSING}, *states], "timeout_ms": 5_000})

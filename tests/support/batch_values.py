@@ -1,4 +1,4 @@
-"""Batches as values to compare between brokers: all bytes, or what is left where the broker has a say in them."""
+"""Batches as values that two brokers have in common: all bytes, or those that the broker may not choose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol.records.record import iter_batch_records
 
 @dataclass(frozen=True, slots=True)
 class BatchValue:
-    """`content` is the whole batch; for LogAppendTime the parts that no clock has touched."""
+    """`content` is the whole batch; for LogAppendTime, the parts that do not depend on the clock."""
 
     base_offset: int
     next_offset: int
@@ -24,7 +24,7 @@ class BatchValue:
 
 
 def comparable_batches(data: bytes, *, reencoded: bool = False) -> list[BatchValue]:
-    """The whole batches in `data`. `reencoded`: the broker has compressed them, and compressors differ."""
+    """Return the whole batches in `data`. `reencoded`: the broker compressed them, and compressors differ."""
     found = []
     for position, header in iter_batches(data):
         batch = data[position : position + header.size_bytes]

@@ -1,4 +1,4 @@
-"""Batches of few bytes whose records are many, once they are not compressed any more."""
+"""Small batches that decompress to many records."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from protocol.records.crc32c import crc32c
 from protocol.records.varint import encode_varint
 
 _PIECE_BYTES = 1 << 20
-#: Nothing but a key of one byte, with the time and the offset of its batch.
+#: only a key of one byte, with the time and the offset of its batch
 SMALL_RECORD = bytes((14, 0, 0, 0, 2, 0x6B, 1, 0))
-#: A batch says that its latest record is so much later than those that it has.
+#: the batch header's latest timestamp is this much later than its records
 LATER_MS = 1000
 _LENGTH, _SUM, _ATTRIBUTES, _LAST_OFFSET_DELTA, _MAX_TIMESTAMP, _COUNT = 8, 17, 21, 23, 35, 57
 
 
 def large_record(size: int, codec: Codec) -> bytes:
-    """A batch of one record without a key, whose value is so many zeros."""
+    """Return a batch of one record without a key, whose value is `size` zeros."""
     value = encode_varint(min(size, (1 << 31) - 1))
     head = b"\0\0\0\x01" + value
     return _batch(codec, _packed(encode_varint(min(len(head) + size + 1, (1 << 31) - 1)) + head, 0, size + 1, codec), 1)
 
 
 def small_records(size: int, codec: Codec) -> bytes:
-    """A batch of many records of eight bytes, which have so many together. All have the first one's offset."""
+    """Return a batch of records of eight bytes, `size` bytes in total, which all have the offset of the first."""
     return _batch(codec, _packed(b"", 1, size, codec), size // len(SMALL_RECORD))
 
 
@@ -57,7 +57,7 @@ def _batch(codec: Codec, data: bytes, count: int) -> bytes:
 
 @cache
 def _packed(head: bytes, small: int, size: int, codec: Codec) -> bytes:
-    """`head`, and so many bytes of zeros or of small records behind it, compressed piece by piece."""
+    """Compress `head`, followed by `size` bytes of zeros or of small records, piece by piece."""
     piece = SMALL_RECORD * (_PIECE_BYTES // len(SMALL_RECORD)) if small else bytes(_PIECE_BYTES)
     pieces = [head, *repeat(piece, size // _PIECE_BYTES), piece[: size % _PIECE_BYTES]]
     if codec is Codec.SNAPPY:
@@ -66,7 +66,7 @@ def _packed(head: bytes, small: int, size: int, codec: Codec) -> bytes:
 
 
 def _snappy(pieces: list[bytes]) -> bytes:
-    """A block for each piece, in the framing of Java's library."""
+    """Compress each piece as a block, in the framing of Java's library."""
     blocks = {piece: bytes(cramjam.snappy.compress_raw(piece)) for piece in set(pieces)}
     head = compress(Codec.SNAPPY, b"")
     return head + b"".join(len(blocks[each]).to_bytes(4, "big") + blocks[each] for each in pieces if each)

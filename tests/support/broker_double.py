@@ -1,4 +1,4 @@
-"""A broker of one topic, without sockets: it answers from batches in memory, and fails on order."""
+"""A broker of one topic, without sockets: it answers from batches in memory, and fails when a test orders it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROPERTIES = {"bootstrap.servers": "one:9092", "request.timeout.ms": "1000"}
 
 @dataclass
 class Partition:
-    """Batches with their offsets in them, from `start` on."""
+    """Batches with their offsets, from `start` on."""
 
     batches: list[bytes] = field(default_factory=list)
     start: int = 0
@@ -49,24 +49,24 @@ class Partition:
 
 
 class BrokerDouble:
-    """Two addresses, `one` and `two`; the partitions of `orders`."""
+    """A broker with two addresses, `one` and `two`, and the partitions of `orders`."""
 
     def __init__(self, partitions: int = 1) -> None:
         self.partitions = [Partition() for _ in range(partitions)]
         self.internal = ["__consumer_offsets"]
-        #: What the next requests are answered with instead: an error code, or a connection that breaks.
+        #: what the next requests get instead of an answer: an error code, or a connection that breaks
         self.failures: dict[Api, deque[ErrorCode | type[ConnectionFailed]]] = {}
         #: (API, address, fields) of all requests.
         self.calls: list[tuple[Api, str, dict[str, Any]]] = []
-        #: The most bytes of a Fetch's answer; a batch may be cut off there.
+        #: the largest answer to a Fetch, which may cut off a batch
         self.fetch_bytes = 1 << 20
-        #: Seconds, which each pause lets go on.
+        #: seconds, which each pause advances
         self.now_s = 0.0
         self.down: set[str] = set()
 
     @contextmanager
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
-        """In the place of connections; time goes on by pauses alone."""
+        """Replace connections by the double; only pauses advance the time."""
 
         def connect(host: str, port: int, *, timeout_s: float, access: object) -> ConnectionDouble:
             if host in self.down:
@@ -88,11 +88,11 @@ class BrokerDouble:
         self.failures[api] = deque(failures)
 
     def asked(self, api: Api) -> list[dict[str, Any]]:
-        """The fields of all requests of an API."""
+        """Return the fields of all requests of an API."""
         return [fields for called, _, fields in self.calls if called is api]
 
     def records(self, partition: int = 0) -> list[Record]:
-        """What was produced."""
+        """Return the records that were produced."""
         return [record for batch in self.partitions[partition].batches for record in iter_records(batch)]
 
     def answer(self, api: Api, fields: dict[str, Any], code: int) -> Struct:
@@ -172,7 +172,7 @@ class BrokerDouble:
 
 
 class ConnectionDouble:
-    """To one of its addresses."""
+    """A connection to one of the addresses."""
 
     def __init__(self, broker: BrokerDouble, host: str) -> None:
         self._broker = broker

@@ -1,6 +1,6 @@
 """Brokers that tests talk to, each a process of its own on loopback: ours, and Apache Kafka as the reference.
 
-Both are started from the same few properties, so that a test says once what it needs and runs against either.
+Both start from the same few properties, so that a test runs against either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.ports import free_port, listens
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
-# ApiVersions v0, correlation id 0, no client id: what any broker that is up answers
+# ApiVersions v0, correlation id 0, no client id: every running broker answers it
 _ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
 
 _COMMON = {
@@ -28,13 +28,13 @@ _COMMON = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    # tests write records with old timestamps, which retention would remove from under a slow test
+    # tests write records with old timestamps, which retention would remove during a slow test
     "log.initial.task.delay.ms": "86400000",
 }
 
 
 class RunningBroker(ABC):
-    """A broker in `directory`: its properties file, its output, its log directory. Started by the constructor."""
+    """A broker in `directory`: its properties file, its output, its log directory. The constructor starts it."""
 
     kind: str
     node_id = 1
@@ -53,7 +53,7 @@ class RunningBroker(ABC):
 
     @property
     def bootstrap(self) -> str:
-        """What clients take as bootstrap.servers."""
+        """Return the address for bootstrap.servers."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -67,11 +67,11 @@ class RunningBroker(ABC):
 
     @property
     def output(self) -> str:
-        """What it has printed, of all its starts."""
+        """Return what the broker printed since its first start."""
         return (self.directory / "output.txt").read_text(errors="replace")
 
     def start(self, *, port: int | None = None) -> None:
-        """Start it, again perhaps and on another port, and wait until it answers."""
+        """Start the broker, perhaps on another port, and wait until it answers."""
         self.spawn(port=port)
         assert self._process is not None
         eventually(
@@ -86,11 +86,11 @@ class RunningBroker(ABC):
         assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
 
     def catch_up(self) -> None:
-        """Wait until it has received what was sent to it before: who connects now is served after that."""
+        """Wait until the broker has received all that was sent before: a new connection is served after it."""
         assert self._answers(timeout_s=60)
 
     def spawn(self, *, port: int | None = None) -> None:
-        """Start it, and do not wait."""
+        """Start the broker without waiting."""
         self.port = port or self.port
         config = self.directory / "server.properties"
         lines = {**self._own_properties(), "log.dirs": str(self.log_dir), **self._properties}
@@ -101,7 +101,7 @@ class RunningBroker(ABC):
             )
 
     def stop(self, timeout_s: float = 90) -> int:
-        """Let it shut down as on SIGTERM; return its exit code."""
+        """Stop the broker with SIGTERM; return its exit code."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.terminate()
@@ -112,12 +112,12 @@ class RunningBroker(ABC):
             raise
 
     def wait(self, timeout_s: float = 90) -> int:
-        """Wait until it has ended by itself; return its exit code."""
+        """Wait until the broker ends by itself; return its exit code."""
         assert self._process is not None
         return self._process.wait(timeout_s)
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed, nothing is marked clean."""
+        """Kill the broker with SIGKILL: it flushes nothing and marks no log as clean."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -132,11 +132,11 @@ class RunningBroker(ABC):
 
     @abstractmethod
     def _own_properties(self) -> dict[str, str]:
-        """Properties which only this kind of broker needs."""
+        """Return the properties that only this kind of broker needs."""
 
     @abstractmethod
     def _command(self, config: Path) -> list[str]:
-        """The command line that starts it."""
+        """Return the command line that starts it."""
 
 
 class OurBroker(RunningBroker):
@@ -184,7 +184,7 @@ class KafkaBroker(RunningBroker):
         return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
 
     def _where_keys_of_tokens_may_be(self) -> list[str]:
-        """They are read from nowhere but where the JVM is told."""
+        """Return the JVM's option for the keys of tokens: it reads them from no other place."""
         urls = [value for key, value in self._properties.items() if key.endswith("oauthbearer.jwks.endpoint.url")]
         files = [url.removeprefix("file://") for url in urls if url.startswith("file:")]
         allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
@@ -192,7 +192,7 @@ class KafkaBroker(RunningBroker):
 
 
 class StandaloneKafka(KafkaBroker):
-    """An Apache Kafka whose metadata log names its voter itself (kraft.version 1), as that of a new pybroker does."""
+    """An Apache Kafka whose metadata log names its voter (kraft.version 1), as that of a new pybroker does."""
 
     _format_options = ("--standalone",)
 

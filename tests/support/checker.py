@@ -1,19 +1,19 @@
-"""What is wrong in a history: the anomalies that Jepsen's Kafka workload looks for, found from what clients saw alone.
+"""Find the anomalies of a history that Jepsen's Kafka workload looks for, only from what clients saw.
 
-It knows nothing of the broker, and shares no code with it. For each value that was sent there is at most one offset,
-for each offset one value, whoever looks. What readers who read all saw, and the members of a group together, has to be
-what was promised:
+The checker shares no code with the broker. Each value that was sent has at most one offset, and each offset one value,
+for all readers. Readers that read everything, and the members of a group together, must see all that was promised.
+Anomalies:
 
-    lost write             acknowledged outside a transaction, or in one that was committed, and not there
+    lost write             acknowledged outside a transaction, or in a committed one, and missing
     duplicate              one value at two offsets
-    inconsistent offset    two values at one offset, or one read elsewhere than where it was acknowledged
-    phantom                a value that nobody sent, or not into that partition
+    inconsistent offset    two values at one offset, or a value read at another offset than acknowledged
+    phantom                a value that no client sent, or not to that partition
     aborted read (G1a)     a reader of committed records saw a value of an aborted transaction
-    torn transaction       of a transaction whose end is not known, some values are there and some are not
+    torn transaction       some values of a transaction with an unknown end are there and some are not
     order                  a producer's values in one partition in another order than they were sent in
     unmonotonic read       a reader's offsets in a partition go back
-    lost commit            a member of a group begins below what the group had committed before
-    stale commit           two members have commits accepted for a partition while one of them has it all the time
+    lost commit            a member of a group begins below an offset that the group committed before
+    stale commit           two members have commits accepted for a partition while one of them owns it all the time
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.support.history import (
 
 
 class Kind(StrEnum):
-    """Of an anomaly."""
+    """The kinds of anomalies."""
 
     LOST_WRITE = "lost write"
     DUPLICATE = "duplicate"
@@ -56,7 +56,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """One thing that may not be."""
+    """A violation, with the events that show it."""
 
     kind: Kind
     what: str
@@ -67,7 +67,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class _Has:
-    """What a member has been given: the event's number, and how far its group had committed by then."""
+    """A partition that a member owns: the number of its assignment, and the group's committed offset at that time."""
 
     group: str
     since: int
@@ -75,10 +75,9 @@ class _Has:
 
 
 class _Groups:
-    """What members of groups have done, an event at a time, and what is wrong with that.
+    """The state of groups while their events are checked in order.
 
-    All that is certain is in which order events are there, and that an answer is noted after it was given, a request
-    before it is sent.
+    The order of events is certain. An answer is noted after it was given, and a request before it is sent.
     """
 
     def __init__(self) -> None:
@@ -87,24 +86,24 @@ class _Groups:
         self._has: dict[tuple[str, Partition], _Has] = {}
         self._unread: set[tuple[str, Partition]] = set()
         self._committed: dict[tuple[str, Partition], int] = defaultdict(int)
-        #: By group and partition: when each member has sent its last commit that was accepted.
+        #: by group and partition: when each member sent its last accepted commit
         self._accepted: dict[tuple[str, Partition], dict[str, int]] = defaultdict(dict)
-        #: The commit that is on its way: when it was sent, and who has committed in the member's time.
+        #: the commit in flight: when it was sent, and who committed while the member owned the partition
         self._sent: dict[tuple[str, Partition], tuple[int, list[str]]] = {}
 
     def group_of(self, reader: str) -> str:
-        """Whose member a reader is; of one that is in none, itself."""
+        """Return the group of a reader, or the reader itself if it is in none."""
         return self._groups.get(reader, reader)
 
     def assigned(self, event: Assigned, at: int) -> None:
-        """A member begins."""
+        """Note that a member begins."""
         partition = event.topic, event.partition
         self._groups[event.reader] = event.group
         self._has[event.reader, partition] = _Has(event.group, at, self._committed[event.group, partition])
         self._unread.add((event.reader, partition))
 
     def read(self, event: Read) -> None:
-        """Where it begins is told by its first record."""
+        """Check where a member begins: its first record shows it."""
         place = event.reader, (event.topic, event.partition)
         if place in self._unread:
             self._unread.discard(place)
@@ -113,7 +112,7 @@ class _Groups:
                 self.found.append(Anomaly(Kind.LOST_COMMIT, what))
 
     def committing(self, event: Committing, at: int) -> None:
-        """Whoever has had a commit accepted since this member was given the partition was another that has it."""
+        """Note a commit that is sent. A member whose commits were accepted since the assignment is another owner."""
         partition = event.topic, event.partition
         has = self._has[event.reader, partition]
         accepted = self._accepted[has.group, partition]
@@ -121,7 +120,7 @@ class _Groups:
         self._sent[event.reader, partition] = at, others
 
     def committed(self, event: Committed) -> None:
-        """It is accepted."""
+        """Note that a commit was accepted."""
         partition = event.topic, event.partition
         group = self._has[event.reader, partition].group
         at, others = self._sent[event.reader, partition]
@@ -134,19 +133,19 @@ class _Groups:
 
 @dataclass
 class _Told:
-    """All that a history tells, by what it is asked for."""
+    """The events of a history, indexed."""
 
     sent: dict[str, Sent] = field(default_factory=dict)
     acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
-    #: Who has read all of a partition.
+    #: the readers that read all of a partition
     whole: set[tuple[str, Partition]] = field(default_factory=set)
     groups: _Groups = field(default_factory=_Groups)
 
 
 def check(events: Iterable[Event]) -> list[Anomaly]:
-    """All anomalies of a history; none, if it is one that a broker may have."""
+    """Return all anomalies of a history."""
     told = _Told()
     found: list[Anomaly] = []
     for at, event in enumerate(events):
@@ -175,12 +174,12 @@ def check(events: Iterable[Event]) -> list[Anomaly]:
 
 
 def _outcome(told: _Told, sent: Sent) -> Outcome | None:
-    """How the value's transaction ended; None where it is in none."""
+    """Return how the value's transaction ended, or None outside a transaction."""
     return None if sent.transaction is None else told.outcomes.get(sent.transaction, Outcome.UNKNOWN)
 
 
 def _places(told: _Told) -> list[Anomaly]:
-    """What each value and each offset says, over all readers and acknowledgements."""
+    """Check each value and each offset over all readers and acknowledgements."""
     found: list[Anomaly] = []
     value_at: dict[tuple[Partition, int], str] = {}
     placed: list[Acknowledged | Read] = [*told.acknowledged.values(), *told.reads]
@@ -204,7 +203,7 @@ def _places(told: _Told) -> list[Anomaly]:
 
 
 def _readers(told: _Told) -> list[Anomaly]:
-    """What each reader saw of each partition, in its order."""
+    """Check what each reader saw of each partition, in its order."""
     found: list[Anomaly] = []
     streams: dict[tuple[str, Partition], list[Read]] = defaultdict(list)
     for read in told.reads:
@@ -244,7 +243,7 @@ def _order(told: _Told, where: str, reads: list[Read]) -> list[Anomaly]:
 
 
 def _missing(told: _Told, reader: str, partition: Partition, seen: set[str]) -> list[Anomaly]:
-    """What was promised, and what somebody who read all did not see."""
+    """Check that a reader of everything saw all that was promised."""
     found = []
     for value, sent in told.sent.items():
         if (sent.topic, sent.partition) != partition or value in seen:
@@ -257,7 +256,7 @@ def _missing(told: _Told, reader: str, partition: Partition, seen: set[str]) -> 
 
 
 def _torn(told: _Told) -> list[Anomaly]:
-    """Transactions of which only a part is there, in partitions that somebody has read to the end."""
+    """Check for transactions of which only a part is there, in partitions that a reader read to the end."""
     whole = {partition for _, partition in told.whole}
     committed = {read.value for read in told.reads if read.committed}
     values: dict[str, list[Sent]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""A cleaner with logs in a directory, time that a test moves, and workers that work at once."""
+"""A cleaner with logs in a directory, time that a test advances, and workers that run tasks at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 class Pool(InstantWorkers):
-    """A pool of so many; `closed` once it is."""
+    """A pool of `size` workers; `closed` once it is closed."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class CleanerStage:
         self.pools[-1].held = self.held
         return self.pools[-1]
 
-    # a configuration
+    # the configuration's method
     def get_int(self, key: str) -> Any:
         return self.values[key]
 

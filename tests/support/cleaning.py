@@ -1,4 +1,4 @@
-"""Cleaning a log in a test, as the broker does it, but all in one thread."""
+"""Clean a log in a test as the broker does it, but in one thread."""
 
 from collections.abc import Sequence
 
@@ -16,13 +16,13 @@ from storage.segment.scan import parse_entry
 def job_for(
     log: PartitionLog, now_ms: int, checkpoint: int | None = None, resources: Resources | None = None
 ) -> CleanJob | None:
-    """What there is to clean, due or not."""
+    """Return the cleaning job of a log, due or not."""
     cleanable = find_cleanable(log, checkpoint, now_ms)
     return None if cleanable is None else cleanable.job(resources or Resources(), now_ms)
 
 
 def swap_in(log: PartitionLog, result: CleanResult, now_ms: int) -> list[str]:
-    """Have all segments take their places; the names of the old files."""
+    """Swap in the new segments; return the names of the old files."""
     removed: list[str] = []
 
     def note(paths: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ def swap_in(log: PartitionLog, result: CleanResult, now_ms: int) -> list[str]:
 
 
 def consume(log: PartitionLog, start: int | None = None) -> list[Record]:
-    """All records from `start` on, read as a consumer would: batch by batch, also such as have no records."""
+    """Read all records from `start` on as a consumer does, batch by batch; some batches have no records."""
     offset = log.log_start_offset if start is None else start
     found: list[Record] = []
     while offset < log.log_end_offset:
@@ -67,7 +67,7 @@ def clean_log(
     resources: Resources | None = None,
     fs: FileSystem = LOCAL,
 ) -> CleanResult | None:
-    """One round; None where nothing can be cleaned."""
+    """Run one round of cleaning; None if nothing can be cleaned."""
     job = job_for(log, now_ms, checkpoint, resources)
     if job is None:
         return None

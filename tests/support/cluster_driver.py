@@ -1,10 +1,10 @@
-"""A driver of Spark on a cluster, which reads sources and writes what each has given to a file of Arrow.
+"""A driver of Spark on a cluster, which reads sources and writes the rows of each to a file of Arrow.
 
 python -m tests.support.cluster_driver MASTER DIRECTORY < DRAWS
 
-DRAWS is JSON: of each name the format and the options, in the order in which they are read. Files are called
-DIRECTORY/NAME.arrow; DIRECTORY/places.json has, of each format, the working directories of the executors that have read
-the first of its draws.
+DRAWS is JSON: the format and the options of each name, in the order in which they are read. The files are
+DIRECTORY/NAME.arrow. DIRECTORY/places.json has, for each format, the working directories of the executors that read its
+first entry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.spark_cluster import DRIVER
 
 
 def main(master: str, directory: str) -> None:
-    """Returns when all is read."""
+    """Read all sources, then return."""
     folder = Path(directory)
     settings = {
         **DRIVER,

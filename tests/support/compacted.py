@@ -1,4 +1,4 @@
-"""Topics that a cleaner has been at, and transactions that are under way, at a broker of a test's own."""
+"""Topics that a cleaner has cleaned, and open transactions, at a test's own broker."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pybroker.testing import Broker
 from tests.support.spark_sources import CODECS, EPOCH_MS
 
 KEYS = 15
-#: Of a broker that removes nothing, cleans when a test says so and never else, and lets transactions be open for a day.
+#: for a broker that removes nothing, cleans only on a test's order, and lets transactions stay open for a day
 DAY_MS = 86_400_000
 UNTOUCHED = {"log.retention.ms": -1, "log.cleaner.backoff.ms": DAY_MS, "transaction.max.timeout.ms": DAY_MS}
-#: Several segments.
+#: small enough for several segments
 SEGMENTS = {"internal.segment.bytes": 4000, "index.interval.bytes": 200}
 CLEANED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "delete.retention.ms": 0}
 
 
 def fill_compacted(broker: Broker, topic: str, partitions: int, turns: int, dice: random.Random) -> None:
-    """Keys that come again, tombstones, transactions; cleaned twice, then as much again that is not."""
+    """Write repeated keys, tombstones and transactions; clean twice, then write as much again and do not clean it."""
     for number in range(3):
         if number:
             broker.clean(topic)
@@ -47,7 +47,7 @@ def fill_compacted(broker: Broker, topic: str, partitions: int, turns: int, dice
 
 
 def begin(broker: Broker, topic: str, partitions: int) -> Producer:
-    """A transaction in all partitions, which is nobody's to time out; then records that are in none."""
+    """Begin a transaction in all partitions that never times out, then write records outside of it."""
     patient = {"transactional.id": f"{topic}-open", "transaction.timeout.ms": DAY_MS}
     producer, plain = (Producer({"bootstrap.servers": broker.bootstrap_servers, **more}) for more in (patient, {}))
     producer.init_transactions(30)

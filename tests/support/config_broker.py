@@ -1,4 +1,4 @@
-"""A broker as far as the handlers of configurations need one: values, and metadata that records change at once."""
+"""The part of a broker that configuration handlers need: values, and metadata that records change at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.offered import Offered
 
 
 class ConfigController:
-    """Replays records as soon as they are submitted, and puts broker values in force, as the real one does."""
+    """A controller that replays records on submission and applies broker values, as the real one does."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self.image = image
@@ -39,7 +39,7 @@ class ConfigController:
 
 
 class ConfigBroker:
-    """`config` and `controller.controller`, and a way to ask handlers."""
+    """A broker with `config` and `controller.controller`, and a way to call handlers."""
 
     def __init__(self, *topics: str, settings: Mapping[str, str] | None = None) -> None:
         self.config = load(overrides=settings or {})
@@ -48,7 +48,7 @@ class ConfigBroker:
         self.controller = ConfigController(self.config, image)
 
     def ask(self, handler: Any, api: Api, version: int, request: Struct) -> Struct:
-        """The answer to a request, which must be there at once; request and answer pass through their bytes."""
+        """Return the handler's answer, which must be ready at once; request and answer are encoded and decoded."""
         context: Any = SimpleNamespace(api=api, api_version=version)
         decoded, _ = api.request.decode(version, api.request.encode(version, request))
         reply = bind(handler, Offered(self))(context, decoded)

@@ -1,4 +1,4 @@
-"""The tables of configuration keys as a real Kafka has them (tests/data/facts)."""
+"""The tables of configuration keys of a real Kafka (tests/data/facts)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ FACTS = Path(__file__).parents[1] / "data" / "facts"
 
 
 def config_facts(name: str) -> dict[str, dict[str, str]]:
-    """The rows of `<name>.tsv` by key."""
+    """Return the rows of `<name>.tsv` by key."""
     with open(FACTS / f"{name}.tsv", newline="") as file:
         return {row["name"]: row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}

@@ -1,4 +1,4 @@
-"""A visitor of a broker's console, without a browser: pages as text, forms as a browser would send them."""
+"""A visitor of a broker's console without a browser: it reads pages as text and sends forms as a browser does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
 
 
 class Console:
-    """The console of a broker, and the process that it is."""
+    """A broker's console and its process."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -42,7 +42,7 @@ class Console:
     def ask(
         self, path: str, method: str = "GET", headers: dict[str, str] | None = None, body: str | None = None
     ) -> Answer:
-        """What it answers; it may take a moment after the broker to listen."""
+        """Send a request and return the answer; the console may listen a moment after the broker."""
 
         def attempt() -> Answer:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE_S)
@@ -55,7 +55,7 @@ class Console:
         return eventually(attempt, "a console", retried=ConnectionRefusedError, timeout_s=PATIENCE_S)
 
     def page(self, path: str) -> str:
-        """A page that there is, which runs nothing that is not the console's own."""
+        """Return an existing page, which runs only the console's own scripts."""
         answer = self.ask(path)
         assert answer.status == 200, f"{path}: {answer.text}\n{self.broker.log[-4000:]}"
         assert "default-src 'none'" in answer.headers["content-security-policy"], path
@@ -66,19 +66,19 @@ class Console:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """Return the process id of the console."""
         children = Path(f"/proc/{self.broker.pid}/task/{self.broker.pid}/children").read_text().split()
         (found,) = (int(pid) for pid in children if b"console.main" in Path(f"/proc/{pid}/cmdline").read_bytes())
         return found
 
 
 def links(text: str) -> set[str]:
-    """Addresses of the console that a page names."""
+    """Return the addresses of the console that a page links."""
     return {unescape(each) for each in _LINK.findall(text)}
 
 
 class Forms:
-    """Forms of the console, sent as a browser would."""
+    """Forms of the console, sent as a browser does."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -99,7 +99,7 @@ class Visitor:
         self._opener = urllib.request.build_opener(nowhere, urllib.request.HTTPCookieProcessor(CookieJar()))
 
     def ask(self, path: str, **form: str) -> tuple[int, str]:
-        """Status and text, after redirections; the console may take a moment after the broker to listen."""
+        """Return status and text, after redirections; the console may listen a moment after the broker."""
         data = urllib.parse.urlencode(form).encode() if form else None
 
         def attempt() -> tuple[int, str]:
@@ -119,5 +119,5 @@ class Visitor:
         return status, text
 
     def send(self, path: str, **fields: str) -> tuple[int, str]:
-        """A form of a page, once one has logged in."""
+        """Send a form of a page, after the login."""
         return self.ask(path, token=self._token, **fields)

@@ -1,4 +1,4 @@
-"""A console whose broker is made up, on a log directory that Apache Kafka has left."""
+"""A console with a fake broker, on a log directory of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DATA = LOGS / "v4.3.1-clean-shutdown"
 
 
 class MadeUpClient:
-    """What a broker might answer; `is_down` and it answers nothing."""
+    """A fake broker client with fixed answers; while `is_down` it fails."""
 
     def __init__(self) -> None:
         self.is_down = False
@@ -73,7 +73,7 @@ class MadeUpClient:
 
 
 def browse(client: Any, paths: list[Path], *, read_only: bool = False) -> TestClient:
-    """Somebody who looks at the console of a broker with these log directories."""
+    """Return a client of a console whose broker has these log directories."""
     sources = Sources(cast(Client, client), LogDirectories([str(path) for path in paths]))
     application = make_application(LoginSessions(sources), frozenset({"localhost", "127.0.0.1"}), read_only=read_only)
     return TestClient(application, base_url="http://localhost:8080", raise_server_exceptions=True)

@@ -1,4 +1,4 @@
-"""Consumer groups without a broker: the harness of groups, with topics that a test makes, and heartbeats."""
+"""Consumer groups without a broker: the harness of groups, with a test's topics and heartbeats."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.groups import GroupHarness
 
 Partitions = Mapping[str, Sequence[int]]
 
-#: Who sends all heartbeats.
+#: the sender of all heartbeats
 CALLER = Caller("client", "/127.0.0.1", "")
 
 
 class Topics:
-    """A Cluster of which the topics are a test's. The id of a topic is its name, filled up."""
+    """A cluster with a test's topics. The id of a topic is its padded name."""
 
     def __init__(self, topics: Mapping[str, int] | None = None) -> None:
         self.version = self.topics_version = self.new_topics_version = 0
@@ -37,7 +37,7 @@ class Topics:
             self.put(name, count)
 
     def put(self, name: str, count: int) -> None:
-        """Make a topic, or give one more partitions."""
+        """Create a topic, or add partitions to one."""
         self.version += 1
         self.topics_version = self.version
         if name not in self._topics:
@@ -73,13 +73,13 @@ def topic_id(name: str) -> bytes:
 
 
 def by_name(partitions: Mapping[bytes, Iterable[int]]) -> dict[str, list[int]]:
-    """Partitions of topic ids by the topics' names."""
+    """Return partitions by topic name instead of topic id."""
     return {topic.rstrip(b"\1").decode(): sorted(indexes) for topic, indexes in partitions.items()}
 
 
 @dataclass
 class ConsumerHarness(GroupHarness):
-    """A shard with topics. `may_describe`: whether members may know of a topic."""
+    """A shard with topics. `may_describe`: whether members may describe a topic."""
 
     topics: Topics = field(default_factory=lambda: Topics({"t": 4}))
     may_describe: Callable[[str], bool] | None = None
@@ -89,7 +89,7 @@ class ConsumerHarness(GroupHarness):
         self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
 
     def reloaded(self) -> ConsumerHarness:
-        """A coordinator that starts with this one's log, at the same time."""
+        """Return a coordinator that loads this one's log, at the same time."""
         other = ConsumerHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
         other._uuids = self._uuids
         for offset, (key, value) in enumerate(self.log):
@@ -99,7 +99,7 @@ class ConsumerHarness(GroupHarness):
 
     @property
     def group(self) -> ConsumerGroup:
-        """The group "g"."""
+        """Return the group "g"."""
         group = self.shard.consumer("g")
         assert group is not None
         return group
@@ -115,7 +115,7 @@ class ConsumerHarness(GroupHarness):
         version: int = 1,
         **fields: Any,
     ) -> Struct:
-        """A heartbeat; a refused one gives its code and message."""
+        """Send a heartbeat; a refused one returns its code and message."""
         request = CONSUMER_GROUP_HEARTBEAT.request(
             group_id=group_id,
             member_id=member_id,
@@ -141,11 +141,11 @@ class ConsumerHarness(GroupHarness):
         return CONSUMER_GROUP_HEARTBEAT.response(error_code=code) if code is not ErrorCode.NONE else answers[0]
 
     def enter_consumer(self, member_id: str, topics: Sequence[str] | None = ("t",), **fields: Any) -> Struct:
-        """The first heartbeat of a member."""
+        """Send the first heartbeat of a member."""
         return self.beat(member_id, 0, {}, topics=topics, **{"rebalance_timeout_ms": 30_000, **fields})
 
     def settle(self, members: Sequence[str], group_id: str = "g") -> None:
-        """Let members follow their targets, as clients do, until nothing moves any more."""
+        """Let members follow their targets, as clients do, until nothing changes."""
         group = self.shard.consumer(group_id)
         assert group is not None
         for _ in range(4 * len(members) + 4):
@@ -158,7 +158,7 @@ class ConsumerHarness(GroupHarness):
 
 
 def assigned(answer: Struct) -> dict[str, list[int]] | None:
-    """The assignment of an answer, None if it has none."""
+    """Return the assignment of an answer, None if it has none."""
     if answer.assignment is None:
         return None
     return by_name({topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions})

@@ -1,4 +1,4 @@
-"""All that clients can see of a broker, as plain values: what has to be the same after another broker took over."""
+"""All that clients see of a broker, as plain values: another broker that takes over must show the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Contents = dict[str, Any]
 
 
 def contents(broker: RunningBroker, groups: Iterable[str] = ()) -> Contents:
-    """Cluster, features, topics with ids and configuration, all records, offsets of `groups`."""
+    """Return cluster, features, topics with ids and configuration, all records, and offsets of `groups`."""
 
     def read() -> Contents:
         with DataClient(HOST, broker.port) as client:

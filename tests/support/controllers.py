@@ -32,7 +32,7 @@ CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
 
 class MemoryMetadataLog:
-    """Keeps batches in a list. `failure` is raised by the next append."""
+    """A metadata log that keeps batches in a list. The next append raises `failure`."""
 
     def __init__(self) -> None:
         self.batches: list[list[MetadataRecord]] = []
@@ -52,7 +52,7 @@ class MemoryMetadataLog:
 
 @dataclass
 class HostedPartition:
-    """What a partition was made with."""
+    """The arguments a partition was created with."""
 
     topic_id: bytes
     config: LogConfig
@@ -61,7 +61,7 @@ class HostedPartition:
 
 
 class MemoryPartitions:
-    """Hosted partitions by (topic, index); `elsewhere`: of other workers; `refuse`: those whose disk does not work."""
+    """Hosted partitions by (topic, index); `elsewhere`: those of other workers; `refuse`: those whose disk fails."""
 
     def __init__(self) -> None:
         self.hosted: dict[tuple[str, int], HostedPartition] = {}
@@ -98,7 +98,7 @@ class MemoryPartitions:
 
 
 class ManualSync:
-    """Syncs that finish when the test says so; at once while `automatic`."""
+    """Flushes that finish when the test completes them, or at once while `automatic`."""
 
     def __init__(self) -> None:
         self.automatic = True
@@ -114,7 +114,7 @@ class ManualSync:
 
 
 class ControllerHarness:
-    """A controller of broker 1 over memory, its broker as handlers see it, and what it wrote."""
+    """A controller of broker 1 in memory, its broker as handlers see it, and the records it wrote."""
 
     def __init__(
         self,
@@ -160,21 +160,21 @@ class ControllerHarness:
         )
 
     def with_topics(self, *topics: NewTopic) -> ControllerHarness:
-        """Make topics first."""
+        """Create topics first."""
         for result in self.controller.create_topics(topics).result():
             assert result.error_code is ErrorCode.NONE, result
         return self
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass for what was put off."""
+        """Advance the time of scheduled calls."""
         self.loop.advance(milliseconds)
 
     def ask(self, handler: Callable[..., Any], api: Api, version: int, **fields: Any) -> Struct:
-        """Call a handler with a request of that version; the reply, as a client of that version would read it."""
+        """Call a handler with a request of that version; return the reply as a client of that version decodes it."""
         return answered(api, version, self.start(handler, api, version, **fields))
 
     def start(self, handler: Callable[..., Any], api: Api, version: int, **fields: Any) -> Any:
-        """Call a handler; what it returned."""
+        """Call a handler; return its result."""
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
         connection = SimpleNamespace(
             listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=19092, client_host="192.0.2.1"
@@ -184,6 +184,6 @@ class ControllerHarness:
 
 
 def answered(api: Api, version: int, reply: Any) -> Struct:
-    """The reply once it is there, encoded and decoded again."""
+    """Return the finished reply, encoded and decoded."""
     value = reply.result() if isinstance(reply, Deferred) else reply
     return api.response.decode(version, api.response.encode(version, value))[0]

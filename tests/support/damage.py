@@ -1,4 +1,4 @@
-"""Ways in which a file is damaged between two lives of a broker."""
+"""Damage a file while its broker is down."""
 
 from __future__ import annotations
 

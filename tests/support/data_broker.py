@@ -1,4 +1,4 @@
-"""As much of a broker as the data plane touches: real logs in a directory, time that a test moves, no sockets."""
+"""The part of a broker that the data plane uses: real logs in a directory, time that a test advances, no sockets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class InstantBackground(Background):
-    """Runs tasks at once where `held` is False, else when `release` is called; in the caller's thread."""
+    """Background tasks that run in the caller's thread: at once, or on `release` while `held`."""
 
     held = False
 
@@ -72,7 +72,7 @@ class InstantBackground(Background):
         return self.run([task])
 
     def release(self) -> None:
-        """Do what was held back, with what was put off to the end of the turn."""
+        """Run the held tasks, and those at the end of the turn."""
         self._loop.settle()  # type: ignore[attr-defined]
         self._do()
 
@@ -85,7 +85,7 @@ class InstantBackground(Background):
 
 
 class DataBroker:
-    """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
+    """The broker. `call` sends a client's request and returns the answer as far as it is ready."""
 
     verifier: Any = None
 
@@ -98,7 +98,7 @@ class DataBroker:
         fs: FileSystem = LOCAL,
         may_wait: bool = False,
     ) -> None:
-        """`may_wait`: logs that are in order are opened when they are asked for."""
+        """`may_wait`: intact logs are opened on first use."""
         values = {**DEFAULTS, **(settings or {})}
         self.config = SimpleNamespace(
             get_int=values.__getitem__,
@@ -158,7 +158,7 @@ class DataBroker:
         config: LogConfig | None = None,
         **of: Any,
     ) -> Partition:
-        """Make a topic; its first partition."""
+        """Create a topic; return its first partition."""
         made = [
             self.partitions.create(name, topic_id, index, config or LogConfig(), **of) for index in range(partitions)
         ]
@@ -169,21 +169,23 @@ class DataBroker:
         return RequestContext(connection, api, version, 1, client_id)
 
     def send(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Deferred[Struct] | None:
-        """A request as the wire gives it; None when it is not answered, a Deferred when it is, perhaps later."""
+        """Serve a request as decoded from the wire; return None without an answer, else a Deferred."""
         data = bytearray(api.request.encode(version, api.request(**fields)))
         request, _ = api.request.decode(version, memoryview(data))
         reply = bind(self.served[api.key].load().handler, Offered(self))(self.context(api, version, client_id), request)
         return reply if reply is None or isinstance(reply, Deferred) else Deferred.resolved(reply)
 
     def call(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Struct:
-        """A request that is answered at once, or when everything that can happen now has; as the wire has it."""
+        """Serve a request that is answered at once, or after everything pending has run; return it as encoded on the
+        wire.
+        """
         reply = self.send(api, version, client_id, **fields)
         assert reply is not None
         self.settle()
         return self.received(api, version, reply)
 
     def received(self, api: Api, version: int, reply: Deferred[Struct]) -> Struct:
-        """The answer as its client gets it, slices of files read."""
+        """Return the answer as its client receives it, with slices of files read."""
         chunks = ApiVersionHandler(self.served[api.key], version, Offered(self)).encode(1, reply.result())
         data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)  # type: ignore[misc]
         assert int.from_bytes(data[:4], "big") == len(data) - 4
@@ -192,11 +194,11 @@ class DataBroker:
         return response
 
     def settle(self) -> None:
-        """Let everything happen that can happen now."""
+        """Run everything that is due now."""
         self.loop.settle()
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.loop.settle()
         self.loop.advance(milliseconds)
         self.loop.settle()

@@ -1,4 +1,4 @@
-"""What tests of the data plane ask a broker for, over the wire: topics, appends, whole logs, offsets of groups."""
+"""A client of the data plane for tests: topics, appends, whole logs, group offsets."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def _check(answer: Struct) -> Struct:
 def batch(
     *values: bytes, codec: int = 0, timestamp: int | None = None, key: bytes | None = None, **header: Any
 ) -> bytes:
-    """A batch of one record a value, each a millisecond after the last, as a client sends it.
+    """Return a batch with one record a value, each a millisecond after the last, as a client sends it.
 
-    `timestamp`: of the first, now where it is not given (a producer whose batches are old is forgotten soon).
+    `timestamp`: of the first record, by default now, because the state of producers with old batches expires soon.
     """
     builder = BatchBuilder(codec=codec, **header)
     first = int(time.time() * 1000) if timestamp is None else timestamp
@@ -65,10 +65,10 @@ def batch(
 
 
 class DataClient(WireClient):
-    """One connection; whatever is answered with an error code raises Refused."""
+    """One connection; an answer with an error code raises Refused."""
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> bytes:
-        """Make a topic; its id."""
+        """Create a topic; return its id."""
         settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
         return bytes(_check(self.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000).topics[0]).topic_id)
@@ -77,14 +77,14 @@ class DataClient(WireClient):
         _check(self.call(DELETE_TOPICS, 5, topic_names=[name], timeout_ms=30_000).responses[0])
 
     def topics(self) -> dict[str, int]:
-        """Names and numbers of partitions of all topics."""
+        """Return the partition counts of all topics by name."""
         return {topic.name: len(topic.partitions) for topic in self.call(METADATA, 12, topics=None).topics}
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
         self._set_config(_TOPIC_RESOURCE, topic, key, value)
 
     def set_cluster_config(self, key: str, value: str) -> None:
-        """For all brokers."""
+        """Set a value for all brokers."""
         self._set_config(_BROKER_RESOURCE, "", key, value)
 
     def _set_config(self, kind: int, name: str, key: str, value: str) -> None:
@@ -101,17 +101,17 @@ class DataClient(WireClient):
         return int(_check(answer).producer_id)
 
     def produce_request(self, topic: str, partition: int, records: bytes, acks: int = -1) -> dict[str, object]:
-        """The fields of a Produce of one batch."""
+        """Return the fields of a Produce of one batch."""
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
         return {"acks": acks, "timeout_ms": 30_000, "topic_data": [data]}
 
     def produce(self, topic: str, records: bytes, partition: int = 0, *, acks: int = -1) -> int:
-        """Append a batch; the offset of its first record."""
+        """Append a batch; return the offset of its first record."""
         answer = self.call(PRODUCE, 9, self.produce_request(topic, partition, records, acks))
         return int(_check(answer.responses[0].partition_responses[0]).base_offset)
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
-        """Log start offset and high watermark."""
+        """Return log start offset and high watermark."""
         return self._offset(topic, partition, _EARLIEST), self._offset(topic, partition, _LATEST)
 
     def offset_for_timestamp(self, topic: str, timestamp: int, partition: int = 0) -> int:
@@ -123,26 +123,26 @@ class DataClient(WireClient):
         return int(_check(answer.topics[0].partitions[0]).offset)
 
     def fetch(self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20) -> Struct:
-        """One Fetch that does not wait; the partition's answer."""
+        """Send one Fetch that does not wait; return the partition's answer."""
         wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
         return _check(answer.responses[0].partitions[0])
 
     def producers(self, topic: str, partition: int = 0) -> list[Struct]:
-        """What the broker says of the producers of a partition."""
+        """Return the state of a partition's producers."""
         asked = TopicRequest(name=topic, partition_indexes=[partition])
         [answer] = self.call(DESCRIBE_PRODUCERS, 0, topics=[asked]).topics
         return list(_check(answer.partitions[0]).active_producers)
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
-        """Raise the log start offset; the one that results."""
+        """Raise the log start offset; return the new one."""
         wanted = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
         topics = [DeleteRecordsTopic(name=topic, partitions=[wanted])]
         [answer] = self.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=30_000).topics
         return int(_check(answer.partitions[0]).low_watermark)
 
     def read_all(self, topic: str, partition: int = 0) -> list[Record]:
-        """All records from the log start offset to the high watermark."""
+        """Return all records from the log start offset to the high watermark."""
         offset, end = self.bounds(topic, partition)
         found: list[Record] = []
         while offset < end:
@@ -155,7 +155,7 @@ class DataClient(WireClient):
         return found
 
     def values(self, topic: str, partition: int = 0) -> list[bytes]:
-        """The values of `read_all`, whose offsets have to be without a gap."""
+        """Return the values of `read_all`, whose offsets must have no gap."""
         records = self.read_all(topic, partition)
         if records:
             assert [record.offset for record in records] == list(
@@ -164,11 +164,11 @@ class DataClient(WireClient):
         return [bytes(record.value or b"") for record in records]
 
     def find_coordinator(self, group: str) -> None:
-        """Ask for a group's coordinator, which makes the topic of the groups."""
+        """Ask for a group's coordinator, which creates the topic of the groups."""
         _check(self.call(FIND_COORDINATOR, 3, key=group, key_type=0))
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets without being a member."""
+        """Commit offsets as a client outside the group."""
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
@@ -182,7 +182,7 @@ class DataClient(WireClient):
                 _check(partition)
 
     def committed(self, group: str, topic: str, partitions: Sequence[int] = (0,)) -> list[int]:
-        """The offsets that a group has committed, -1 where none."""
+        """Return the committed offsets of a group, -1 where there is none."""
         wanted = OffsetFetchRequestGroup(
             group_id=group, topics=[OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))]
         )

@@ -1,4 +1,4 @@
-"""Reading what kafka-dump-log printed about recorded log directories (`*.dump.txt` under tests/data/logs)."""
+"""Read the output of kafka-dump-log for recorded log directories (`*.dump.txt` under tests/data/logs)."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _FIELD = re.compile(r"(\w+): (\S+)")
 
 @dataclass(slots=True)
 class DumpedEntry:
-    """A batch or an old message: the fields of its line, and those of its records' lines."""
+    """A batch or a message of an old format: the fields of its line, and those of its records' lines."""
 
     fields: dict[str, str]
     records: list[dict[str, str]] = field(default_factory=list)
@@ -26,19 +26,19 @@ class DumpedFile:
 
 
 def dump_files() -> list[Path]:
-    """All dumps of whole partition directories."""
+    """Return all dumps of whole partition directories."""
     return sorted(LOGS.glob("**/*.dump.txt"))
 
 
 def dumped_logs(dump: Path) -> Iterator[DumpedFile]:
-    """Each `.log` file that `dump` describes, with its entries."""
+    """Yield each `.log` file that `dump` describes, with its entries."""
     for file in dumped(dump):
         if file.path.suffix == ".log":
             yield file
 
 
 def dumped(dump: Path) -> Iterator[DumpedFile]:
-    """Each file that `dump` describes."""
+    """Yield each file that `dump` describes."""
     current: DumpedFile | None = None
     for line in dump.read_text(encoding="utf-8").splitlines():
         if line.startswith("Dumping "):

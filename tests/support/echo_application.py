@@ -1,4 +1,4 @@
-"""What the network room serves in its tests, and how they ask for it."""
+"""The handlers that tests of the network room serve, and their requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE_BYTES = 3_000_000
 
 
 class Slice:
-    """A piece of a file that counts how often it is let go."""
+    """A piece of a file that counts how often it is closed."""
 
     releases = 0
 
@@ -41,9 +41,9 @@ class Slice:
 
 
 class Application:
-    """ECHO answers what it is sent, FETCH sends slices of a file.
+    """ECHO answers with its request; FETCH sends slices of a file.
 
-    WAIT is answered when a test says so, or after as many milliseconds as its `generation_id` says.
+    WAIT answers when a test completes it, or after `generation_id` milliseconds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +87,7 @@ def connect(server: ServerThread, **options: Any) -> WireClient:
 
 
 def fetch(*pieces: tuple[int, int]) -> dict[str, Any]:
-    """The fields of a FETCH of (position, size) of the file."""
+    """Return the fields of a FETCH of (position, size) pieces of the file."""
     partitions = [
         FetchPartition(partition=number, fetch_offset=position, partition_max_bytes=size)
         for number, (position, size) in enumerate(pieces)

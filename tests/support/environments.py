@@ -1,4 +1,4 @@
-"""Environments with nothing in them, and installers that put something there."""
+"""Empty Python environments, and installers that fill them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-#: pip, and which others there are.
+#: pip, and the other installers of this machine
 INSTALLERS = ["pip", *(each for each in ("pipx", "uv") if shutil.which(each) is not None)]
 _LIMIT_S = 240
 
 
 class Environment:
-    """An empty one in a folder; what is installed comes from a wheelhouse alone."""
+    """An empty environment in a folder, which installs only from a wheelhouse."""
 
     def __init__(self, folder: Path, wheelhouse: Path) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Environment:
 
     @property
     def root(self) -> Path:
-        """The virtual environment; pipx makes one of its own for each package."""
+        """Return the virtual environment; pipx makes one for each package."""
         return next(self._home.glob("venvs/*"), self.folder / "environment")
 
     @property
@@ -40,12 +40,12 @@ class Environment:
 
     @property
     def site(self) -> Path:
-        """Where packages are."""
+        """Return the folder of packages."""
         (found,) = self.root.glob("lib/python*/site-packages")
         return found
 
     def install(self, installer: str, *packages: str) -> None:
-        """By pip of this Python, or pipx or uv."""
+        """Install by this Python's pip, or by pipx or uv."""
         if installer != "pipx":
             self._make()
         command = {
@@ -55,7 +55,7 @@ class Environment:
         }[installer]
         settings = self._settings(
             PYBROKER_COMPILE="0"
-        )  # tests/property/test_compiled_modules.py is about what is compiled
+        )  # tests/property/test_compiled_modules.py covers the compiled modules
         done = subprocess.run(
             [*command, *packages],
             cwd=self.folder,
@@ -67,7 +67,7 @@ class Environment:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def borrow(self) -> None:
-        """Let the environment import what is installed here; what is installed there is found first."""
+        """Let the environment import the packages of this Python, after its own."""
         self._make()
         (self.site / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
 
@@ -77,7 +77,7 @@ class Environment:
         subprocess.run(command, env=self._settings(), check=True, capture_output=True, timeout=_LIMIT_S)
 
     def uvx(self, wheel: Path, *arguments: str) -> str:
-        """Return what `pybroker` prints that uvx runs from a wheel."""
+        """Return what `pybroker` prints when uvx runs it from a wheel."""
         command = ["uvx", "--quiet", "--python", sys.executable, "--from", str(wheel), "pybroker", *arguments]
         done = subprocess.run(
             command, cwd=self._home, env=self._settings(), capture_output=True, text=True, timeout=_LIMIT_S
@@ -86,7 +86,7 @@ class Environment:
         return done.stdout
 
     def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """A program of the environment, in an empty folder, that ends with this code."""
+        """Run a program of the environment in an empty folder; it must exit with this code."""
         program, *arguments = words
         done = subprocess.run(
             [str(self.root / "bin" / program), *arguments],
@@ -101,7 +101,7 @@ class Environment:
 
     @contextmanager
     def broker(self, *options: str) -> Iterator[dict[str, str]]:
-        """`pybroker serve` of the environment for as long as the context; its listeners by name."""
+        """Run the environment's `pybroker serve` until the context ends; yield its listeners by name."""
         command = [str(self.root / "bin" / "pybroker"), "serve", "--ephemeral", "--print-json", *options]
         with subprocess.Popen(
             command, cwd=self._home, env=self._settings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -117,7 +117,7 @@ class Environment:
         assert process.returncode == 0, log
 
     def packages(self) -> set[str]:
-        """Names of what is installed."""
+        """Return the names of the installed packages."""
         return {each.name.partition("-")[0].lower() for each in self.site.glob("*.dist-info")}
 
     def files(self, *folders: str) -> dict[str, str]:
@@ -126,7 +126,7 @@ class Environment:
         return {str(path.relative_to(self.site)): sha256(path.read_bytes()).hexdigest() for path in found}
 
     def size(self, files: str = "**/*") -> int:
-        """Bytes of files, bytecode included."""
+        """Return the size of files in bytes, bytecode included."""
         return sum(each.stat().st_size for each in self.site.glob(files) if each.is_file())
 
     def _make(self) -> None:
@@ -134,7 +134,7 @@ class Environment:
             venv.create(self.root, with_pip=False, symlinks=True)
 
     def _settings(self, **more: str) -> dict[str, str]:
-        """Variables: without an index, and without what the one who tests has set for these programs."""
+        """Return environment variables without a package index and without the user's settings of these programs."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP", "UV_", "PYTHON"))}
         return {
             **kept,

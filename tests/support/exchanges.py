@@ -1,4 +1,4 @@
-"""Exchanges recorded with Apache Kafka (tests/data/wire): a request, and what became of it."""
+"""Exchanges recorded with Apache Kafka (tests/data/wire): a request, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.wire_frames import recorded_rows
 class Exchange:
     """A request frame (without its size) and the frame that answered it.
 
-    `answer` is None where none came: the connection was closed (`closed`), or none is due (acks=0).
-    `answer_version` is not `version` where ApiVersions was asked for in a version that does not exist.
+    `answer` is None without an answer: the connection was closed (`closed`), or none is due (acks=0). `answer_version`
+    differs from `version` if ApiVersions was requested in a version that does not exist.
     """
 
     source: str
@@ -31,25 +31,25 @@ class Exchange:
     closed: bool
 
     def decode_request(self) -> Struct | None:
-        """The request's value; None for versions without a schema."""
+        """Return the decoded request; None for versions without a schema."""
         if self.version not in self.api.versions:
             return None
         return self.api.request.decode(self.version, self.request, self.body_position)[0]
 
     @property
     def body_position(self) -> int:
-        """Where the request's body begins in its frame."""
+        """Return the position of the request's body in its frame."""
         return decode_request_header(self.request).position
 
     def decode_answer(self) -> Struct:
-        """The answer's value. There has to be one."""
+        """Return the decoded answer, which must exist."""
         assert self.answer is not None, self.source
         position = decode_response_header(self.api, self.answer_version, self.answer)[1]
         return self.api.response.decode(self.answer_version, self.answer, position)[0]
 
 
 def recorded_exchanges(file_name: str) -> Iterator[Exchange]:
-    """The exchanges of a file in the order of their requests."""
+    """Yield the exchanges of a file in the order of their requests."""
     for exchange in sorted(_paired(file_name), key=lambda each: each[0]):
         yield exchange[1]
 

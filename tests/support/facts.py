@@ -1,11 +1,12 @@
-"""Which test shows which fact: docs/generated/facts.md, from the docstrings of the tests.
+"""The page docs/generated/facts.md, which lists the tests that show each fact, from the tests' docstrings.
 
 python -m tests.support.facts            write it, from the project's root
 python -m tests.support.facts --check    exit code 1 if it is not current
 
-The facts of the documents that describe Kafka's logs have numbers: "S4.16" in the docstring of a test says that the
-test shows this one, "S4.10-S4.12" that it shows three, in the docstring of a file that the file as a whole does. Short
-names are in tests/data/facts/documents.tsv; what no test can show is in documents-without-test.tsv, with the reason.
+The facts of the documents that describe Kafka's logs have numbers. "S4.16" in the docstring of a test says that the
+test shows this one, "S4.10-S4.12" that it shows three. In the docstring of a file it counts for the whole file. Short
+names are in tests/data/facts/documents.tsv; facts that no test can show are in documents-without-test.tsv, with the
+reason.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _AREA = """
 
 
 def facts() -> dict[str, str]:
-    """Short names by id, areas ("S4") before their facts ("S4.1")."""
+    """Return short names by id, areas ("S4") before their facts ("S4.1")."""
     return _rows("documents.tsv")
 
 
 def without_test() -> dict[str, str]:
-    """Reasons by id."""
+    """Return reasons by id."""
     return _rows("documents-without-test.tsv")
 
 
@@ -53,7 +54,7 @@ def _rows(name: str) -> dict[str, str]:
 
 
 def cited_in(text: str) -> Iterator[str]:
-    """The ids in a text, each of a range. ValueError for a range that is none."""
+    """Yield the ids in a text, each id of a range. ValueError for an invalid range."""
     for area, first, last_area, last in _CITED.findall(text):
         if not last:
             last = first
@@ -78,7 +79,7 @@ def citations() -> dict[str, dict[str, list[str]]]:
 
 
 def facts_page() -> str:
-    """docs/generated/facts.md, whole."""
+    """Return the whole page docs/generated/facts.md."""
     shown, reasons = citations(), without_test()
     parts = [_HEAD]
     for fact, name in facts().items():
@@ -91,7 +92,7 @@ def facts_page() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page, or compare it; the exit code."""
+    """Write the page, or compare it; return the exit code."""
     text = facts_page()
     page = ROOT / FACTS_PAGE
     if page.exists() and page.read_text() == text:

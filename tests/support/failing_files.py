@@ -1,4 +1,4 @@
-"""An archive's door to the disk that ends the process at its Nth call, and rows in files without Parquet."""
+"""An archive's file operations that end the process at the Nth call, and rows in files without Parquet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pybroker.archive.files import Files
 from pybroker.source.bounds import TopicPartition
 from pybroker.source.ranges import OffsetRange
 
-#: Every call that changes what is on the disk, or forces it there.
+#: every call that changes the disk or flushes to it
 CALLS = ("replace", "write", "sync", "rename", "remove", "remove_tree", "make_directory")
 
 
 class Died(BaseException):
-    """The process is no more: nothing of ours handles that."""
+    """The process has ended: none of our code handles this."""
 
 
 class DyingFiles(Files):
-    """The local file system, until call number `die_at` (from 1), of which nothing happens, or half."""
+    """The local file system, until call number `die_at` (from 1), which does nothing or half of its work."""
 
     def __init__(self, die_at: int = 0) -> None:
         self._die_at = die_at
@@ -33,7 +33,7 @@ class DyingFiles(Files):
         return 0 < self._die_at <= len(self.calls)
 
     def count(self, name: str) -> None:
-        """Note a call. Raises Died when it is the last one, and from then on."""
+        """Count a call. Raises Died at the last call and at all later ones."""
         self.calls.append(name)
         if self.has_died:
             raise Died
@@ -73,7 +73,7 @@ for _name in CALLS:
 
 
 class RowSums(NamedTuple):
-    """As pybroker.archive.parquet has them, without Spark."""
+    """The sums of pybroker.archive.parquet, without Spark."""
 
     topic: str
     partition: int
@@ -88,12 +88,12 @@ class RowSums(NamedTuple):
 
 
 def days_of(offset: int) -> str:
-    """The day on which a record of the double was written."""
+    """Return the day on which a record of the double was written."""
     return f"date=2026-01-0{offset % 3 + 1}"
 
 
 def put_rows(folder: Path, name: str, rows: Sequence[tuple[str, int, int]]) -> None:
-    """Write rows, (topic, partition, offset), as a job does: a file for each day, and others that are none."""
+    """Write rows, (topic, partition, offset), as a job does: a file for each day, and other files."""
     by_folder: dict[str, list[tuple[str, int, int]]] = {}
     for row in rows:
         by_folder.setdefault(f"topic={row[0]}/{days_of(row[2])}", []).append(row)
@@ -105,17 +105,17 @@ def put_rows(folder: Path, name: str, rows: Sequence[tuple[str, int, int]]) -> N
 
 
 def read_rows(path: Path) -> list[tuple[str, int, int]]:
-    """The rows of a file."""
+    """Return the rows of a file."""
     return [(topic, partition, offset) for topic, partition, offset in json.loads(path.read_text())]
 
 
 def count_rows(path: Path) -> int:
-    """How many rows a file has."""
+    """Return the number of rows of a file."""
     return len(read_rows(path))
 
 
 def sums_of(rows: Sequence[tuple[str, int, int]]) -> list[RowSums]:
-    """By partition; the checksum of a row is its offset squared."""
+    """Return sums by partition; the checksum of a row is its offset squared."""
     found = []
     for place in sorted({row[:2] for row in rows}):
         offsets = [row[2] for row in rows if row[:2] == place]
@@ -124,7 +124,7 @@ def sums_of(rows: Sequence[tuple[str, int, int]]) -> list[RowSums]:
 
 
 def writing(log: Sequence[tuple[str, int, int]], step: Callable[[str], None] = lambda name: None) -> Write:
-    """A job that archives rows of a log; `step` is called before each thing that it does."""
+    """Return a job that archives rows of a log and calls `step` before each action."""
 
     def write(ranges: Sequence[OffsetRange], folder: Path) -> list[RowSums]:
         rows = [row for row in log if any(each[:2] == row[:2] and each.start <= row[2] < each.end for each in ranges)]

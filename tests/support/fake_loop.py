@@ -1,4 +1,4 @@
-"""Doubles of the clock and of the event loop: time passes when a test says so, and calls run when it says so."""
+"""Doubles of the clock and of the event loop: a test advances the time and runs the calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runtime.clock import Clock
 
 
 class FakeClock(Clock):
-    """Both clocks stand still until `advance`, and go together."""
+    """Both clocks change only by `advance`, by the same amount."""
 
     __slots__ = ("_monotonic_ms", "_now_ms")
 
@@ -28,7 +28,7 @@ class FakeClock(Clock):
 
 
 class FakeHandle:
-    """What call_later answers."""
+    """The result of call_later."""
 
     def __init__(self, due_ms: int, callback: Callable[[], object]) -> None:
         self.due_ms = due_ms
@@ -53,7 +53,7 @@ class FakeLoop:
         self._soon.append(callback)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Of a thread, which a test plays."""
+        """Accept a callback from a thread, which the test plays."""
         self.call_soon(lambda: callback(*arguments))
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> FakeHandle:
@@ -62,18 +62,18 @@ class FakeLoop:
         return handle
 
     def turn(self) -> None:
-        """Run what was put off to the end of this turn; what that puts off waits for the next."""
+        """Run the callbacks of this turn; those that they add wait for the next turn."""
         soon, self._soon = self._soon, []
         for callback in soon:
             callback()
 
     def settle(self) -> None:
-        """Run turns until nothing is left to do at this moment."""
+        """Run turns until no callback is left."""
         while self._soon:
             self.turn()
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and the timers that fall due go off at their times."""
+        """Advance the time; timers that fall due run at their times."""
         end_ms = self.clock.monotonic_ms() + milliseconds
         while True:
             due = [each for each in self.handles if each.callback is not None and each.due_ms <= end_ms]

@@ -1,7 +1,7 @@
-"""A network that is bad: a proxy that holds bytes back, hands them over one by one, half closes, and cuts.
+"""A proxy as a bad network: it delays bytes, passes them one by one, half closes connections, and cuts them.
 
-It changes no byte and no order; what it does to a connection is drawn from `chance`, so that a run can be repeated as
-far as clients let it. Its brokers have to advertise its port.
+It changes no byte and no order. `chance` draws its faults, so that a run can be repeated as far as clients let it.
+Brokers behind it must advertise its port.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Self
 from tests.support.brokers import HOST
 
 _PIECE = 1 << 16
-#: So much of a connection is handed over byte by byte, at most.
+#: at most so many bytes of a connection are passed one by one
 _DRIBBLE = 2_000
 _HELD_S = 0.2
-#: How long the other way of a half-closed connection stays open, at most.
+#: how long the other direction of a half-closed connection stays open, at most
 _HALF_OPEN_S = 1.0
 
 
 class FaultProxy:
-    """Listens on `port` of loopback and passes on to `target`, which may change. `done` counts what it has done.
+    """A proxy from `port` of loopback to `target`, which may change. `done` counts the faults.
 
-    A connection is handed through in peace if `faulty` is False when it is opened.
+    A connection that is opened while `faulty` is False has none.
     """
 
     def __init__(self, target: int, seed: int) -> None:
@@ -49,13 +49,13 @@ class FaultProxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Cut all, and listen no more."""
+        """Cut all connections, and stop listening."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
         self._listener.close()
 
     def cut_all(self) -> None:
-        """Cut every connection that is open now, as a cable would."""
+        """Cut every open connection, as a cut cable does."""
         self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
@@ -96,7 +96,7 @@ class FaultProxy:
         answers.transport.abort()
 
     async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        """One way, until it ends, or is half closed; raises ConnectionError to cut both."""
+        """Pass bytes in one direction until its end or a half close; ConnectionError cuts both directions."""
         faulty, chance = self.faulty, self._chance
         dribble = _DRIBBLE if faulty and chance.random() < 0.2 else 0
         left = chance.randrange(200, 40_000) if faulty and chance.random() < 0.5 else None

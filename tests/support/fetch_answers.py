@@ -1,4 +1,4 @@
-"""Answers to Fetch as values of the schema: what the encoder by hand is compared with."""
+"""Answers to Fetch as values of the schema, as a reference for the hand-written encoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.schema import Struct
 
 
 def as_struct(answer: FetchAnswer) -> Struct:
-    """The same answer."""
+    """Return the same answer as a Struct."""
     return FETCH.response(
         throttle_time_ms=answer.throttle_time_ms,
         error_code=answer.error_code,

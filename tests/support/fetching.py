@@ -1,4 +1,4 @@
-"""Fetches as a handler of the data plane is asked for them, and records to fetch."""
+"""Fetch requests as a handler gets them, and records to fetch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocol.schema import Struct
 from runtime.deferred import Deferred
 from tests.support.data_broker import TOPIC_ID, DataBroker
 
-BATCH_BYTES = 391  # of what `append` appends: three records with values of 100 bytes
+BATCH_BYTES = 391  # size of a batch of `append`: three records with values of 100 bytes
 
 _PARTITION_FIELDS = ("topic", "topic_id", "current_leader_epoch", "last_fetched_epoch")
 
@@ -33,7 +33,7 @@ def wanted(
     max_bytes: int = 1 << 20,
     **more: int,
 ) -> list[Struct]:
-    """A request for (index, offset) pairs of one topic."""
+    """Return the topics of a request for (index, offset) pairs of one topic."""
     partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes, **more)
         for index, offset in of
@@ -51,7 +51,7 @@ def send(broker: DataBroker, version: int = 12, **fields: Any) -> Deferred[Struc
 
 
 def fetch(broker: DataBroker, version: int = 12, **fields: Any) -> Struct:
-    """The response, once it is there; at most after the time that the request would wait."""
+    """Return the response, at the latest after the request's maximum wait."""
     reply = send(broker, version, **fields)
     if not reply.done:
         broker.advance(fields.get("max_wait_ms", 500))
@@ -59,7 +59,7 @@ def fetch(broker: DataBroker, version: int = 12, **fields: Any) -> Struct:
 
 
 def fetch_one(broker: DataBroker, offset: int = 0, *, index: int = 0, version: int = 12, **fields: Any) -> Struct:
-    """The answer for one partition."""
+    """Return the answer for one partition."""
     of = {name: fields.pop(name) for name in list(fields) if name in _PARTITION_FIELDS}
     response = fetch(broker, version, topics=wanted((index, offset), version=version, **of), **fields)
     [topic] = response.responses

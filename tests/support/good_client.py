@@ -1,4 +1,4 @@
-"""One who does nothing wrong beside others who do: is it served, how soon, and is all there that it has written?"""
+"""A well-behaved client beside misbehaving ones: is it served, how fast, and are all its records there?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _value(number: int) -> bytes:
 
 
 class GoodClient:
-    """Writes a record, reads it again and asks for its topic, in rounds; how long each answer took, in milliseconds."""
+    """Writes a record, reads it and asks for its topic, in rounds; measures each answer in milliseconds."""
 
     def __init__(self, port: int) -> None:
         self.client = DataClient(HOST, port)
@@ -30,7 +30,7 @@ class GoodClient:
         self.written = 0
 
     def work(self, rounds: int) -> None:
-        """So many rounds, and the next."""
+        """Work so many rounds."""
         for _ in range(rounds):
             value = _value(self.written)
             assert self._timed(lambda: self.client.produce(TOPIC, batch(value))) == self.written  # noqa: B023
@@ -42,16 +42,16 @@ class GoodClient:
             assert (topic.error_code, len(topic.partitions)) == (0, 1)
 
     def work_until(self, stopping: threading.Event, every_s: float = 0.005) -> None:
-        """A round each `every_s` seconds, or as fast as it is served."""
+        """Work a round each `every_s` seconds, or as fast as the broker answers."""
         while not stopping.wait(every_s):
             self.work(1)
 
     def check(self) -> None:
-        """All that it has written is there, once and in order."""
+        """Check that all written records are there, once and in order."""
         assert self.client.values(TOPIC) == [_value(number) for number in range(self.written)]
 
     def p99_ms(self) -> float:
-        """What all but one of a hundred answers were faster than."""
+        """Return the 99th percentile of the times."""
         return sorted(self.times_ms)[int(len(self.times_ms) * 0.99)]
 
     def worst_ms(self) -> float:
@@ -65,7 +65,7 @@ class GoodClient:
 
 
 class GoodThread(threading.Thread):
-    """A good client at work beside its test; what it has failed with is raised by `finish`."""
+    """A thread with a good client beside the test; `finish` raises its failure."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -74,14 +74,14 @@ class GoodThread(threading.Thread):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Until `finish`."""
+        """Work until `finish`."""
         try:
             self.client.work_until(self._stopping)
         except BaseException as error:
             self._error = error
 
     def finish(self) -> GoodClient:
-        """Let it end, and see that all is there that it has written."""
+        """End the thread, and check that all written records are there."""
         self._stopping.set()
         self.join(120)
         assert not self.is_alive(), "the good client waits for an answer"

@@ -1,4 +1,4 @@
-"""As much of a broker as the group coordinator and its handlers touch: logs in memory, time that a test moves."""
+"""The part of a broker that the group coordinator and its handlers use: logs in memory, time that a test advances."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DEFAULTS = {
 
 
 class MemoryPartition:
-    """A partition of which the log is a list of batches."""
+    """A partition whose log is a list of batches."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -96,7 +96,7 @@ class MemoryPartition:
         return repr(self), self.log_end_offset
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, at least one, about `max_bytes`; then a cut tail."""
+        """Return whole batches from the one that holds `offset`, at least one, about `max_bytes`; then a cut tail."""
         self.reads += 1
         if self.failure is not None:
             raise self.failure
@@ -113,7 +113,7 @@ class MemoryPartition:
 
 
 class MemoryController:
-    """Topics by name and id; `ensure` makes the coordinator's own, when the loop turns."""
+    """Topics by name and id; `ensure` creates the coordinator's topic at the next turn of the loop."""
 
     def __init__(self, broker: GroupBroker) -> None:
         self.image = self
@@ -182,7 +182,7 @@ class MemoryController:
 
 
 class GroupBroker:
-    """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
+    """The broker. `call` sends a client's request and returns the answer as far as it is ready."""
 
     def __init__(self, settings: dict[str, Any] | None = None, *, partitions: int = 4, start: bool = True) -> None:
         values: dict[str, Any] = {**DEFAULTS, **(settings or {})}
@@ -220,17 +220,17 @@ class GroupBroker:
             self.groups.start()
 
     def _flush(self, log: MemoryPartition) -> Deferred[None]:
-        """A flush that ends when a test says so."""
+        """Return a flush that the test completes."""
         self.flushes.append(Deferred())
         return self.flushes[-1]
 
     def host(self, count: int) -> None:
-        """The coordinator's topic is there, with empty partitions."""
+        """Create the coordinator's topic, with empty partitions."""
         self.controller.add(OFFSETS_TOPIC, b"o" * 16, count)
         self.hosted.update({index: MemoryPartition(index) for index in range(count)})
 
     def restarted(self, settings: dict[str, int] | None = None, *, start: bool = True) -> GroupBroker:
-        """A broker on the same logs and topics."""
+        """Return a broker on the same logs and topics."""
         other = GroupBroker(settings, partitions=0, start=False)
         other.hosted.update(self.hosted)
         other.controller.topics = dict(self.controller.topics)
@@ -244,36 +244,38 @@ class GroupBroker:
         return RequestContext(connection, api, version, 1, client_id)
 
     def handler(self, api: Api) -> Handler:
-        """The handler of an API with what this broker offers."""
+        """Return the handler of an API, bound to this broker."""
         return handler_of(self, api)
 
     def send(self, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
-        """A request as the wire gives it; its answer may come later."""
+        """Serve a request as decoded from the wire; the answer may come later."""
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
         reply = self.handler(api)(self.context(api, version), request)
         assert reply is not None
         return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)
 
     def call(self, api: Api, version: int, **fields: Any) -> Struct:
-        """A request that is answered at once, or when everything that can happen now has; as the wire has it."""
+        """Serve a request that is answered at once, or after everything pending has run; return it as encoded on the
+        wire.
+        """
         reply = self.send(api, version, **fields)
         self.advance(0)
         response, _ = api.response.decode(version, api.response.encode(version, reply.result()))
         return response
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.loop.settle()
         self.loop.advance(milliseconds)
         self.loop.settle()
 
     def partition_of(self, group_id: str) -> MemoryPartition:
-        """Where a group is stored."""
+        """Return the partition that stores a group."""
         from coordinator.partition_for_key import partition_for
 
         return self.hosted[partition_for(group_id, len(self.hosted))]
 
 
 def code_of(response: Struct) -> ErrorCode:
-    """The error of a whole answer."""
+    """Return the top-level error of an answer."""
     return ErrorCode(response.error_code)

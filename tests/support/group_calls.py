@@ -1,4 +1,4 @@
-"""Calls of members of classic groups on a `GroupBroker`, each with what tests seldom care about filled in."""
+"""Calls of members of classic groups on a `GroupBroker`, with defaults for most fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.groups import subscription
 def join(
     broker: GroupBroker, group_id: str = "g", member_id: str = "", version: int = 3, **fields: Any
 ) -> Deferred[Struct]:
-    """A member's JoinGroup, which waits for the others."""
+    """Send a member's JoinGroup, which waits for the others."""
     fields.setdefault("session_timeout_ms", 10_000)
     fields.setdefault("rebalance_timeout_ms", 60_000)
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
@@ -37,7 +37,7 @@ def join(
 
 
 def stable_member(broker: GroupBroker, group_id: str = "g") -> str:
-    """The only member of a stable group of generation 1."""
+    """Return the only member of a stable group of generation 1."""
     joined = join(broker, group_id)
     broker.advance(0)
     member_id: str = joined.result().member_id
@@ -62,7 +62,7 @@ def commit(broker: GroupBroker, offset: int, group_id: str = "g", topic: str = "
 
 
 def fetched(broker: GroupBroker, group_id: str = "g", topic: str = "t", partition: int = 0) -> int:
-    """The committed offset."""
+    """Return the committed offset."""
     topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
     answer = broker.call(OFFSET_FETCH, 7, group_id=group_id, topics=topics)
     assert answer.error_code == 0
@@ -75,7 +75,7 @@ def heartbeat(broker: GroupBroker, member_id: str, group_id: str = "g", generati
 
 
 def failing_for(what: str | int, decide: Callable[..., None]) -> Callable[..., None]:
-    """A decision that fails for one group, or for all of one partition."""
+    """Return a decision that fails for one group, or for all groups of one partition."""
 
     def fail_or_decide(shard: GroupShard, *arguments: Any) -> None:
         if what in (shard.partition, getattr(arguments[0], "group_id", None)):

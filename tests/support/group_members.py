@@ -1,7 +1,7 @@
 """Members of a consumer group, each a process (tests/conformance/group_member.py), and a producer beside them.
 
-Whatever is waited for, `Members.wait_until` is told by: it looks after the producer and the processes meanwhile, and
-where it fails it tells what each of them, the group and the broker have to say.
+`Members.wait_until` is the way to wait: it also watches the producer and the processes, and its failure shows the
+output of each of them, the group and the broker.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Longer than whatever goes wrong once takes to go right: a request's time-out of 30 s, and a session's after it.
+#: longer than one recovery: a request's time-out of 30 s, and a session's after it
 DEADLINE_S = 120
 _LINES_TOLD = 30
 
 
 class Member:
-    """A member in a process of its own, and what it has told so far."""
+    """A member in a process of its own, and its output so far."""
 
     def __init__(self, library: str, bootstrap: str, group: tuple[str, str], directory: Path, client_id: str) -> None:
-        """Start it; `group` are its topic and its group id."""
+        """Start the member; `group` is its topic and its group id."""
         self.library = library
         self.client_id = client_id
         path = directory / f"{library}-{time.monotonic_ns()}"
@@ -51,8 +51,9 @@ class Member:
 
     @property
     def events(self) -> list[dict[str, object]]:
-        """What it has told in whole lines: a killed process may leave half of one."""
-        with self._told.open("rb") as told:  # only what is new: members of a crowd tell much, and are asked often
+        """Return the whole lines that it printed: a killed process may leave half of one."""
+        # reads only new output: members of a large group print a lot, and are asked often
+        with self._told.open("rb") as told:
             told.seek(self._bytes_read)
             for line in told:
                 if line.endswith(b"\n"):
@@ -62,17 +63,17 @@ class Member:
 
     @property
     def batches(self) -> dict[int, list[str]]:
-        """The values that it read, by batch."""
+        """Return the values that it read, by batch."""
         return {int(str(event["batch"])): list(map(str, event["read"])) for event in self.events if "read" in event}  # type: ignore[call-overload]
 
     @property
     def committed(self) -> set[int]:
-        """The batches whose commit was confirmed."""
+        """Return the batches whose commit was confirmed."""
         return {int(str(event["committed"])) for event in self.events if "committed" in event}
 
     @property
     def has_died(self) -> bool:
-        """Whether it is gone without having been told to go."""
+        """Return whether the process ended although no test stopped it."""
         return not self._ended and self._process.poll() is not None
 
     def end(self, how: signal.Signals) -> None:
@@ -87,7 +88,7 @@ class Member:
             raise AssertionError(f"it does not end on {how.name}\n{story}") from None
 
     def story(self) -> str:
-        """For people: whether it runs, and the ends of all that it has told."""
+        """Return for people whether it runs, and the last lines of its output."""
         code = self._process.poll()
         state = "runs" if code is None else f"has ended with {code}"
         parts = [f"{self.library} {self.client_id!r}, process {self._process.pid}, {state}"]
@@ -97,7 +98,7 @@ class Member:
 
 
 class Load:
-    """Numbered records, sent all the time until `stop`; `sent` is what was acknowledged."""
+    """A producer of numbered records until `stop`; `sent` are the acknowledged ones."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.sent: set[str] = set()
@@ -129,19 +130,19 @@ class Load:
         self.sent.add(message.value().decode())  # type: ignore[attr-defined]
 
     def check(self) -> None:
-        """Raise what has ended it before its time, if anything has."""
+        """Raise the error that ended the producer early, if any."""
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Send no more, and wait until all is acknowledged. Raises as `check`."""
+        """Stop, and wait until all records are acknowledged. Raises as `check`."""
         self._ending.set()
         self._thread.join()
         self.check()
 
 
 class Members:
-    """All members of a group that have been, and what they have read."""
+    """All members that a group has had, and the records that they read."""
 
     def __init__(self, broker: RunningBroker, load: Load, topic: str, group_id: str, directory: Path) -> None:
         self._broker = broker
@@ -151,19 +152,19 @@ class Members:
         self._all: list[Member] = []
 
     def start(self, library: str, client_id: str = "member") -> Member:
-        """A new member, which may not have joined yet."""
+        """Start a new member, which may not have joined yet."""
         member = Member(library, self._broker.bootstrap, self._group, self._directory, client_id)
         self._all.append(member)
         return member
 
     def join(self, library: str) -> Member:
-        """A new member, which has read something and committed it."""
+        """Start a new member, and wait until it has read and committed records."""
         member = self.start(library)
         self.wait_until(lambda: bool(member.committed), f"{library} commits nothing")
         return member
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
-        """Wait for a condition; `what` is wrong as long as it does not hold."""
+        """Wait for a condition; `what` describes the state before it holds."""
 
         def holds() -> bool:
             if condition():
@@ -176,11 +177,11 @@ class Members:
         eventually(holds, lambda: f"{what}\n{self.story()}", timeout_s=timeout_s, interval_s=0.05)
 
     def read(self) -> Counter[str]:
-        """How often each value was read."""
+        """Return how often each value was read."""
         return Counter(value for member in self._all for batch in member.batches.values() for value in batch)
 
     def finish(self) -> None:
-        """Wait until all is read that was sent."""
+        """Wait until all sent records are read."""
         self._load.stop()
         self.wait_until(lambda: set(self.read()) >= self._load.sent, "records are missing")
 
@@ -189,7 +190,7 @@ class Members:
             member.end(signal.SIGKILL)
 
     def check(self) -> None:
-        """Each record was read, and none a second time once the batch that it was in was committed."""
+        """Check that each record was read, and not again after a commit of its batch."""
         uncommitted: set[str] = set()
         for member in self._all:
             committed = member.committed
@@ -201,7 +202,7 @@ class Members:
         assert {value for value, times in read.items() if times > 1} <= uncommitted
 
     def story(self) -> str:
-        """For people: what there is to know about the group, its members, the producer and the broker."""
+        """Return for people the state of the group, its members, the producer and the broker."""
         return "\n\n".join(
             [
                 f"{len(self._load.sent)} records are acknowledged, {len(self.read())} are read",
@@ -213,7 +214,7 @@ class Members:
 
 
 def describe_group(broker: RunningBroker, group_id: str) -> str:
-    """For people: the state of a group and its members, as the broker tells them; or why it does not."""
+    """Return for people the state of a group and its members, or the error of the request."""
     try:
         with WireClient(HOST, broker.port, timeout_s=10) as client:
             listed = client.call(LIST_GROUPS, 5).groups
@@ -232,5 +233,5 @@ def describe_group(broker: RunningBroker, group_id: str) -> str:
 
 
 def _tail(text: str) -> str:
-    """The last lines, of which none is endless."""
+    """Return the last lines, shortened."""
     return "\n".join(line[:500] for line in text.splitlines()[-_LINES_TOLD:])

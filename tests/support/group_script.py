@@ -39,7 +39,7 @@ INSTANCES = ("red", "blue")
 
 
 class Difference(Exception):
-    """Where the two part: the steps so far, and what each has answered to the last."""
+    """The first difference of the brokers: the steps so far, and both answers to the last."""
 
     def __init__(self, steps: Sequence[str], ours: object, kafka: object) -> None:
         listed = "\n".join(f"    {step}" for step in steps)
@@ -47,7 +47,7 @@ class Difference(Exception):
 
 
 class History:
-    """One script on its way: the next step is made up from what was answered to those before."""
+    """One running script: each step depends on the answers before."""
 
     def __init__(self, ours: Side, kafka: Side, seed: int) -> None:
         self._sides = ours, kafka
@@ -57,7 +57,7 @@ class History:
         self._is_open = True
 
     def run(self, steps: int) -> int:
-        """Take so many steps, or fewer; how many it were. Raises Difference."""
+        """Take at most so many steps; return their number. Raises Difference."""
         for number in range(steps):
             if not self._is_open:
                 return number
@@ -78,7 +78,7 @@ class History:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def _compare(self) -> None:
-        """Wait until both are quiet, and have answered the same slots."""
+        """Wait until both brokers are quiet and have answered the same slots."""
         found: tuple[dict[int, Struct], dict[int, Struct]] = {}, {}
         deadline = time.monotonic() + LATE_S
         patience = time.monotonic() + LATE_S / 5
@@ -109,14 +109,16 @@ class History:
             self._learn(slot, found[0][slot])
 
     def _is_parked_alike(self) -> bool:
-        """Whether both groups look the same: a request that is not answered may wait, or be still on its way."""
+        """Return whether both groups look the same: an unanswered request may wait, or may still be on its way."""
         if not any(side.expected for side in self._sides):
             return True
         ours, kafka = (side.told(side.describe()) for side in self._sides)
         return ours == kafka
 
     def _is_only_told_here(self, found: tuple[dict[int, Struct], dict[int, Struct]]) -> bool:
-        """Who waits for an assignment while somebody else sends it away is told so here, and never by Apache Kafka."""
+        """Return whether only our broker answers: a member that waits for an assignment gets an error here if another
+        client removes it, and never from Apache Kafka.
+        """
         return all(
             found[0][slot].struct_type is SYNC_GROUP.response
             and found[0][slot].error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -177,7 +179,7 @@ class History:
         return dice.choices(list(makers), list(makers.values()))[0](slot)
 
     def _member(self, slot: int) -> str:
-        """Mostly the slot's own id."""
+        """Return the slot's own id, mostly."""
         me, dice = self._slots[slot], self._dice
         if dice.random() < 0.9:
             return me.member
@@ -281,7 +283,7 @@ class History:
     def _offsets(self, slot: int, member: str, generation: int, instance: str | None) -> Step:
         dice = self._dice
         version = dice.choice((2, 4, 5, 6, 7, 8, 9, 10))
-        # Of a group that is not there a commit of nothing but this leaves a shadow in Kafka: there, but not to be seen.
+        # Such a commit to a missing group leaves an invisible group in Kafka.
         notes = ("", "note", None, *(("x" * 4097,) if generation >= 0 else ()))
         partitions = [
             (
@@ -375,12 +377,12 @@ class History:
         return Step(ADMIN, DELETE_GROUPS, version, f"{'twice' if twice else ''}", build)
 
 
-#: Not an API: the client goes.
+#: not an API: the client disconnects
 HANG_UP = Api(key=-1, name="HangUp", versions="0", flexible="none", request=[], response=[])
 
 
 def play(brokers: Sequence[RunningBroker], name: str, seed: int, steps: int) -> int:
-    """Play the script of a seed; how many steps it had. Raises Difference."""
+    """Play the script of a seed; return the number of its steps. Raises Difference."""
     sides = [Side(broker, name, f"{name}-topic") for broker in brokers]
     try:
         for side in sides:

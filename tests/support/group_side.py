@@ -1,7 +1,7 @@
-"""One of the two brokers that the same history of a group is asked of: its clients, and its answers in words.
+"""One of the two brokers that serve the same history of a group: its clients, and its answers in words.
 
-Member ids are each broker's own: they are called by the slot, a connection driven by hand, and the number under which
-they were given out.
+Each broker chooses its own member ids. The answers name them by slot, a connection driven by hand, and by the number of
+the id within the slot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(slots=True)
 class Slot:
-    """What the generator knows of a member. `member`: the name of its id."""
+    """The generator's knowledge of a member. `member`: the name of its id."""
 
     member: str = ""
     instance: str | None = None
@@ -77,7 +77,7 @@ class Side:
         return WireClient(HOST, self.broker.port, client_id="member")
 
     def prepare(self) -> None:
-        """Make the topic, and wait for the coordinator."""
+        """Create the topic, and wait for the coordinator."""
         admin = self.clients[ADMIN]
         topics = [CreatableTopic(name=self.topic, num_partitions=2, replication_factor=1)]
         admin.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
@@ -94,7 +94,7 @@ class Side:
             client.close()
 
     def hang_up(self, slot: int) -> None:
-        """The slot's client is gone, with what it waits for; another takes its place."""
+        """Disconnect the slot's client with its pending request, and connect another."""
         self.clients[slot].close()
         self.clients[slot] = self._connect()
         self.expected.pop(slot, None)
@@ -104,11 +104,11 @@ class Side:
         self.expected[step.slot] = (step.api, step.version)
 
     def describe(self) -> Struct:
-        """The group as an administrator sees it now."""
+        """Describe the group as an administrator does."""
         return self.clients[ADMIN].call(DESCRIBE_GROUPS, 5, groups=[self.group_id])
 
     def receive(self, wait_s: float) -> dict[int, Struct]:
-        """What has come by now, or comes first within the time, by slot."""
+        """Return the answers that arrived, or that arrive first within the time, by slot."""
         slots = {self.clients[slot].socket.fileno(): slot for slot in self.expected}
         sockets = select.poll()
         for descriptor in slots:
@@ -121,18 +121,18 @@ class Side:
         return found
 
     def name_ids(self, slot: int, answer: Struct, member: Slot) -> None:
-        """Learn the ids that an answer gives."""
+        """Name the ids in an answer."""
         member_id = getattr(answer, "member_id", "")
         if member_id and member_id not in self.names and member_id != NOBODY:
             name = f"m{slot}.{len(member.known)}"
             self.names[member_id], self.ids[name] = name, member_id
 
     def _place(self, member: Struct) -> tuple[str, str]:
-        """For an order of members that is the same in both brokers."""
+        """Return a sort key that is the same in both brokers."""
         return self.names.get(member.member_id, "?"), _UUID.sub("", repr(member))
 
     def told(self, answer: Struct) -> str:
-        """An answer in words that do not depend on the broker."""
+        """Return an answer in words that do not depend on the broker."""
         for lists in ("topics", "groups"):
             for each in getattr(answer, lists, None) or ():
                 if hasattr(each, "members"):
@@ -147,7 +147,7 @@ class Side:
 
 
 def _sort_topics(answer: Struct) -> None:
-    """Topics and partitions that were not asked for by name come in the order of a hash table."""
+    """Sort topics and partitions that were not requested by name: Kafka returns them in the order of a hash table."""
     if answer.struct_type is not OFFSET_FETCH.response:
         return
     for holder in (answer, *(getattr(answer, "groups", None) or ())):

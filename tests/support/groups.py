@@ -1,4 +1,4 @@
-"""A group coordinator without a broker: a log that is a list, a clock that stands still until told."""
+"""A group coordinator without a broker: its log is a list, and a test advances its clock."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ class ParkedRequest:
 
     @property
     def code(self) -> ErrorCode:
-        """The error code of the answer, which must be there."""
+        """Return the error code of the answer, which must be there."""
         assert self.response is not None, "not answered yet"
         return ErrorCode(self.response.error_code)
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer sends as its metadata: version 0, topics, no user data."""
+    """Return a consumer's metadata: version 0, topics, no user data."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
 
 
 @dataclass
 class GroupHarness:
-    """A shard with its log and clock. Requests are made by the methods below; `log` is what a restart would load."""
+    """A shard with its log and clock. The methods below make requests; a restart would load `log`."""
 
     settings: GroupSettings = field(default_factory=GroupSettings)
     wall_ms: int = 1_700_000_000_000
     tick_ms: float = 5_000.0
     log: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     failure: ErrorCode = ErrorCode.NONE
-    """What the next writes fail with."""
+    """The error of the next writes."""
 
     def __post_init__(self) -> None:
         self.timers: Timers[TimerKey] = Timers()
@@ -77,7 +77,7 @@ class GroupHarness:
         return Now(self.wall_ms, self.tick_ms)
 
     def write(self, records: Sequence[StoredRecord], producer: Producer | None = None) -> ErrorCode:
-        """Append and replay, or fail as told."""
+        """Append and replay, or fail as ordered."""
         if self.failure is not ErrorCode.NONE:
             return self.failure
         for record in records:
@@ -86,11 +86,11 @@ class GroupHarness:
         return ErrorCode.NONE
 
     def written_types(self, since: int = 0) -> list[int]:
-        """The types of the records in the log, from one of them on."""
+        """Return the types of the records in the log from number `since` on."""
         return [int.from_bytes(key[:2], "big") for key, _ in self.log[since:]]
 
     def run(self, decide: Callable[[GroupEffects], None]) -> ErrorCode:
-        """Carry out what a decision wants."""
+        """Carry out a decision."""
         effects: GroupEffects = Effects()
         decide(effects)
         code = carry_out(effects, self.write)
@@ -98,7 +98,7 @@ class GroupHarness:
         return code
 
     def expire_offsets(self, now_ms: int | None = None) -> list[StoredRecord]:
-        """Remove what has expired by then; what was written for that."""
+        """Expire offsets; return the records written for that."""
         removed: list[StoredRecord] = []
         for walk in (
             expired_offsets(self.shard, self.wall_ms if now_ms is None else now_ms),
@@ -110,7 +110,7 @@ class GroupHarness:
         return removed
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, deadline by deadline."""
+        """Advance the time, deadline by deadline."""
         target = self.tick_ms + milliseconds
         while (check := self.timers.next_check_ms()) is not None and check <= target:
             self._move_to(max(check, self.tick_ms))
@@ -123,7 +123,7 @@ class GroupHarness:
         self.tick_ms = tick_ms
 
     def reloaded(self) -> GroupHarness:
-        """A coordinator that starts with this one's log, at the same time."""
+        """Return a coordinator that loads this one's log, at the same time."""
         other = GroupHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log))
         other._uuids = self._uuids
         for offset, (key, value) in enumerate(self.log):
@@ -146,7 +146,7 @@ class GroupHarness:
         version: int = 9,
         client_id: str | None = "client",
     ) -> ParkedRequest:
-        """JoinGroup. A newcomer's MEMBER_ID_REQUIRED is the caller's to go on from."""
+        """Send a JoinGroup. The caller handles a newcomer's MEMBER_ID_REQUIRED."""
         parked = ParkedRequest(version)
         request = JOIN_GROUP.request(
             group_id=group_id,
@@ -183,7 +183,7 @@ class GroupHarness:
         protocol_type: str | None = None,
         protocol_name: str | None = None,
     ) -> ParkedRequest:
-        """SyncGroup."""
+        """Send a SyncGroup."""
         parked = ParkedRequest(5)
         request = SYNC_GROUP.request(
             group_id=group_id,
@@ -201,11 +201,11 @@ class GroupHarness:
         return parked
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None, group_id: str = "g") -> ErrorCode:
-        """Heartbeat."""
+        """Send a Heartbeat."""
         return heartbeat(self.shard, group_id, member_id, instance, generation, self.now)
 
     def leave(self, *members: tuple[str, str | None], group_id: str = "g") -> list[ErrorCode]:
-        """LeaveGroup of members given as (member id, instance id); the code of each."""
+        """Send a LeaveGroup of members given as (member id, instance id); return the code of each."""
         identities = [MemberIdentity(member_id=member, group_instance_id=instance) for member, instance in members]
         responses: list[Struct] = []
 
@@ -228,7 +228,7 @@ class GroupHarness:
         topic_id: bytes = bytes(16),
         version: int = 9,
     ) -> ErrorCode:
-        """OffsetCommit of {(topic, partition): offset}; the request's code, or that of the first partition."""
+        """Send an OffsetCommit of {(topic, partition): offset}; return its error code, or that of the first partition."""
         request = OFFSET_COMMIT.request(
             group_id=group_id,
             member_id=member_id,
@@ -256,7 +256,7 @@ class GroupHarness:
         return code or ErrorCode(topics[0].partitions[0].error_code)
 
     def stable_group(self, members: int = 1, group_id: str = "g", **options: object) -> list[str]:
-        """A group of so many members, the leader first, each with its own id as its assignment."""
+        """Create a group of so many members, the leader first; the assignment of each is its own id."""
         parked = [self.enter(group_id, **options) for _ in range(members)]
         self.advance(self.settings.initial_rebalance_delay_ms)
         while any(each.response is None for each in parked):

@@ -1,4 +1,4 @@
-"""Handlers of a test's own behind a real guard, asked by alice, from 192.0.2.1."""
+"""Handlers of a test behind a real guard, called by alice from 192.0.2.1."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.controllers import ControllerHarness
 
 
 def allow(kind: ResourceType, name: str, operation: Operation) -> Acl:
-    """An entry for alice."""
+    """Return an ACL for alice."""
     return Acl(kind, name, PatternType.LITERAL, "User:alice", "192.0.2.1", operation, Permission.ALLOW)
 
 
 class Guarded:
-    """Topics "open" and "secret", and a guard with these entries. `asked` is what came through to the last handler."""
+    """Topics "open" and "secret", and a guard with these ACLs. `asked` are the requests that reached the handler."""
 
     def __init__(self, *acls: Acl, **overrides: str) -> None:
         self.harness = ControllerHarness(overrides={key.replace("_", "."): value for key, value in overrides.items()})
@@ -34,7 +34,7 @@ class Guarded:
         self.asked: Struct | None = None
 
     def ask(self, api: Api, version: int, reply: Any, **fields: Any) -> Any:
-        """The answer where the handler's is `reply`, or what it makes of the request it gets."""
+        """Return the answer if the handler returns `reply`, or calls it with the request."""
 
         def handler(_: object, request: Struct) -> Any:
             self.asked = request

@@ -1,4 +1,4 @@
-"""Produce requests to a broker whose workers do nothing until they are told to."""
+"""Produce requests to a broker whose workers run only when a test releases them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GZIP = LogConfig(compression_type="gzip")
 COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 NOW_MS = 1_700_000_000_000
 LARGE = 100
-"""Records of a batch that is opened in a worker."""
+"""So many records make a batch that a worker decompresses."""
 
 
 def batch(count: int = 1, *, key: bytes | None = b"k", value: bytes = b"v", **fields: Any) -> bytes:
@@ -36,7 +36,7 @@ def send(broker: DataBroker, records: bytes, *, index: int = 0, acks: int = 1) -
 
 
 def answer(reply: Deferred[Struct] | None) -> Struct:
-    """What a producer was told of its one partition."""
+    """Return the answer for a producer's one partition."""
     assert reply is not None
     told: Struct = reply.result().responses[0].partition_responses[0]
     return told
@@ -57,7 +57,7 @@ def delete(broker: DataBroker, before_offset: int) -> Deferred[Struct]:
 
 
 def stored(partition: Partition) -> list[Any]:
-    """The headers of the batches in a partition."""
+    """Return the headers of the batches in a partition."""
     found, log = [], partition.log
     offset = log.log_start_offset
     while offset < log.log_end_offset:

@@ -1,8 +1,8 @@
-"""What clients did and saw, written down as it happens: one JSON object a line. `checker.py` says what is wrong in it.
+"""The history of a test: what clients did and saw, one JSON object a line. `checker.py` finds its anomalies.
 
-A value is sent once, and belongs to one producer, partition and, where there is one, transaction. All that is known of
-it comes from clients: what was sent, which offset was acknowledged, how transactions ended, what readers saw, and what
-members of groups were given and committed.
+A value is sent once. It belongs to one producer, one partition and at most one transaction. All events come from
+clients: sent values, acknowledged offsets, ends of transactions, values read, and the assignments and commits of group
+members.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-#: Topic and number.
+#: topic and number
 Partition: TypeAlias = tuple[str, int]
 
 
 class Outcome(StrEnum):
-    """How a transaction ended, as its producer knows: the answer may have been lost."""
+    """How a transaction ended, as its producer knows: the answer may be lost."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A producer has handed over a value; before any of it was on the way."""
+    """A producer is about to send a value; noted before any of it is on the way."""
 
     kind: ClassVar[str] = "sent"
     producer: str
@@ -41,7 +41,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The broker has said where the value is."""
+    """The broker acknowledged the offset of a value."""
 
     kind: ClassVar[str] = "acknowledged"
     topic: str
@@ -61,7 +61,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A reader saw a value; `committed`: it reads committed records alone."""
+    """A reader saw a value; `committed`: it reads only committed records."""
 
     kind: ClassVar[str] = "read"
     reader: str
@@ -74,7 +74,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ReadAll:
-    """A reader, or a group, has come from the beginning of a partition to its end, after all producers had ended."""
+    """A reader, or a group, read a partition from its start to its end, after all producers had ended."""
 
     kind: ClassVar[str] = "read-all"
     reader: str
@@ -84,7 +84,7 @@ class ReadAll:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A member of a group has been given a partition; `reader` is what it is called as long as it has that."""
+    """A member of a group was assigned a partition; `reader` is its name while it owns that."""
 
     kind: ClassVar[str] = "assigned"
     group: str
@@ -95,7 +95,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Committing:
-    """A member commits how far it is; before any of it was on the way."""
+    """A member commits its position; noted before any of the request is on the way."""
 
     kind: ClassVar[str] = "committing"
     reader: str
@@ -106,7 +106,7 @@ class Committing:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The broker has taken the commit."""
+    """The broker accepted the commit."""
 
     kind: ClassVar[str] = "committed"
     reader: str
@@ -121,7 +121,7 @@ _KINDS: dict[str, type[Event]] = {each.kind: each for each in _EVENTS}
 
 
 class History:
-    """Appends events to a file; for use by several threads."""
+    """A file of events, for several threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -129,18 +129,18 @@ class History:
         self._lock = threading.Lock()
 
     def note(self, *events: Event) -> None:
-        """Write them down, in this order."""
+        """Write events, in this order."""
         lines = "".join(json.dumps({"event": each.kind, **asdict(each)}) + "\n" for each in events)
         with self._lock:
             self._file.write(lines)
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """Close the file."""
         self._file.close()
 
 
 def read_history(path: Path) -> Iterator[Event]:
-    """The events of a file, in order."""
+    """Yield the events of a file, in order."""
     with path.open() as file:
         for line in file:
             fields = json.loads(line)
@@ -149,5 +149,5 @@ def read_history(path: Path) -> Iterator[Event]:
 
 
 def of_partition(events: Iterable[Event], partition: Partition) -> list[Event]:
-    """Those that happened there."""
+    """Return the events of a partition."""
     return [each for each in events if not isinstance(each, Ended) and (each.topic, each.partition) == partition]

@@ -1,7 +1,7 @@
-"""Stock clients that write down what they do: producers and readers of librdkafka and kafka-python, each a thread.
+"""Stock clients that note their actions: producers and readers of librdkafka and kafka-python, each a thread.
 
-Values are unique, and tell who sent them. A producer that cannot go on is replaced by another, under another name:
-what is still on the way of the first may arrive among what the second sends.
+Values are unique and name their sender. A producer that cannot continue is replaced by another, under another name:
+records in flight of the first may arrive among those of the second.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from kafka.errors import KafkaError as PythonKafkaError
 from tests.support.history import Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
 from tests.support.kafka_python import keep_requests
 
-#: Of all clients: an answer that does not come is asked for again soon.
+#: for all clients: a request without an answer is soon sent again
 REQUEST_TIMEOUT_MS = 5_000
 _DELIVERY_TIMEOUT_MS = 60_000
 _TRANSACTION_TIMEOUT_MS = 20_000
-#: The share of transactions that a producer aborts of its own will.
+#: share of transactions that a producer aborts on purpose
 ABORTED = 0.2
 _BATCH = 8
 RDKAFKA = {
     "socket.timeout.ms": REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 200,
-    # Without a broker left it would begin anew, and wait for ever for one that it had let go of.
+    # without a reachable broker it would bootstrap again, and wait for ever for a broker that it has closed
     "metadata.recovery.strategy": "none",
     "log_level": 0,
 }
-#: What is told of brokers that are away.
+#: errors while brokers are unreachable
 GONE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 PYTHON = {
     "request_timeout_ms": REQUEST_TIMEOUT_MS,
@@ -49,7 +49,7 @@ PYTHON = {
 
 
 class HistoryClient(threading.Thread, ABC):
-    """One client; `done` counts what it has got done. `finish` raises what it failed with."""
+    """One client; `done` counts its successes. `finish` raises its failure."""
 
     def __init__(self, name: str, bootstrap: str, partitions: Sequence[Partition], history: History) -> None:
         super().__init__(name=name, daemon=True)
@@ -62,39 +62,39 @@ class HistoryClient(threading.Thread, ABC):
         self.done = 0
 
     def run(self) -> None:
-        """Work until it is told to stop."""
+        """Work until `finish` or `give_up`."""
         try:
             self.work()
         except BaseException as error:
             self.failure = error
 
     def finish(self, timeout_s: float = 180) -> None:
-        """Let it come to its end."""
+        """Let the client complete its work and end."""
         self.stopping.set()
         self.join(timeout_s)
         assert not self.is_alive(), f"{self.name} does not come to an end after {self.done}"
         self.check()
 
     def give_up(self) -> None:
-        """Let it end without what it waits for: the broker is gone for good."""
+        """End without waiting: the broker is gone for good."""
         self._given_up = True
         self.stopping.set()
 
     def check(self) -> None:
-        """Raise what it failed with."""
+        """Raise the client's failure, if any."""
         if self.failure is not None:
             raise self.failure
 
     @abstractmethod
     def work(self) -> None:
-        """All that it does, until `stopping`."""
+        """Do the client's work until `stopping`."""
 
 
 class HistoryProducer(HistoryClient):
-    """Sends a few values to some partitions, in transactions if `transactional`, and begins anew when it has to.
+    """Sends a few values to some partitions, in transactions if `transactional`, and is replaced after a fatal error.
 
-    `least_s`: how long a round takes at least, where little load is wanted; `aborted`: the share of transactions that
-    it aborts of its own will.
+    `least_s`: the shortest time of a round, for a light load; `aborted`: the share of transactions that it aborts on
+    purpose.
     """
 
     def __init__(
@@ -123,15 +123,15 @@ class HistoryProducer(HistoryClient):
 
     @abstractmethod
     def live(self) -> None:
-        """One producer from its beginning to its end."""
+        """Use one producer from its creation to its end."""
 
     @property
     def life(self) -> str:
-        """Its name while this producer lives."""
+        """Return the name of the current producer."""
         return f"{self.name}.{self.lives}"
 
     def transaction(self) -> str | None:
-        """The name of the transaction that begins now, if they are used."""
+        """Return the name of the transaction that begins now, if transactions are used."""
         return f"{self.life}/{self._sent}" if self.transactional else None
 
     def send_some(self, transaction: str | None, send: Callable[[Partition, str], None]) -> None:
@@ -144,12 +144,12 @@ class HistoryProducer(HistoryClient):
             send(place, value)
 
     def acknowledge(self, place: Partition, value: str, offset: int) -> None:
-        """The broker has it."""
+        """Note an acknowledged offset."""
         self.done += 1
         self.history.note(Acknowledged(*place, offset, value))
 
     def end(self, transaction: str, outcome: Outcome) -> None:
-        """A transaction is over."""
+        """Note the end of a transaction."""
         self.history.note(Ended(transaction, outcome))
 
 
@@ -180,7 +180,8 @@ class RdkafkaProducer(HistoryProducer):
         except KafkaException:
             producer.purge()
         finally:
-            # It was fenced, as its transaction was open for too long; or it has failed for good, and confluent-kafka
+            # The producer was fenced because its transaction was open for too long, or it failed for good;
+            # confluent-kafka
             # calls back with that exception set.
             with suppress(KafkaException, SystemError):
                 producer.flush(1)
@@ -212,7 +213,7 @@ class RdkafkaProducer(HistoryProducer):
         return Outcome.ABORTED
 
     def _patiently(self, call: Callable[[float], None]) -> None:
-        """Ask again as long as only asking again tells the end."""
+        """Retry while only a retry can return the outcome."""
         while True:
             try:
                 return call(REQUEST_TIMEOUT_MS / 1000)
@@ -230,7 +231,7 @@ class RdkafkaProducer(HistoryProducer):
 
 
 def place_of(message: Message) -> tuple[Partition, int]:
-    """Where a record is."""
+    """Return the partition and offset of a record."""
     topic, index, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None
     assert index is not None
@@ -239,10 +240,11 @@ def place_of(message: Message) -> tuple[Partition, int]:
 
 
 class PythonProducer(HistoryProducer):
-    """kafka-python. Its `commit_transaction` (3.0.12) succeeds although records of the transaction have run out of time
-    on their way: that they have is told by their futures alone. So these are asked first. And when it has lost its
-    connections it may keep the records of a transaction to itself until their time is over (it says "Created 0 produce
-    requests" all the while, and has no request open): so that time is short.
+    """A producer of kafka-python (3.0.12).
+
+    Its `commit_transaction` succeeds although records of the transaction timed out; only their futures report that, so
+    they are checked first. After it has lost its connections it may keep the records of a transaction until they time
+    out (it logs "Created 0 produce requests" and sends no request), so that time is short.
     """
 
     def live(self) -> None:
@@ -299,15 +301,15 @@ class PythonProducer(HistoryProducer):
 
 
 class HistoryReader(HistoryClient):
-    """Reads committed records of all its partitions; when it is told to stop, to their ends."""
+    """Reads committed records of all its partitions; when stopped, it reads to their ends."""
 
     def saw(self, place: Partition, offset: int, value: bytes | None) -> None:
-        """It has read a record."""
+        """Note a record."""
         self.done += 1
         self.history.note(Read(self.name, *place, offset, bytes(value or b"").decode()))
 
     def came_to_the_end(self, place: Partition) -> None:
-        """Nothing more will come there."""
+        """Note the end of a partition."""
         self.history.note(ReadAll(self.name, *place))
 
 
@@ -350,7 +352,7 @@ class RdkafkaReader(HistoryReader):
         consumer.close()
 
     def _ask_for_ends(self, consumer: Consumer, ends: dict[Partition, int]) -> None:
-        """Of one who reads committed records they are the last stable offsets."""
+        """Ask for the ends: for a reader of committed records they are the last stable offsets."""
         for place in self.partitions:
             if place not in ends:
                 with suppress(KafkaException):

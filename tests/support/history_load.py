@@ -1,4 +1,4 @@
-"""Clients that write down what they do, as the load of a test: they get on, and in the end nothing is wrong in it."""
+"""Clients that note their actions as the load of a test: they make progress, and their history has no anomaly."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ from tests.support.history_members import HistoryMember, PythonMember, RdkafkaMe
 from tests.support.txn_client import TxnClient
 
 _PATIENCE_S = 120
-#: Of stock clients: what is written outside transactions, and in them.
+#: The topics of stock clients: one written outside of transactions, one in them.
 PLAIN: list[Partition] = [("plain", 0), ("plain", 1)]
 MOVED: list[Partition] = [("moved", 0), ("moved", 1)]
 
 
 class HistoryLoad:
-    """Producers, readers of all that they write, and members of groups that do the same together; they work from now
-    on.
-    """
+    """Running producers, readers of all partitions, and members of groups that read the same."""
 
     def __init__(
         self,
@@ -52,16 +50,16 @@ class HistoryLoad:
 
     @property
     def clients(self) -> list[HistoryClient]:
-        """All of them."""
+        """Return all clients."""
         return [*self.producers, *self.readers, *self.members]
 
     def check(self) -> None:
-        """Raise what one of them failed with."""
+        """Raise the failure of any client."""
         for each in self.clients:
             each.check()
 
     def get_on(self, count: int, clients: Sequence[HistoryClient] | None = None) -> None:
-        """Wait until each of these, of all unless told, has had so many more values acknowledged, or has seen them."""
+        """Wait until each of these clients, by default each one, has `count` more acknowledged or read values."""
         waited_for = self.clients if clients is None else clients
         wanted = [each.done + count for each in waited_for]
 
@@ -72,12 +70,12 @@ class HistoryLoad:
         eventually(behind, "progress of clients", equal_to=[], timeout_s=_PATIENCE_S, interval_s=0.05)
 
     def end(self, port: int) -> None:
-        """Let all come to their ends; there has to be no anomaly in what they saw. `port`: of the broker."""
+        """End all clients; their history must have no anomaly. `port`: the broker's."""
         for producer in self.producers:
             producer.finish()
         with TxnClient(HOST, port) as client:
             for producer in self.producers:
-                if producer.transactional:  # whatever it has left open ends now
+                if producer.transactional:  # init_transactions ends a transaction that is still open
                     client.init_patiently(producer.name)
             for group in {member.group for member in self.members}:
                 self._read_all(client, group)
@@ -115,12 +113,12 @@ def stock_load(
     session_ms: int | None = None,
     aborted: float = ABORTED,
 ) -> HistoryLoad:
-    """Two idempotent and two transactional producers, and two readers of all that they write, of two unlike clients.
+    """Start two idempotent and two transactional producers, and two readers of all partitions, of two client libraries.
 
-    `bootstrap`: where clients find the broker if elsewhere; `configs`: of the topics; `least_s`: how long a round of a
-    producer takes at least; `aborted`: the share of transactions that are aborted. With `session_ms` also two groups of
-    two members that have sessions as long, one of them of the classic protocol and one of that of KIP-848, which the
-    broker has to allow (`history_members.sessions`).
+    `bootstrap`: address of the clients, if it is not the broker's; `configs`: of the topics; `least_s`: the shortest
+    round of a producer; `aborted`: the share of aborted transactions. `session_ms` adds two groups of two members with
+    such sessions, one of the classic protocol and one of KIP-848, which the broker must allow
+    (`history_members.sessions`).
     """
     with DataClient(HOST, broker.port) as client:
         for topic in ("plain", "moved"):

@@ -1,7 +1,7 @@
-"""Members of groups that write down what they do (tests/support/history.py), of librdkafka and kafka-python.
+"""Members of groups that note their actions (tests/support/history.py), of librdkafka and kafka-python.
 
-Each commits after a few records how far it is, and waits for the answer. What it reads and commits it does under a name
-that is another one whenever it is given a partition: so a history tells who had what when.
+Each commits its position after a few records, and waits for the answer. With each assignment a member reads and commits
+under a new name: so the history shows which member owned which partition when.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tests.support.history_clients import GONE, PYTHON, RDKAFKA, REQUEST_TIMEOUT
 from tests.support.kafka_python import know_topics
 
 _HEARTBEAT_MS = 300
-#: Who does not follow in a rebalance is left behind after so long, and begins anew: before the patience of a test ends.
-#: On a machine that stood still librdkafka (2.16) once went on with heartbeats that ask for nothing after it had lost
-#: the answer that told it what to give away; a broker says that once, Apache Kafka too.
+#: A member that does not follow a rebalance is removed after this time and joins again, before a test's time-out. After
+#: a long pause of the machine librdkafka (2.16) once sent only heartbeats without a request for its assignment, after
+#: it had lost the answer with the partitions to revoke. A broker sends that answer once, Apache Kafka too.
 _REBALANCE_MS = 45_000
-#: Records between two commits, at most.
+#: records between two commits, at most
 _RECORDS = 100
 
 
 def sessions(timeout_ms: int) -> dict[str, str]:
-    """What a broker has to be told so that members of either protocol have sessions of so many milliseconds."""
+    """Return the broker's properties for sessions of so many milliseconds in both protocols."""
     return {
         "group.min.session.timeout.ms": str(timeout_ms),
         "group.consumer.min.session.timeout.ms": str(timeout_ms),
@@ -43,9 +43,9 @@ def sessions(timeout_ms: int) -> dict[str, str]:
 
 
 class HistoryMember(HistoryClient):
-    """Reads committed records of what it is given; `lives` counts how often it was given something.
+    """Reads committed records of its partitions; `lives` counts its assignments.
 
-    `protocol`: "classic", with sessions of `session_ms`, or "consumer", that of KIP-848 (sessions are the broker's).
+    `protocol`: "classic", with sessions of `session_ms`, or "consumer", that of KIP-848 (the broker sets the session).
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class HistoryMember(HistoryClient):
         self.protocol = protocol
         self.lives = 0
         self._readers: dict[Partition, str] = {}
-        #: How far it has read, and has committed.
+        #: its read and committed positions
         self._positions: dict[Partition, int] = {}
         self._committed: dict[Partition, int] = {}
 
     @property
     def topics(self) -> list[str]:
-        """What it subscribes to."""
+        """Return the subscribed topics."""
         return sorted({topic for topic, _ in self.partitions})
 
     def given(self, places: Sequence[Partition]) -> None:
-        """These are its own from now on."""
+        """Note assigned partitions."""
         if not places:
             return
         self.lives += 1
@@ -84,20 +84,22 @@ class HistoryMember(HistoryClient):
             self.history.note(Assigned(self.group, self._readers[place], *place))
 
     def taken(self, places: Sequence[Partition]) -> None:
-        """They are not any more."""
+        """Note revoked partitions."""
         for place in places:
             for known in (self._readers, self._positions, self._committed):
                 known.pop(place, None)
 
     def saw(self, place: Partition, offset: int, value: bytes | None) -> None:
-        """It has read a record."""
+        """Note a record."""
         self.done += 1
         self._positions[place] = offset + 1
         self.history.note(Read(self._readers[place], *place, offset, bytes(value or b"").decode()))
 
     def commit(self, send: Callable[[Mapping[Partition, int]], None]) -> None:
-        """Commit what was read since, by `send`, which raises where it is refused or not answered."""
-        # copies, as kafka-python changes them in a thread of its own
+        """Commit the records read since the last commit by `send`, which raises if the broker rejects it or does not
+        answer.
+        """
+        # copies, because kafka-python changes them in a thread of its own
         readers, positions, known = dict(self._readers), dict(self._positions), dict(self._committed)
         offsets = {place: at for place, at in positions.items() if place in readers and known.get(place) != at}
         if not offsets:
@@ -158,7 +160,7 @@ class RdkafkaMember(HistoryMember):
             self.saw(place, offset, message.value())
         elif error.code() == KafkaError._PARTITION_EOF:
             place, offset = place_of(message)
-            self._positions[place] = offset  # behind the markers of transactions, too
+            self._positions[place] = offset  # also beyond the markers of transactions
         elif not error.retriable() and error.code() not in GONE:
             raise KafkaException(error)
 
@@ -171,7 +173,7 @@ def _commit(consumer: Consumer, offsets: Mapping[Partition, int]) -> None:
 
 
 class PythonMember(HistoryMember):
-    """kafka-python, which knows the classic protocol alone."""
+    """A member of kafka-python, which knows only the classic protocol."""
 
     def work(self) -> None:
         consumer = KafkaConsumer(
@@ -198,7 +200,7 @@ class PythonMember(HistoryMember):
         consumer.close(autocommit=False)
 
     def _look_where_it_is(self, consumer: KafkaConsumer) -> None:
-        """Behind the markers of transactions, which are no records."""
+        """Take its position, which is beyond the markers of transactions."""
         for place in list(self._readers):
             position = consumer.position(PythonPartition(*place), timeout_ms=REQUEST_TIMEOUT_MS)
             if position is not None:
@@ -211,7 +213,7 @@ def _commit_python(consumer: KafkaConsumer, offsets: Mapping[Partition, int]) ->
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Tells a member what it has."""
+    """Passes assignments to a member."""
 
     def __init__(self, member: HistoryMember) -> None:
         self._member = member

@@ -1,8 +1,8 @@
-"""Requests that no client means: of any API and version, with any value in any field that its type has room for.
+"""Requests that no client sends on purpose: of any API and version, with any value that a field's type can hold.
 
-They are drawn by the schemas, field by field: nothing, extremes, names that are there and such as cannot be, arrays of
-none to some thousand elements, batches of records that are sound, or spoiled, or none; of some the bytes are changed
-afterwards. Bounded is what would wait, grow or change what others are served by: see `_CHOICES`.
+The schemas draw them field by field: nothing, extremes, valid and invalid names, arrays of none to some thousand
+elements, batches of valid records, spoiled records, or none. Some frames are changed afterwards. Fields that would
+wait, grow or change the service of other clients are bounded: see `_CHOICES`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from protocol.schema import Api, Array, Field, Struct, StructType
 from tests.support.message_values import EDGES
 from tests.support.spoiled import SPOILED
 
-#: The topics that they are about, where they are about any. Others may be made under the names below.
+#: the topics of the requests; others may be created under the names below
 TOPICS = tuple(f"hostile-{number}" for number in range(4))
 _TEXTS = (
     *("", "a", "g", "range", "consumer", "naïve", "日本語", "\0", "a\nb", "../..", "*", ".*", "(a+)+$", "[", "%s%n"),
@@ -35,18 +35,18 @@ _TEXTS = (
 )
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 _MOMENTS = (_LEAST, -1, 0, 1, 20)
-#: Of fields of these names no other values are drawn: numbers of partitions are few or more than a broker makes,
-#: nobody waits for long, and the broker itself is not taken out of its cluster.
+#: Fields of these names have only these values: numbers of partitions are few or more than a broker accepts, waits are
+#: short, and the broker is not removed from its cluster.
 _CHOICES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("num_partitions", "count"), (_LEAST, -1, 0, 1, 2, _MOST)),
     **dict.fromkeys(("max_wait_ms", "timeout_ms", "rebalance_timeout_ms", "transaction_timeout_ms"), _MOMENTS),
     "session_timeout_ms": (*_MOMENTS, 6_000),
     "broker_id": (_LEAST, -1, 0, 2, _MOST),
 }
-#: The same for all of them: what is drawn must not depend on anything else.
+#: one time for all requests: a draw must not depend on anything else
 _NOW_MS = int(time.time() * 1000)
 _FEW, _MANY, _MANY_NUMBERS = (0, 1, 1, 1, 2, 3), (30, 200), (1000, 4000)
-#: A request has no more; what arrays within arrays become is cut off here.
+#: the largest request; arrays within arrays are cut off here
 MOST_BYTES = 1 << 19
 _DAMAGE = (b"", b"\0", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x80" * 9)
 
@@ -55,7 +55,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """One request. `damaged`: its bytes are not what its schema makes of any value."""
+    """One request. `damaged`: its bytes were changed and match no value of its schema."""
 
     api: Api
     version: int
@@ -64,7 +64,7 @@ class Hostile:
     damaged: bool
 
     def frame(self, correlation_id: int) -> bytes:
-        """The bytes to send."""
+        """Return the bytes to send."""
         return frame(encode_request_header(self.api, self.version, correlation_id, self.client_id), self.body)
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Hostile:
 
 @st.composite
 def hostile_requests(draw: Draw, api: Api, version: int, topic_ids: Sequence[bytes] = ()) -> Hostile:
-    """Requests of one API and version; `topic_ids` are some that there are."""
+    """Draw requests of one API and version; `topic_ids` are ids of existing topics."""
     body = api.request.encode(version, _struct(draw, api.request, version, tuple(topic_ids), 1))[:MOST_BYTES]
     damaged = len(body) == MOST_BYTES
     if body and not draw(_numbers(7)):
@@ -87,7 +87,7 @@ def hostile_requests(draw: Draw, api: Api, version: int, topic_ids: Sequence[byt
 
 
 def _struct(draw: Draw, kind: StructType, version: int, topic_ids: tuple[bytes, ...], room: int) -> Struct:
-    """A value with something in each field of the version. `room`: arrays may be large so many levels down."""
+    """Draw a value with something in each field of the version. `room`: arrays may be large so many levels down."""
     fields = (field for field in kind.fields if version in field.versions)
     return kind(**{field.name: _value(draw, field, version, topic_ids, room) for field in fields})
 
@@ -103,7 +103,7 @@ def _value(draw: Draw, field: Field, version: int, topic_ids: tuple[bytes, ...],
 def _array(
     draw: Draw, field: Field, element: Primitive | StructType, version: int, topic_ids: tuple[bytes, ...], room: int
 ) -> list[Any]:
-    """Few elements, each drawn; or many, that are all the same."""
+    """Draw a few elements; or many equal ones."""
     many = room and not draw(_numbers(15))
     sizes = _FEW if not many else _MANY_NUMBERS if isinstance(element, Primitive) else _MANY
     count = draw(st.sampled_from(sizes))
@@ -127,7 +127,7 @@ def _content(
 
 @cache
 def _primitives(name: str, kind: str, code: str) -> st.SearchStrategy[Any]:
-    """Values of a field of this name and type. Topics and such are named by what there is in every other request."""
+    """Return values of a field of this name and type. Every other request names existing topics and groups."""
     if name in _CHOICES:
         return st.sampled_from(_CHOICES[name])
     if kind == "string":
@@ -154,7 +154,7 @@ def _numbers(most: int) -> st.SearchStrategy[int]:
 
 @st.composite
 def _batches(draw: Draw) -> bytes:
-    """Sound batches of one codec, at most three of them."""
+    """Draw up to three valid batches of one codec."""
     made = bytearray()
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
         header = {"producer_id": draw(st.sampled_from((0, 1, 1 << 40))), "producer_epoch": draw(_numbers(1))}
@@ -179,7 +179,7 @@ def _old_messages(draw: Draw) -> bytes:
     return builder.build()
 
 
-#: What a `records` field holds: sound batches, spoiled ones, those of old formats, bytes of no meaning.
+#: Values of a `records` field: valid batches, spoiled ones, batches of old formats, arbitrary bytes.
 RECORDS = st.one_of(
     _batches(),
     _batches(),

@@ -1,4 +1,4 @@
-"""Hostile requests sent to a broker, on several connections in turn, and what becomes of each."""
+"""Hostile requests sent to a broker on several connections in turn, and their outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.data_client import DataClient
 from tests.support.hostile import TOPICS, Hostile
 from tests.support.wire import Closed, WireClient, served_versions
 
-#: Of a broker that serves all that can be asked for; topics are made by those who ask for that.
+#: for a broker that serves every API, and creates topics on request
 PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -29,16 +29,16 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
 }
-#: Of these some requests end their connection, as at Apache Kafka: acks=0 that fail, kinds that nobody knows.
+#: some requests of these end their connection, as at Apache Kafka: failing acks=0, unknown kinds
 MAY_CLOSE = (PRODUCE, CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS)
 _ID, _NEXT_ID = 7, 8
 _PATIENCE_S, _SHORT_PATIENCE_S = 60.0, 0.5
-#: Answered when other members of a group have come, which they do not.
+#: answered when other members join, which do not exist
 _MAY_WAIT = (JOIN_GROUP, SYNC_GROUP)
 
 
 class Outcome(Enum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     ANSWERED = "answered"
     SILENT = "served without an answer, as asked for"
@@ -47,7 +47,7 @@ class Outcome(Enum):
 
 
 class HostileClient:
-    """So many connections to the broker at `port`; those that it closes are made anew."""
+    """A number of connections to the broker at `port`; closed ones are opened again."""
 
     def __init__(self, port: int, connections: int) -> None:
         self._port = port
@@ -56,7 +56,7 @@ class HostileClient:
         self.outcomes: Counter[Outcome] = Counter()
 
     def send(self, request: Hostile) -> Outcome:
-        """Send one, and see that it is answered in its own schema, or closed, and not before what follows it."""
+        """Send a request; check that it is answered in its schema or closed, and in order."""
         place = self._sent % len(self._clients)
         self._sent += 1
         client = self._clients[place]
@@ -95,7 +95,7 @@ def _outcome(client: WireClient, request: Hostile) -> Outcome:
 
 
 def _check_answer(request: Hostile, answer: bytes) -> None:
-    """It is of its request, is read to its end, and is what its schema makes of it."""
+    """Check that an answer belongs to its request and decodes completely."""
     api, version = request.api, request.version
     correlation_id, position = decode_response_header(api, version, answer)
     assert correlation_id == _ID, f"{request} is answered as {correlation_id}"
@@ -105,7 +105,7 @@ def _check_answer(request: Hostile, answer: bytes) -> None:
 
 
 def prepared(port: int) -> tuple[list[tuple[Api, int]], list[bytes]]:
-    """All (API, version) that a broker serves; the ids of the topics that requests are about, which are made."""
+    """Return all (API, version) that a broker serves, and the ids of the topics that requests use, which are created."""
     with DataClient(HOST, port) as client:
         ids = [client.create_topic(topic, 2) for topic in TOPICS]
         served = served_versions(client)

@@ -1,4 +1,4 @@
-"""A server of HTTP for what a test asks."""
+"""An HTTP server for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.brokers import HOST
 
 @contextmanager
 def http_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address of a server that has its requests answered by `handler`, and logs nothing."""
+    """Yield the address of a server that answers with `handler` and logs nothing."""
     server = HTTPServer((HOST, 0), type(handler.__name__, (handler,), {"log_message": lambda *_: None}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

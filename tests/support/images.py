@@ -1,4 +1,4 @@
-"""Images of small clusters, and strategies for what clients ask of them."""
+"""Images of small clusters, and strategies for requests of clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIRECTORY = b"directory-id-16b"
 
 
 def cluster(brokers: int = 1, fenced: int = 0, log_directories: tuple[bytes, ...] = (DIRECTORY,)) -> MetadataImage:
-    """A cluster that has been formatted, with brokers 1..n, of which the last ones are fenced."""
+    """Return the image of a formatted cluster with brokers 1..n, the last ones of which are fenced."""
     loader = MetadataLoader()
     for record in bootstrap_records(feature_records()):
         loader.feed(record)
@@ -40,7 +40,7 @@ def cluster(brokers: int = 1, fenced: int = 0, log_directories: tuple[bytes, ...
 
 
 def no_problem(_: Mapping[str, str]) -> None:
-    """A check that finds nothing wrong with any configuration."""
+    """Find no problem in any configuration."""
 
 
 def decide_topics(
@@ -59,7 +59,7 @@ def decide_topics(
 
 
 def with_topics(image: MetadataImage, *topics: NewTopic) -> MetadataImage:
-    """The image after these were made."""
+    """Return the image after these topics were created."""
     decision = decide_topics(image, *topics)
     assert all(not result.error_code for result in decision.results), decision.results
     replay_all(image, decision.records)

@@ -1,4 +1,4 @@
-"""Records of a share-partition in flight: begun, acquired and acknowledged in a line each."""
+"""Records of a share-partition in flight: begin, acquire and acknowledge in a line each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coordinator.share.state import ShareState, StateBatch
 from protocol.error_codes import ErrorCode
 
 TENS = [(first, first + 9) for first in range(0, 60, 10)]
-"""Batches of a log, by their first and last offsets."""
+"""The batches of a log, by their first and last offsets."""
 ACCEPT, RELEASE, REJECT, RENEW, GAP = (Acknowledge[name] for name in ("ACCEPT", "RELEASE", "REJECT", "RENEW", "GAP"))
 
 
@@ -25,7 +25,7 @@ def wanted(member: str = "m", most: int = 500, size: int = 500, *, exact: bool =
 
 
 def begun(start: int = 0) -> InFlight:
-    """Of a share-partition that nobody has read before."""
+    """Return the state of a share-partition without readers so far."""
     return InFlight(ShareState(1, -1), start)
 
 
@@ -35,7 +35,7 @@ def acknowledge(
     *batches: tuple[int, int, Sequence[int]],
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> tuple[int, tuple[StateBatch, ...]]:
-    """Plan and apply; what the share coordinator would be told."""
+    """Plan and apply; return the state batches for the share coordinator."""
     changes, renewals = flight.plan(member, [Acknowledged(*batch) for batch in batches], limits)
     told = flight.stored(changes)
     flight.apply(changes)
@@ -44,7 +44,7 @@ def acknowledge(
 
 
 def refusal(act: Callable[..., object], *args: Any, **fields: Any) -> tuple[ErrorCode, str | None]:
-    """The error code and words by which it is refused."""
+    """Return the error code and message of the rejection."""
     with pytest.raises(Refused) as caught:
         act(*args, **fields)
     return caught.value.code, caught.value.message

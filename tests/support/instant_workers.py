@@ -1,4 +1,4 @@
-"""A double of runtime.process_pool: jobs run in the test's own process, when the test says so."""
+"""A double of runtime.process_pool that runs jobs in the test's process, when the test releases them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.process_pool import PoolProcessDied
 
 
 class InstantWorkers:
-    """Runs jobs at once where `held` is False, else one by one with `release`. What passes is pickled on both ways."""
+    """Runs jobs at once where `held` is False, else one by one on `release`. Arguments and results are pickled."""
 
     size = 2
 
@@ -22,7 +22,7 @@ class InstantWorkers:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a job waits."""
+        """Return whether a job waits."""
         return bool(self._jobs)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Deferred[Any]:
@@ -34,7 +34,7 @@ class InstantWorkers:
         return deferred
 
     def release(self, place: int = 0) -> None:
-        """Have the job at that place of the queue done."""
+        """Run the job at that place of the queue."""
         job, deferred = self._jobs.pop(place)
         function, args = pickle.loads(job)
         try:
@@ -45,9 +45,9 @@ class InstantWorkers:
             deferred.resolve(outcome)
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What the process makes of a job."""
+        """Return the result of a job in the process."""
         return function(*args)
 
     def die(self, place: int = 0) -> None:
-        """As `release`, but the process dies at it."""
+        """As `release`, but the process dies in the job."""
         self._jobs.pop(place)[1].fail(PoolProcessDied("killed"))

@@ -19,36 +19,36 @@ _KAFKA = (
 
 @functools.cache
 def kafka_jars() -> tuple[Path, ...]:
-    """Apache Kafka with everything that it stands on."""
+    """Return the jars of Apache Kafka and its dependencies."""
     return tuple(resolve(f"kafka-{KAFKA_VERSION}", _KAFKA, transitive=True))
 
 
 @functools.cache
 def streams_jars() -> tuple[Path, ...]:
-    """Kafka Streams with everything that it stands on."""
+    """Return the jars of Kafka Streams and its dependencies."""
     streams = (Artifact("org.apache.kafka", "kafka-streams", KAFKA_VERSION), *_KAFKA[2:])
     return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
 
 
 @functools.cache
 def connect_jars() -> tuple[Path, ...]:
-    """Kafka Connect and its connectors for files, with everything that they stand on."""
+    """Return the jars of Kafka Connect, its connectors for files, and their dependencies."""
     names = ("connect-runtime", "connect-file")
     connect = tuple(Artifact("org.apache.kafka", name, KAFKA_VERSION) for name in names)
     return tuple(resolve(f"kafka-connect-{KAFKA_VERSION}", (*connect, *_KAFKA[2:]), transitive=True))
 
 
 def streams_classpath() -> Path:
-    """The same, as one entry of a class path."""
+    """Return the same jars as one entry of a class path."""
     return streams_jars()[0].parent / "*"
 
 
 def old_client_jars(version: str) -> list[Path]:
-    """The Java clients of an older release."""
+    """Return the jars of an older release's Java clients."""
     clients = Artifact("org.apache.kafka", "kafka-clients", version)
     return resolve(f"kafka-clients-{version}", [clients], transitive=True)
 
 
 def kafka_classpath() -> Path:
-    """The same, as one entry of a class path that a JVM (but not every compiler) takes."""
+    """Return the same jars as one entry of a class path that a JVM accepts, but not every compiler."""
     return kafka_jars()[0].parent / "*"

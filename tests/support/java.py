@@ -1,6 +1,6 @@
-"""Java for tests: compile sources, run programs, each in a JVM of its own or many in one that stays up (`JavaRunner`).
+"""Java for tests: compile sources, and run programs, each in a JVM of its own or many in one JVM (`JavaRunner`).
 
-A JVM for every command would cost one to two seconds of two cores each; in one JVM the same tool takes some 50 ms.
+A JVM for every command would cost one to two seconds of two cores; in one JVM the same tool takes some 50 ms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO
 from pybroker.pipeline.jars import Artifact, resolve
 from pybroker.pipeline.java import find_java
 
-# Short runs: no second compiler, no threads that collect garbage
+# for short runs: no second compiler, no threads that collect garbage
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 
 _COMPILER = (
@@ -50,7 +50,7 @@ def compile_java(sources: Sequence[Path], classpath: Sequence[Path], into: Path)
 
 @dataclass(slots=True)
 class Program:
-    """A main class that runs, or ran, in a `JavaRunner`: what it has printed so far, and its exit code at the end."""
+    """A main class in a `JavaRunner`: its output so far, and its exit code at the end."""
 
     name: str
     _stop: object = field(repr=False)
@@ -60,14 +60,14 @@ class Program:
     exit_code: int | None = None
 
     def wait(self, timeout_s: float = 120) -> Program:
-        """Wait until it has ended; return itself."""
+        """Wait until the program has ended; return itself."""
         with self._lock:
             ended = self._lock.wait_for(lambda: self.exit_code is not None, timeout_s)
         assert ended, f"{self.name} still runs after {timeout_s} s; so far:\n{self.stdout}\n{self.stderr}"
         return self
 
     def wait_for_output(self, text: str, timeout_s: float = 120) -> Program:
-        """Wait until `text` is in what it has printed to stdout; return itself."""
+        """Wait until `text` is in its standard output; return itself."""
         with self._lock:
             seen = self._lock.wait_for(lambda: text in self.stdout or self.exit_code is not None, timeout_s)
         assert seen, f"{self.name} has not printed {text!r} in {timeout_s} s; so far:\n{self.stdout}\n{self.stderr}"
@@ -75,12 +75,12 @@ class Program:
         return self
 
     def stop(self, timeout_s: float = 120) -> Program:
-        """Let it end as SIGTERM would: its shutdown hooks run; return itself."""
+        """End the program as SIGTERM does: its shutdown hooks run; return itself."""
         self._stop()  # type: ignore[operator]
         return self.wait(timeout_s)
 
     def on_event(self, event: dict[str, object]) -> None:
-        """Take what the runner tells of this program."""
+        """Handle an event of the runner about this program."""
         with self._lock:
             self.stdout += str(event.get("out", ""))
             self.stderr += str(event.get("err", ""))
@@ -90,10 +90,10 @@ class Program:
 
 
 class JavaRunner:
-    """One JVM that runs main classes on request, several at a time, each with streams and an exit code of its own."""
+    """One JVM that runs main classes on request, several at a time, each with its own streams and exit code."""
 
     def __init__(self, classpath: Sequence[Path], log: IO[bytes] | int | None = None) -> None:
-        # Without the option a thread's log line may be printed by another thread, and so by another program.
+        # Without the option another thread, and so another program, may print a thread's log line.
         options = (*QUICK, "-Xmx512m", "-Dlog4j2.enable.direct.encoders=false")
         command = java_command("Runner", [], classpath, options=options)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -1,6 +1,6 @@
-"""A broker that notes each call that changes its disk: what power loss may leave of it can be worked out afterwards.
+"""A broker that notes each call that changes its disk, so that a test can compute the states after a power loss.
 
-As a module that is run, the broker's process: `-m tests.support.journaled_broker JOURNAL FILE`.
+Run as a module, it is the broker's process: `-m tests.support.journaled_broker JOURNAL FILE`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.support.disk_doubles.power_cut import (
 )
 
 REPOSITORY = Path(__file__).parents[2]
-#: What a disk takes, so that requests come in while it is at work.
+#: the time of a disk's flush, in which requests arrive
 _SYNC_S = 0.003
 
 
 class SlowSyncs(JournalingFileSystem):
-    """Forces nothing to the disk, but takes its time for it."""
+    """Flushes nothing, but takes the time of a flush."""
 
     def sync(self, handle: int) -> None:
         begin = len(self.sink)
@@ -35,7 +35,7 @@ class SlowSyncs(JournalingFileSystem):
 
 
 class JournaledBroker(OurBroker):
-    """Ours, with a journal beside its data. A moment is a size of the journal: what was noted so far."""
+    """Our broker, with a journal beside its data. A moment is a size of the journal: all calls so far."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
         self.journal = directory / "journal"
@@ -50,7 +50,7 @@ class JournaledBroker(OurBroker):
 
 
 class Aftermath:
-    """The journal of a broker, and the disks it may have left at each moment; moments are asked for in order."""
+    """The journal of a broker, and the disks it may have left at each moment; a test asks for moments in order."""
 
     def __init__(self, broker: JournaledBroker) -> None:
         self.calls = list(read_journal(broker.journal))
@@ -59,11 +59,11 @@ class Aftermath:
         self._followed = 0
 
     def syncs(self) -> list[int]:
-        """The moments just before a sync has ended."""
+        """Return the moments just before the end of a sync."""
         return [end - 1 for end, call in zip(self.ends, self.calls, strict=True) if call[0].startswith("sync")]
 
     def at(self, moment: int) -> Disk:
-        """The disk with all that had ended by then."""
+        """Return the disk with all calls that had ended by then."""
         until = bisect_left(self.ends, moment + 1)
         for call in self.calls[self._followed : until]:
             self.disk.follow(call)
@@ -72,7 +72,7 @@ class Aftermath:
 
 
 def read_ends(journal: Path) -> list[int]:
-    """Where each call of a journal ends."""
+    """Return where each call of a journal ends."""
     data, position, ends = journal.read_bytes(), 0, []
     while position + 4 <= len(data):
         position += 4 + int.from_bytes(data[position : position + 4], "big")

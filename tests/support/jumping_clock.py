@@ -1,6 +1,6 @@
-"""A broker whose wall clock is set while it runs: `-m tests.support.jumping_clock FILE CONFIG` adds what FILE says.
+"""A broker whose wall clock jumps while it runs: `-m tests.support.jumping_clock FILE CONFIG` adds the offset in FILE.
 
-Only `runtime.clock` knows the time of day, so that is where it jumps; what the system's monotonic clock says stays.
+Only `runtime.clock` reads the time of day, so the jump happens there; the monotonic clock does not change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 
 class JumpingBroker(OurBroker):
-    """Ours, with a clock that a test sets."""
+    """Our broker, with a clock that a test sets."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
         self._offset = directory / "clock-offset"
@@ -26,7 +26,7 @@ class JumpingBroker(OurBroker):
         super().__init__(directory, properties)
 
     def jump(self, offset_ms: int) -> None:
-        """Let its clock be off by so much from now on."""
+        """Offset the clock by so much from now on."""
         new = self._offset.with_suffix(".new")
         new.write_text(str(offset_ms))
         new.replace(self._offset)
@@ -37,7 +37,7 @@ class JumpingBroker(OurBroker):
 
 
 def main() -> int:
-    """The broker's process."""
+    """Run the broker's process."""
     offset, config = sys.argv[1:]
     now_ms = runtime.clock.Clock.now_ms
 

@@ -1,6 +1,6 @@
-"""What only Apache Kafka serves so far, asked for over the wire: transactions, newer groups, who may do what.
+"""Services that so far only Apache Kafka has, over the wire: transactions, newer groups, access rights.
 
-Its traces in a log directory have to outlive a time under pybroker: `protected` tells of them.
+Their records in a log directory must survive a time under pybroker: `protected` returns them.
 """
 
 from __future__ import annotations
@@ -56,30 +56,30 @@ class KafkaClient(DataClient):
     """A client of Apache Kafka."""
 
     def patiently(self, api: Api, version: int, **fields: Any) -> Struct:
-        """Ask until the answer is no error that passes; coordinators take a moment to come up."""
+        """Retry while the error is a passing one; coordinators take a moment to start."""
         ask = partial(self.call, api, version, **fields)
         return settled_answer(ask, lambda answer: getattr(answer, "error_code", 0))
 
     def await_coordinator(self, key: str, kind: int) -> None:
-        """Wait until the coordinator of a group (0) or a transactional id (1) is found; its topic is made."""
+        """Wait for the coordinator of a group (0) or a transactional id (1), whose topic is created."""
         await_coordinator(self, key, kind)
 
     def patient_producer_id(self) -> int:
-        """For an idempotent producer."""
+        """Return a producer id for an idempotent producer."""
         answer = self.patiently(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
         return int(answer.producer_id)
 
     # ---- transactions
 
     def transaction(self, transactional_id: str, topic: str, *values: bytes, commit: bool | None) -> None:
-        """Write to partition 0 in a transaction, and commit it or not; None leaves it open."""
+        """Write to partition 0 in a transaction, and commit or abort it; None leaves it open."""
         producer = self.begin_transaction(transactional_id, topic)
         self.produce_in_transaction(transactional_id, topic, batch(*values, **producer, base_sequence=0))
         if commit is not None:
             self.end_transaction(transactional_id, producer, commit=commit)
 
     def begin_transaction(self, transactional_id: str, topic: str) -> dict[str, Any]:
-        """Take the next epoch and add partition 0; what all batches of the transaction say of their producer."""
+        """Take the next epoch and add partition 0; return the producer's fields of all batches in the transaction."""
         self.await_coordinator(transactional_id, 1)
         timeout_ms = 900_000
         begun = self.patiently(
@@ -95,7 +95,7 @@ class KafkaClient(DataClient):
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE, answer
 
     def end_transaction(self, transactional_id: str, producer: dict[str, Any], *, commit: bool) -> None:
-        """Commit or abort; the marker may come a moment later, at the latest before the next epoch is given."""
+        """Commit or abort; the marker comes a moment later, at the latest before the next epoch."""
         self.patiently(
             END_TXN,
             3,
@@ -120,7 +120,7 @@ class KafkaClient(DataClient):
     # ---- newer groups
 
     def join_new_groups(self, topic: str, topic_id: bytes) -> None:
-        """A member each of a consumer, a share and a streams group; an offset committed, a record acknowledged."""
+        """Join a consumer, a share and a streams group; commit an offset and acknowledge a record."""
         for group in (NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP):
             self.await_coordinator(group, 0)
         member = {"member_id": MEMBER, "member_epoch": 0}
@@ -183,7 +183,7 @@ class KafkaClient(DataClient):
     # ---- who may do what
 
     def secure(self) -> None:
-        """Quotas, credentials and rights, which stand in the metadata log."""
+        """Set quotas, credentials and ACLs, which are in the metadata log."""
         user, any_client = ("user", "alice"), ("client-id", None)
         entity = [EntityData(entity_type=kind, entity_name=name) for kind, name in (user, any_client)]
         quota = RequestEntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1e12, remove=False)])
@@ -209,7 +209,7 @@ class KafkaClient(DataClient):
     # ---- what is to outlive
 
     def protected(self) -> dict[str, Any]:
-        """All of that as Apache Kafka tells of it, once it does."""
+        """Return all of that as Apache Kafka describes it, once it is complete."""
 
         def is_complete(found: dict[str, Any]) -> bool:
             shared = [each.start_offset for topic in found["shared"] for each in topic.partitions]
@@ -251,7 +251,7 @@ class KafkaClient(DataClient):
 
 
 def settled_answer(ask: Callable[[], Struct], code_of: Callable[[Struct], int]) -> Struct:
-    """Ask until the error code is none of `RETRIED`, and return the answer; any other error fails."""
+    """Retry while the error code is in `RETRIED`, and return the answer; any other error fails."""
     answer = eventually(ask, until=lambda found: code_of(found) not in RETRIED)
     assert code_of(answer) == ErrorCode.NONE, answer
     return answer

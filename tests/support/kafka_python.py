@@ -20,7 +20,7 @@ from kafka.errors import KafkaError
 
 
 class Consumer(Protocol):
-    """What is used of kafka.KafkaConsumer."""
+    """The part of kafka.KafkaConsumer that tests use."""
 
     def partitions_for_topic(self, topic: str) -> set[int]: ...
 
@@ -28,14 +28,14 @@ class Consumer(Protocol):
 
 
 def know_topics(consumer: Consumer, *topics: str) -> None:
-    """Wait until a consumer that has subscribed knows its topics: its first assignment has their partitions then."""
+    """Wait until a subscribed consumer knows its topics, so that its first assignment has their partitions."""
     assert set(topics) <= (consumer.subscription() or set())
-    while not all(consumer.partitions_for_topic(topic) for topic in topics):  # which asks the broker, and waits
+    while not all(consumer.partitions_for_topic(topic) for topic in topics):  # asks the broker, and waits
         pass
 
 
 def keep_requests(producer: Any) -> None:
-    """Have a kafka.KafkaProducer try again what it could not send to a coordinator, as it means to."""
+    """Make a kafka.KafkaProducer retry requests that it could not send to a coordinator, as it intends."""
     client = producer._sender._client
     await_ready = client.await_ready
 

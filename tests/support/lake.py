@@ -1,4 +1,4 @@
-"""An archive of one topic, and what the commands do with it, in the test's own Spark; its rows and the topic's."""
+"""An archive of one topic, and the archive commands in the test's own Spark; the archive's rows and the topic's."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ FIELDS = ["key", "value", "partition", "offset", "timestamp", "timestampType", "
 
 
 def stored(data: Path, topic: str, *, committed: bool = False) -> list[dict[str, Any]]:
-    """What is in a topic's files, by partition and offset."""
+    """Return the records in a topic's files, by partition and offset."""
     found = pybroker.read(data, topics=[topic], columns=FIELDS, committed=committed).read_all().to_pylist()
     return [dict(row) for row in found]
 
 
 def archived(root: Path) -> list[dict[str, Any]]:
-    """What is in an archive's files, by partition and offset, as any reader of Parquet sees it."""
+    """Return the rows in an archive's files, by partition and offset, as any reader of Parquet sees them."""
     rows = [row for path in root.glob("topic=*/date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
     return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
 
 
 def archived_count(root: Path) -> int:
-    """How many records the manifest has, which may not be there yet."""
+    """Return the record count of the manifest, 0 without one."""
     try:
         manifest = decode((root / "_pybroker" / "manifest.json").read_bytes(), "")
     except FileNotFoundError:
@@ -71,7 +71,7 @@ class Lake:
             return list(archive.manifest.ranges)
 
     def verify(self, source: Input | None = None) -> tuple[bool, list[str]]:
-        """Whether all is right, and what the log says of each range."""
+        """Return whether the archive is complete, and the log lines about each range."""
         with Archive(self.root, writing=False) as archive:
             found = verify(archive, self._session, source or self.input)
             assert not found.problems

@@ -1,4 +1,4 @@
-"""Starts that are to fail, and what they left behind: a broker's process run to its end, a picture of a directory."""
+"""Starts that must fail, and what they leave behind: a broker's process run to its end, a snapshot of a directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CAP_DAC_READ_SEARCH = 2
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that has ended by itself."""
+    """A process that ended by itself."""
 
     exit_code: int
     stdout: str
@@ -27,7 +27,7 @@ class Ended:
 
 
 def broker_command(*arguments: str) -> list[str]:
-    """The command line of a broker's process."""
+    """Return the command line of a broker's process."""
     return engine_process.command("broker.main", arguments)
 
 
@@ -41,7 +41,7 @@ def run_broker(
 ) -> Ended:
     """Start a broker with `properties` (a mapping, or the text) in `directory`/server.properties; wait for its end.
 
-    `before` is called in the child, before it becomes a broker.
+    `before` is called in the child process, before it becomes a broker.
     """
     if not isinstance(properties, str):
         properties = "".join(f"{key}={value}\n" for key, value in properties.items())
@@ -60,7 +60,7 @@ def run_broker(
 
 
 def obey_permissions() -> None:
-    """For `before`: permission bits count for root, too."""
+    """Drop root's exemption from permission bits; for `before`."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
@@ -69,7 +69,7 @@ def obey_permissions() -> None:
 
 
 def picture(directory: Path) -> dict[str, tuple[int, int, int, int]]:
-    """All that is in `directory` and the directory itself, with inode, mode, size and time of the last change."""
+    """Return inode, mode, size and modification time of everything in `directory`, itself included."""
     found = {}
     for path in (directory, *directory.rglob("*")):
         status = path.lstat()

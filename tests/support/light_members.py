@@ -1,8 +1,8 @@
-"""Members of groups that cost their host next to nothing, so that thousands fit into one process: a connection each,
-one request under way, whatever answer comes led on by `on_answer`. They read no records.
+"""Members of groups that need so little that thousands fit into one process.
 
-Of the classic protocol (JoinGroup v9, the leader shares partitions out), of KIP-848's (ConsumerGroupHeartbeat v0), of
-share groups (KIP-932) and of streams groups (KIP-1071), whose topology is one task for each partition.
+Each has one connection with one request in flight; `on_answer` sends the next. They read no records. There are members
+of the classic protocol (JoinGroup v9, the leader assigns partitions), of KIP-848 (ConsumerGroupHeartbeat v0), of share
+groups (KIP-932) and of streams groups (KIP-1071), whose topology has one task for each partition.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tests.support.wire import WireClient
 
 _SESSION_MS = 45_000
 _REBALANCE_MS = 60_000
-#: The coordinator is not there yet, or not any more.
+#: the coordinator is not there yet, or moved
 _TRY_AGAIN = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class LightMember(WireClient, ABC):
-    """`epoch`: of the group as this member knows it; `partitions`: its share, None while it is on its way to one."""
+    """`epoch`: of the group as this member knows it; `partitions`: its assignment, None while it waits for one."""
 
     def __init__(self, port: int, group: str, topic: str, partition_count: int) -> None:
         super().__init__(HOST, port)
@@ -50,15 +50,15 @@ class LightMember(WireClient, ABC):
 
     @abstractmethod
     def enter(self) -> None:
-        """Ask to become a member, or to be one again."""
+        """Join the group, or rejoin it."""
 
     @abstractmethod
     def beat(self) -> None:
-        """Say that it lives."""
+        """Send a heartbeat."""
 
     @abstractmethod
     def on_answer(self) -> None:
-        """Take the answer that has come, and go on."""
+        """Handle the answer that arrived, and continue."""
 
     @property
     def is_waiting(self) -> bool:
@@ -109,7 +109,7 @@ class ClassicMember(LightMember):
             self.beat_count += 1
 
     def _sync(self, members: Sequence[str]) -> None:
-        """With everybody's share, if this is the leader."""
+        """Send all assignments, if this is the leader."""
         shares = []
         for place, member in enumerate(members):
             mine = range(place, self.partition_count, len(members))
@@ -130,7 +130,7 @@ class ClassicMember(LightMember):
 
 
 class ConsumerMember(LightMember):
-    """Tells at once what it gave up or got, as clients do; else it says no more than that it lives."""
+    """Reports at once which partitions it gave up or got, as clients do; else it only sends heartbeats."""
 
     def enter(self) -> None:
         self.epoch, self.partitions = 0, None
@@ -167,7 +167,7 @@ class ConsumerMember(LightMember):
 
 
 class ShareMember(LightMember):
-    """Of a share group. Where there are more partitions than members each partition has one reader."""
+    """A member of a share group. If there are more partitions than members, each partition has one reader."""
 
     def enter(self) -> None:
         self.member_id = self.member_id or str(uuid4())
@@ -196,7 +196,7 @@ class ShareMember(LightMember):
 
 
 class StreamsMember(LightMember):
-    """Of a streams group, a process of its own. Tells at once which tasks it gave up or got."""
+    """A member of a streams group, a process of its own. It reports at once which tasks it gave up or got."""
 
     def enter(self) -> None:
         self.member_id = self.member_id or str(uuid4())
@@ -225,7 +225,7 @@ class StreamsMember(LightMember):
 
 
 class Crowd:
-    """Members, each heard from every `interval_s` while it waits for nothing."""
+    """Members, each of which sends a heartbeat every `interval_s` while it has no request in flight."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
@@ -235,20 +235,20 @@ class Crowd:
         self._numbers = count()
 
     def add(self, member: LightMember) -> None:
-        """Have it enter its group."""
+        """Let a member enter its group."""
         self.members.append(member)
         self._selector.register(member.socket, selectors.EVENT_READ, member)
         self._beat_later(member, time.monotonic())
         member.enter()
 
     def close(self) -> None:
-        """Hang up, all of them."""
+        """Disconnect all members."""
         for member in self.members:
             member.close()
         self._selector.close()
 
     def run(self, until: float, done: Callable[[], bool] = lambda: False) -> bool:
-        """Play until that time (monotonic), or until `done()`, asked after each answer; whether it was."""
+        """Run until that time (monotonic), or until `done()`, checked after each answer; return whether it was done."""
         while (now := time.monotonic()) < until:
             while self._due[0][0] <= now:
                 _, _, member = heapq.heappop(self._due)
@@ -266,7 +266,7 @@ class Crowd:
 
 
 def are_settled(members: Sequence[LightMember]) -> bool:
-    """Whether a group is at one epoch, each partition has one owner, and nothing is under way."""
+    """Return whether a group is at one epoch, each partition has one owner, and no request is in flight."""
     if len({member.epoch for member in members}) > 1 or any(member.partitions is None for member in members):
         return False
     owned = [partition for member in members for partition in member.partitions or ()]

@@ -1,4 +1,4 @@
-"""Two log directories compared, file by file: the same topics, written by two brokers for the same requests."""
+"""Compare two log directories file by file: two brokers wrote the same topics for the same requests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from storage.producers.snapshot import encode_snapshot, read_snapshot
 from tests.support.batch_values import comparable_batches
 from tests.support.scripts import Script
 
-# Ids differ, and what is on its way out goes when the clock says so.
+# ids differ, and the clock decides when deleted files disappear
 _LEFT_OUT = ("partition.metadata", ".deleted")
-# What LogAppendTime, and compressors, or another index.interval.bytes, have a say in
+# these depend on LogAppendTime, compressors, or index.interval.bytes
 _OF_TIME = (".timeindex", ".snapshot")
 _OF_SIZE = (".index", ".timeindex")
 _LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 
 def partition_files(log_dir: Path, topic: str) -> dict[str, Path]:
-    """The files of a topic's partitions by their names, `partition directory/file`."""
+    """Return the files of a topic's partitions by name, `partition directory/file`."""
     found = {}
     for directory in log_dir.glob(f"{topic}-*"):
         name, _, index = directory.name.rpartition("-")
@@ -31,10 +31,10 @@ def partition_files(log_dir: Path, topic: str) -> dict[str, Path]:
 
 
 def differences(ours: Path, kafka: Path, script: Script, *, killed: bool = False) -> Iterator[str]:
-    """What the partitions of a script's topic differ in, a line each; stopped brokers' directories.
+    """Yield the differences between the partitions of a script's topic, a line each; both brokers are stopped.
 
-    `killed`: at some time before. This costs Kafka's partitions two leader epochs and ours one; it makes the last
-    index anew, by index.interval.bytes as it is then; and ours may know more producers (docs/decisions/interchange.md).
+    `killed`: at some time before. A kill costs Kafka's partitions two leader epochs and ours one. It rebuilds the last
+    index with the current index.interval.bytes, and our broker may know more producers (docs/decisions/interchange.md).
     """
     topic = script.name
     left, right = partition_files(ours, topic), partition_files(kafka, topic)
@@ -65,7 +65,7 @@ def _producers(snapshot: Path) -> dict[int, bytes]:
 
 
 def _start_offsets(epochs: bytes) -> list[bytes]:
-    """Of a leader-epoch-checkpoint: a line for each epoch, with the offset that it starts at."""
+    """Return the start offsets of a leader-epoch-checkpoint, a line for each epoch."""
     return [line.split()[1] for line in epochs.splitlines()[2:]]
 
 

@@ -1,4 +1,4 @@
-"""Clients of four kinds that log in, or try to: by each mechanism, in the clear and by TLS."""
+"""Clients of four kinds that try to log in: by each mechanism, in plain text and over TLS."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _PATIENCE_S = 60
 
 
 class Attempt(NamedTuple):
-    """What a client shows, and whom it trusts; stores of which Go has no reader stand beside their PEM.
+    """The credentials of a client, and the authorities it trusts; stores that Go cannot read have a PEM file beside
+    them.
 
-    `jwt` is a bearer token that somebody has signed; without one the token is unsigned, and `scope` is what it says of
-    its user. `by_token`: user and password are those of a delegation token.
+    `jwt` is a signed bearer token; without one the token is unsigned, and claims `scope`. `by_token`: user and password
+    are those of a delegation token.
     """
 
     bootstrap: str
@@ -40,7 +41,7 @@ class Attempt(NamedTuple):
 
     @property
     def token(self) -> str:
-        """A bearer token."""
+        """Return a bearer token."""
         if self.jwt:
             return self.jwt
         now_s = int(time.time())
@@ -50,25 +51,25 @@ class Attempt(NamedTuple):
 
     @property
     def protocol(self) -> str:
-        """As security.protocol says it."""
+        """Return the value of security.protocol."""
         transport = "SSL" if self.ca else "PLAINTEXT"
         return f"SASL_{transport}" if self.mechanism else transport
 
     def as_json(self) -> dict[str, object]:
-        """For the programs of other languages."""
+        """Return the fields for programs in other languages."""
         token = self.token if self.mechanism == "OAUTHBEARER" else ""
         return {**self._asdict(), "store_password": PASSWORD, "token": token}
 
 
 class Outcome(NamedTuple):
-    """Whether the client is in, and what it says if not."""
+    """Whether the client is logged in, and its error if not."""
 
     is_in: bool
     error: str
 
 
 def by_program(command: list[str], attempts: Sequence[Attempt]) -> list[Outcome]:
-    """By one that takes all attempts at once."""
+    """Try all attempts with one run of a program."""
     told = json.dumps([each.as_json() for each in attempts])
     done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -76,7 +77,7 @@ def by_program(command: list[str], attempts: Sequence[Attempt]) -> list[Outcome]
 
 
 def by_java(java: JavaRunner, attempts: Sequence[Attempt]) -> list[Outcome]:
-    """By Kafka's own client."""
+    """Try with Kafka's own client."""
     done = java.run("LogIn", stdin=json.dumps([_java_properties(each) for each in attempts]), timeout_s=300)
     assert done.exit_code == 0, done.stdout + done.stderr
     return [Outcome(each["in"], each["error"]) for each in json.loads(done.stdout)]
@@ -114,7 +115,7 @@ def _java_properties(attempt: Attempt) -> dict[str, str]:
 
 
 def by_librdkafka(attempts: Sequence[Attempt]) -> list[Outcome]:
-    """By confluent-kafka."""
+    """Try with confluent-kafka."""
     return [_by_librdkafka(each) for each in attempts]
 
 

@@ -1,4 +1,4 @@
-"""What holds of a log whatever happened to it before: the rules of storage/README.md, each by its name."""
+"""The rules of storage/README.md that hold for every log, each by its name."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.logs import read_all
 
 
 def check_rules(log: PartitionLog, removed_below: int = 0) -> list[Record]:
-    """Check a log that was opened, by its files and by what readers get; the records from its start on.
+    """Check an opened log by its files and by its readers; return the records from its start on.
 
-    `removed_below`: what lies below was removed once, and may be there again or not (docs/reference/durability.md).
+    `removed_below`: records below were removed once, and may be back (docs/reference/durability.md).
     """
     _check_files(log)
     records = read_all(log)
@@ -31,7 +31,7 @@ def check_rules(log: PartitionLog, removed_below: int = 0) -> list[Record]:
 
 
 def _check_files(log: PartitionLog) -> None:
-    """R4: whole batches only, with right checksums, in order; also across segments, and where segments begin."""
+    """R4: only whole batches, with right checksums, in order; also across segments and at their first offsets."""
     end = log.segments[0].base_offset
     for segment in log.segments:
         data = Path(segment.log.path).read_bytes()[: segment.size_bytes]
@@ -48,7 +48,7 @@ def _check_files(log: PartitionLog) -> None:
 
 
 def _check_look_ups(log: PartitionLog, records: list[Record]) -> None:
-    """W5, R6: what is found by the indexes is what is found by reading all."""
+    """W5, R6: a look-up by an index finds the same as a full read."""
     largest = -1
     for record in records:
         part = log.read(record.offset, 1, log.log_end_offset)
@@ -63,10 +63,10 @@ def _check_look_ups(log: PartitionLog, records: list[Record]) -> None:
 
 
 def _check_producers(log: PartitionLog, start: int) -> None:
-    """R4: the state of producers is that of their last batches in the log, from `start` on.
+    """R4: the state of producers matches their last batches in the log, from `start` on.
 
-    Of a producer whose last batch was removed the state may still tell, or have nothing any more: with that batch, or
-    with another of its before it, back in the log it is none the wiser.
+    If the last batch of a producer was removed, its state may still be there or not: an older batch of it may be in the
+    log again.
     """
     last: dict[int, tuple[int, int, int]] = {}
     for segment in log.segments:
@@ -82,7 +82,7 @@ def _check_producers(log: PartitionLog, start: int) -> None:
 
 
 def check_aborted(log: PartitionLog) -> None:
-    """R4: of the transactions in the log just those are told as aborted that have an abort marker."""
+    """R4: only transactions with an abort marker in the log are reported as aborted."""
     opened: dict[int, int] = {}
     markers: dict[int, int] = {}
     expected: set[tuple[int, int, int]] = set()

@@ -1,4 +1,4 @@
-"""As much of a broker as moves files of logs: topics, random steps one after the other, and what is known of them."""
+"""The part of a broker that changes files of logs: topics, random steps in sequence, and the expected state."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CONFIG = LogConfig(
 
 @dataclass
 class Topic:
-    """A topic of one partition. Moments are what `Scenario.moment` gave."""
+    """A topic of one partition. Moments are values of `Scenario.moment`."""
 
     name: str
     topic_id: bytes
     made: int
     values: dict[int, bytes] = field(default_factory=dict)  # by offset, once the append was answered
-    forced: list[tuple[int, int]] = field(default_factory=list)  # moment, end offset: all below is on the disk
-    largest_start: int = 0  # no log start offset was asked for beyond it
+    forced: list[tuple[int, int]] = field(default_factory=list)  # moment, end offset: all records below are flushed
+    largest_start: int = 0  # the largest log start offset that was requested
     deleted: int | None = None
     sequence: int = 0
     transactions: int = 0
@@ -40,7 +40,9 @@ class Topic:
 
 
 class Scenario:
-    """Two topics, and `step`s. `moment` says how far it is; with `flush_messages` of 1 each append is forced."""
+    """Two topics, and `step`s. `moment` is the number of the current disk call; with `flush_messages` of 1 each append
+    is flushed.
+    """
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Scenario:
         self.epoch = 0
 
     def run(self, steps: int) -> None:
-        """Raises LogOffline when the directory fails."""
+        """Run steps. Raises LogOffline when the directory fails."""
         self.open()
         for name in ("one", "two"):
             self.make(name)
@@ -68,7 +70,7 @@ class Scenario:
             self.step(number)
 
     def leave(self) -> None:
-        """As a process that is killed."""
+        """End as a killed process does."""
         for log in self.manager.logs.values():
             log.close_files()
         self.manager.unlock()
@@ -147,7 +149,7 @@ class Scenario:
         topic.values[offset] = value
 
     def restart(self) -> None:
-        """A stop in order, and a start."""
+        """Stop cleanly, and start."""
         self.epoch += 1
         self.manager.close(T0, broker_epoch=self.epoch)
         if self.manager.directories[0].is_online:
@@ -159,9 +161,9 @@ class Scenario:
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def check(self, log_dir: Path, moment: int, promised: Callable[[Topic], int]) -> None:
-        """A start on `log_dir` has of each topic what was answered below the offset `promised`, and goes on.
+        """Check that a start on `log_dir` finds all answered records below the offset `promised`, and can append.
 
-        Topics whose deletion had begun by `moment`, or whose making had not ended, are left out.
+        Topics are left out if their deletion had begun by `moment`, or their creation had not ended.
         """
         manager = LogManager([str(log_dir)])
         manager.lock()
@@ -174,10 +176,10 @@ class Scenario:
         manager.close(T0)
 
     def _check_topic(self, topic: Topic, log: PartitionLog | None, promised: int) -> None:
-        if log is None or log.topic_id not in (None, topic.topic_id):  # what was there under this name before
+        if log is None or log.topic_id not in (None, topic.topic_id):  # another topic had this name before
             assert not promised, "W3: what was promised is there, under its topic id"
             return
-        # A power loss may bring back what retention has removed, a segment or one of two.
+        # A power loss may bring back segments that retention has removed, one or two of them.
         records = {record.offset: record.value for record in check_rules(log, topic.largest_start)}
         check_aborted(log)
         start = max(topic.largest_start, log.log_start_offset)

@@ -1,4 +1,4 @@
-"""Logs in a temporary directory, and the batches that go into them."""
+"""Logs in a temporary directory, and batches for them."""
 
 from pathlib import Path
 from typing import Any
@@ -23,21 +23,21 @@ T0 = 1_700_000_000_000
 def open_log(
     root: Path, config: LogConfig | None = None, *, fs: FileSystem = LOCAL, now_ms: int = T0, **left: Any
 ) -> PartitionLog:
-    """The log orders-0 in `root`, `left` as its last broker left it: fields of a StoredLog."""
+    """Open the log orders-0 in `root`. `left`: fields of the StoredLog of the last shutdown."""
     fs.make_directory(f"{root}/orders-0")
     directory = LogDirectory(str(root), fs, jitter=lambda limit: limit // 2)
     return load_log(directory, StoredLog(f"{root}/orders-0", "orders", 0, config or LogConfig(), now_ms, **left))
 
 
 def opened(manager: LogManager, topic: str, partition: int = 0) -> PartitionLog:
-    """A log that is there, opened if it has waited for that."""
+    """Return an existing log, which is opened now if it was not yet."""
     log = manager.open(topic, partition)
     assert log is not None
     return log
 
 
 def batch(*values: bytes | None, timestamp: int = T0, key: bytes | None = None, **header: Any) -> bytearray:
-    """A batch as a client sends it, one record a value, each a millisecond later."""
+    """Return a batch as a client sends it: one record a value, each a millisecond later."""
     builder = BatchBuilder(**header)
     for number, value in enumerate(values or (b"value",)):
         builder.append(timestamp + number, key, value)
@@ -45,7 +45,7 @@ def batch(*values: bytes | None, timestamp: int = T0, key: bytes | None = None, 
 
 
 def sized(size_bytes: int, **kwargs: Any) -> bytearray:
-    """A batch of one record that has just this size."""
+    """Return a batch of one record with exactly this size."""
     for length in range(size_bytes - 75, size_bytes - 60):
         if length >= 0 and len(found := batch(bytes(length), **kwargs)) == size_bytes:
             return found
@@ -53,7 +53,7 @@ def sized(size_bytes: int, **kwargs: Any) -> bytearray:
 
 
 def idempotent(sequence: int, count: int = 1, *, producer_id: int = 7, epoch: int = 0, **kwargs: Any) -> bytearray:
-    """A batch of an idempotent producer."""
+    """Return a batch of an idempotent producer."""
     values = [b"%d" % (sequence + number) for number in range(count)]
     return batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **kwargs)
 
@@ -65,7 +65,7 @@ def marker(producer_id: int = 7, epoch: int = 0, *, commit: bool, coordinator_ep
 
 
 def append(log: PartitionLog, records: bytes | bytearray, now_ms: int = T0, **kwargs: Any) -> int:
-    """Append, and give the base offset."""
+    """Append; return the base offset."""
     kwargs.setdefault("leader_epoch", 0)
     return log.append(records, now_ms=now_ms, **kwargs).base_offset
 
@@ -76,12 +76,12 @@ def end(log: PartitionLog, *, commit: bool, leader_epoch: int = 0, **kwargs: Any
 
 
 def bytes_of(part: FetchSlice | bytes) -> bytes:
-    """What a read gave, from memory or from its file."""
+    """Return the bytes of a read, from memory or from the file."""
     return part if isinstance(part, bytes) else part.read()
 
 
 def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None = None) -> list[Record]:
-    """All records from `start` on, read as a consumer would, in pieces."""
+    """Return all records from `start` on, read in pieces as a consumer does."""
     offset = log.log_start_offset if start is None else start
     end_offset = log.log_end_offset if end_offset is None else end_offset
     found: list[Record] = []
@@ -97,11 +97,11 @@ def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None
 
 
 def crash(log: PartitionLog) -> None:
-    """As a process that is killed: what was written is there, nothing else happens."""
+    """End as a killed process does: written data stays, nothing else happens."""
     log.close_files()
 
 
 def close(log: PartitionLog) -> None:
-    """A stop in order, of this log alone."""
+    """Close this log cleanly."""
     log.recovery_point = log.log_end_offset
     log.close()

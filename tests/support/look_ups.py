@@ -16,13 +16,13 @@ from tests.support.logs import T0, append, batch, open_log
 
 T = TypeVar("T")
 
-#: More records than are searched on the loop.
+#: more records than are searched on the loop
 LARGE = 600
 
 
 class Driver:
-    """Runs steps; counts turns, and batches that were to be searched elsewhere. `between(search)` is called before that
-    is done; what it gives, if it gives anything, is the outcome.
+    """Runs steps; counts turns and offloaded searches. `between(search)` is called before a search; its result, if any,
+    is the outcome.
     """
 
     def __init__(self, a_turn: int, between: Callable[[BatchSearch], Any] = lambda search: None) -> None:
@@ -54,19 +54,19 @@ class Driver:
 
 
 def look_up(log: PartitionLog, timestamp: int | None, driver: Driver) -> TimestampAndOffset | None:
-    """None: the largest one."""
+    """Look up an offset by timestamp; None: the largest timestamp."""
     if timestamp is None:
         return driver.run(find_max_timestamp(lambda: log, driver.allowance))
     return driver.run(find_timestamp(lambda: log, timestamp, driver.allowance))
 
 
 def large(number: int = 0, codec: Codec = Codec.GZIP) -> bytearray:
-    """A batch of LARGE records, which are a millisecond apart."""
+    """Return a batch of LARGE records, a millisecond apart."""
     return batch(*[b"v"] * LARGE, timestamp=T0 + number * LARGE, codec=codec)
 
 
 def large_segments(root: Path) -> PartitionLog:
-    """Four, of a large batch each; the last one is active."""
+    """Return a log of four segments of a large batch each; the last one is active."""
     log = open_log(root, LogConfig(segment_bytes=len(large())))
     for number in range(4):
         append(log, large(number))

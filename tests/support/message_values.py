@@ -23,9 +23,9 @@ EDGES = {
 
 
 def random_value(random: Random, kind: StructType, version: int) -> Struct:
-    """A value with something in the fields that the version has, and defaults elsewhere.
+    """Return a value with something in the fields of the version, and defaults elsewhere.
 
-    Records have no default but None, which not every version takes: there is always something in them.
+    Records always have a value: their default is None, which some versions do not allow.
     """
     return kind(
         **{

@@ -1,4 +1,4 @@
-"""Reading recorded `__cluster_metadata` directories, and showing records as kafka-dump-log does."""
+"""Read recorded `__cluster_metadata` directories, and show records as kafka-dump-log does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLEAN_SHUTDOWN = LOGS / "v4.3.1-clean-shutdown"
 
 
 def each_record(changes: Iterable[Changes]) -> Iterator[MetadataRecord]:
-    """The records one by one."""
+    """Yield the records one by one."""
     for change in changes:
         if isinstance(change, PartitionChanges):
             for topic_id, partition in change.partitions:
@@ -31,7 +31,7 @@ def each_record(changes: Iterable[Changes]) -> Iterator[MetadataRecord]:
 
 
 def stored_values(file: Path) -> Iterator[tuple[int, bytes]]:
-    """(offset, value) of each metadata record in a segment or snapshot, control records left out."""
+    """Yield (offset, value) of each metadata record in a segment or snapshot, without control records."""
     data = file.read_bytes()
     for position, header in iter_batches(data):
         if not header.is_control:
@@ -41,18 +41,18 @@ def stored_values(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def stored_records(file: Path) -> list[AnyRecord]:
-    """The metadata records of a segment or snapshot."""
+    """Return the metadata records of a segment or snapshot."""
     return [decode_record(value) for _, value in stored_values(file)]
 
 
 def dumped_records(dump: Path) -> dict[int, dict[str, Any]]:
-    """What kafka-dump-log --cluster-metadata-decoder printed: offset -> {"type", "version", "data"}."""
+    """Parse the output of kafka-dump-log --cluster-metadata-decoder: offset -> {"type", "version", "data"}."""
     found = re.findall(r"^\| offset: (\d+) .* payload: (\{.*\})$", dump.read_text(encoding="utf-8"), re.MULTILINE)
     return {int(offset): json.loads(payload) for offset, payload in found}
 
 
 def as_dumped(record: MetadataRecord) -> dict[str, Any]:
-    """A record as the tool prints it."""
+    """Return a record as the tool prints it."""
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", record.message.name).upper()
     return {"type": name, "version": record.version, "data": _as_json(record.value, record.message, record.version)}
 

@@ -1,4 +1,4 @@
-"""Consume, transform, produce with librdkafka: records and the offsets up to which they were read move as one."""
+"""Consume, transform, produce with librdkafka: each transaction has the records and the consumed offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PATIENCE_S = 60
 def move_in_transactions(bootstrap: str, topic: str, output: str, count: int, protocol: str = "classic") -> None:
     """Move `count` records of a topic to the same partitions of another; each third transaction is aborted first.
 
-    The topic's name is the group's and the transactional id, too; `protocol` is the group's.
+    The topic's name is also the group id and the transactional id; `protocol` is the group's.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
     producer.init_transactions(_PATIENCE_S)

@@ -19,12 +19,12 @@ from tests.support.instant_workers import InstantWorkers
 from tests.support.logs import batch, read_all
 
 CONFIG = LogConfig(file_delete_delay_ms=0)
-#: More than is copied on the loop: a round for a worker.
+#: more than is copied on the loop: a round for a worker
 BIG = bytes(REST_BYTES + 1000)
 
 
 class Copies(InstantWorkers):
-    """Rounds of copying, on that file system. What a worker is at when the broker stops comes to nothing."""
+    """Rounds of copying, on that file system. A stop of the broker discards a worker's current round."""
 
     def __init__(self, fs: FileSystem) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Copies(InstantWorkers):
 
 
 class Moving(DataBroker):
-    """A broker with two log directories, whose workers the test lets go on. `told`: what the metadata gets."""
+    """A broker with two log directories, whose workers run when the test releases them. `told`: metadata records."""
 
     def __init__(self, home: Path, fs: FileSystem = LOCAL, config: LogConfig = CONFIG, may_wait: bool = False) -> None:
         super().__init__(home, directories=2, fs=fs, may_wait=may_wait)
@@ -74,7 +74,7 @@ class Moving(DataBroker):
         return self.moves.alter(topic, index, str(self.home / f"data{number}"))  # type: ignore[no-any-return]
 
     def names(self) -> list[str]:
-        """What there is of the partition, with what is on its way out gone."""
+        """Return the files of the partition, without those that are being deleted."""
         self.background.flush_due()
         self.settle()
         return sorted(
@@ -83,7 +83,7 @@ class Moving(DataBroker):
         )
 
     def futures(self) -> list[tuple[int, bool]]:
-        """(how far behind, copy or not) of all that DescribeLogDirs tells."""
+        """Return (lag, is it a copy) of each replica in DescribeLogDirs."""
         answer = self.call(DESCRIBE_LOG_DIRS, 5, topics=None)
         return sorted(
             (partition.offset_lag, partition.is_future_key)

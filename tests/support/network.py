@@ -1,4 +1,4 @@
-"""The network room without the rest of the broker: a `Server` with handlers of the test's own.
+"""The network room without the rest of the broker: a `Server` with a test's own handlers.
 
 `Link` drives one connection by hand, without a socket; `ServerThread` serves real sockets from a loop in a thread.
 """
@@ -44,13 +44,13 @@ def served_by(handlers: Handlers, shortcuts: Mapping[Api, ShortcutFactory] | Non
 
 
 def request_frame(api: Api, version: int, correlation_id: int, **fields: Any) -> bytes:
-    """A request as it travels, its size in front."""
+    """Return the frame of a request, with its size in front."""
     body = api.request.encode(version, api.request(**fields))
     return frame(encode_request_header(api, version, correlation_id, "client"), body)
 
 
 def answers_in(sent: bytes, expected: list[tuple[Api, int]]) -> list[tuple[int, Struct]]:
-    """The answers in a stream of bytes, each with its correlation id; all bytes have to be used."""
+    """Return the answers in a stream of bytes, each with its correlation id; all bytes must be used."""
     answers, position = [], 0
     for api, version in expected:
         size = int.from_bytes(sent[position : position + 4])
@@ -63,7 +63,7 @@ def answers_in(sent: bytes, expected: list[tuple[Api, int]]) -> list[tuple[int, 
 
 
 class FakeTransport:
-    """Takes everything that is sent, or holds it back while `blocked`."""
+    """Accepts everything that is sent, or holds it back while `blocked`."""
 
     def __init__(self) -> None:
         self.sent = bytearray()
@@ -113,7 +113,7 @@ class FakeTransport:
 
 
 class Link:
-    """A connection with its other side in the test's hands."""
+    """A connection whose other end is the test."""
 
     def __init__(self, handlers: Handlers) -> None:
         self.loop = FakeLoop()
@@ -131,9 +131,9 @@ class Link:
         return connection, transport
 
     def receive(self, data: bytes, piece: int | None = None, settle: bool = True) -> int:
-        """Bytes arrive, in pieces of so many if told, as far as they are received; the turn ends after each.
+        """Let bytes arrive, in pieces of that size if given; the turn ends after each piece.
 
-        How many were received.
+        Returns the number of bytes that the connection accepted.
         """
         position = 0
         while position < len(data) and self.transport.closed is None and self.transport.reading:
@@ -152,7 +152,7 @@ class Link:
         return position
 
     def answers(self, *expected: tuple[Api, int]) -> list[tuple[int, Struct]]:
-        """What has been sent, decoded."""
+        """Return the answers sent so far, decoded."""
         return answers_in(bytes(self.transport.sent), list(expected))
 
 
@@ -191,7 +191,7 @@ class ServerThread:
         self.loop.close()
 
     def ask(self, function: Callable[[], Any]) -> Any:
-        """Call a function on the loop's thread and return what it answers."""
+        """Call a function on the loop's thread and return its result."""
 
         async def call() -> Any:
             return function()

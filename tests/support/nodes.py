@@ -1,4 +1,4 @@
-"""A node's data in real directories: starts, crashes, and what the controller would write."""
+"""A node's data in real directories: starts, crashes, and the records of a controller."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def start(directory: Path, now_ms: int = 1000, **overrides: str) -> Node:
 
 
 def write(node: Node, *records: MetadataRecord) -> None:
-    """What the controller does."""
+    """Write records as the controller does."""
     node.metadata_log.append(records, 2000)
     replay_all(node.image, records)
 
 
 def an_orders_topic(node: Node) -> None:
-    """A topic with one partition, and its log."""
+    """Create a topic with one partition, and its log."""
     topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
     write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
     node.logs.create("orders", 0, TOPIC_ID, config(Path("/x")).log_config(), 2000)
 
 
 def take_snapshot(node: Node) -> str:
-    """Write a snapshot; its name."""
+    """Write a snapshot; return its name."""
     prepared = node.metadata_log.prepare_snapshot(node.image, 2500)
     assert prepared is not None
     write_snapshot(LOCAL, node.metadata_log.path, *prepared)
@@ -48,10 +48,10 @@ def take_snapshot(node: Node) -> str:
 
 
 def crash(node: Node) -> None:
-    """End without a word: only the locks go, as they would with the process."""
+    """End as a killed process does: only the locks are released."""
     node.logs.unlock()
 
 
 def state(image: MetadataImage) -> dict[str, object]:
-    """What a restart may not change."""
+    """Return the state that a restart must keep."""
     return {"features": image.features, "topics": sorted(image.topics_by_name), "configs": image.configs}

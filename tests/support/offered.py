@@ -1,4 +1,6 @@
-"""What a double of a broker offers to handlers: its attributes, by the names of `broker.services.Services`."""
+"""The services that a double of a broker offers to handlers: its attributes, by the names of
+`broker.services.Services`.
+"""
 
 from __future__ import annotations
 
@@ -57,11 +59,11 @@ _DERIVED: dict[str, Callable[[Any], object]] = {
         broker.clock, broker.purgatory, broker.time_look_ups, broker.partitions, broker.share_partitions
     ),
 }
-"""Services that doubles do not have as attributes, made of those that they have."""
+"""Services that doubles do not have as attributes, built from those that they have."""
 
 
 class Offered(Mapping[str, object]):
-    """The services of a double, as they are now; None for those that a test does not need."""
+    """The current services of a double; None for those that a test does not need."""
 
     def __init__(self, broker: object) -> None:
         self._broker = broker
@@ -71,7 +73,7 @@ class Offered(Mapping[str, object]):
             return getattr(self._broker, name)
         try:
             return _DERIVED[name](self._broker) if name in _DERIVED else None
-        except AttributeError:  # of something that the double does not have either
+        except AttributeError:  # an attribute that the double lacks, too
             return None
 
     def __iter__(self) -> Iterator[str]:
@@ -82,17 +84,17 @@ class Offered(Mapping[str, object]):
 
 
 def handler_of(broker: object, api: Api) -> Handler:
-    """The handler of an API with the services of a double."""
+    """Return the handler of an API, bound to the services of a double."""
     return bind(discover()[api.key].load().handler, Offered(broker))
 
 
 def fast_path_of(broker: object, factory: FastPathFactory, version: int) -> Any:
-    """The fast path of a version with the services of a double, or None."""
+    """Return the fast path of a version, bound to the services of a double, or None."""
     return bind(factory, Offered(broker))(version)
 
 
 def dispatcher_for(broker: object, served: Mapping[int, ServedApi] | None = None) -> Dispatcher:
-    """A dispatcher whose handlers have the services of a double; all APIs are loaded."""
+    """Return a dispatcher with the services of a double; all APIs are loaded."""
     found = discover() if served is None else served
     for each in found.values():
         each.load()
@@ -100,6 +102,6 @@ def dispatcher_for(broker: object, served: Mapping[int, ServedApi] | None = None
 
 
 def endpoints_of(broker: object) -> AdvertisedEndpoints:
-    """The endpoints that a double advertises."""
+    """Return the endpoints that a double advertises."""
     found: AdvertisedEndpoints = _of(broker, "endpoints")
     return found

@@ -1,4 +1,4 @@
-"""Messages of the formats that Kafka 4 has dropped, produced and fetched by clients of their time."""
+"""Produce and fetch messages of the formats that Kafka 4 has dropped, with clients of their time."""
 
 from __future__ import annotations
 

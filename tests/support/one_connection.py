@@ -1,5 +1,7 @@
-"""A client on one end of a pair of sockets, and a broker with real logs on the other: all that a request passes, in
-the test's own thread."""
+"""A client on one end of a socket pair, and a broker with real logs on the other, in the test's own thread.
+
+A request runs through all code of the broker.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,17 @@ _ROOMS = {
 
 
 class _Loop(FakeLoop):
-    """Sockets are served when the test says so."""
+    """An event loop that serves sockets when the test calls it."""
 
     def add_reader(self, fd: int, callback: object) -> None: ...
     def remove_reader(self, fd: int) -> None: ...
 
 
 class OneConnection:
-    """`call` sends a request and returns its answer; `traced` holds the project's functions that it passed, in order.
+    """`call` sends a request and returns its answer; `traced` lists the project's functions that it called, in order.
 
-    A function is "path in the project, qualified name"; that of a decoder made from a schema is "schema, decode".
-    Left out are what differs between versions of Python: comprehensions, lambdas, and the `__new__` of tuples.
+    A function is "path in the project, qualified name"; a decoder made from a schema is "schema, decode".
+    Comprehensions, lambdas and the `__new__` of tuples are left out: they differ between versions of Python.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -66,7 +68,7 @@ class OneConnection:
         self.broker.close()
 
     def call(self, api: Api, version: int, **fields: Any) -> Struct:
-        """A request, answered within the turn in which it arrives."""
+        """Send a request that is answered within the turn in which it arrives."""
         self.client.sendall(request_frame(api, version, 1, **fields))
         self.traced = []
         before = sys.getprofile()
@@ -79,7 +81,7 @@ class OneConnection:
         return answer
 
     def readable(self) -> None:
-        """Serve what the client has sent."""
+        """Serve the bytes that the client sent."""
         self._transport._on_readable()
         self.loop.settle()
 

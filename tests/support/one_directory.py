@@ -1,4 +1,4 @@
-"""Apache Kafka and pybroker one after the other in one directory, with the very same server.properties."""
+"""Apache Kafka and pybroker in turn in one directory, with the same server.properties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG_LINE = re.compile(r"^\S+ .* (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
 
 
 class _Kafka(KafkaBroker):
-    """Prints warnings, too. Formatted beforehand."""
+    """Apache Kafka that also prints warnings. Its directory is formatted beforehand."""
 
     def _own_properties(self) -> dict[str, str]:
         return {}
@@ -36,10 +36,11 @@ class _Ours(_Kafka):
 
 
 class OneDirectory:
-    """`start(kind)` starts a broker of that kind; only one of them at a time runs.
+    """`start(kind)` starts a broker of that kind; only one runs at a time.
 
-    `standalone`: the configuration leaves it to the log to say who the voters are. `formatted`: by Apache Kafka's tool,
-    for voters in the log (kraft.version 1) or in the configuration; else by the first broker that starts: ours.
+    `standalone`: the log names the voters, the configuration does not. `formatted`: Apache Kafka's tool formats the
+    directory, with the voters in the log (kraft.version 1) or in the configuration; otherwise the first broker that
+    starts formats it: ours.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class OneDirectory:
             "transaction.state.log.num.partitions": "2",
             "share.coordinator.state.topic.num.partitions": "2",
             "log.cleaner.backoff.ms": "100",
-            "log.initial.task.delay.ms": "4000",  # sooner, Kafka stumbles over logs that are still being opened
+            "log.initial.task.delay.ms": "4000",  # earlier, Kafka fails on logs that are still being opened
             "log.flush.start.offset.checkpoint.interval.ms": "100",
             "producer.id.expiration.ms": str(2**31 - 1),
             "metadata.log.max.record.bytes.between.snapshots": "3000",
@@ -90,7 +91,7 @@ class OneDirectory:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self, kind: str) -> RunningBroker:
-        """Start a broker on what the last one left."""
+        """Start a broker on the data of the previous one."""
         before = self._config_text()
         broker_class = {"kafka": _Kafka, "ours": _Ours}[kind]
         (self.directory / "output.txt").write_text("")
@@ -103,7 +104,7 @@ class OneDirectory:
         return path.read_text() if path.exists() else None
 
     def end(self, *, killed: bool) -> None:
-        """Stop it in order, or kill it."""
+        """Stop the broker cleanly, or kill it."""
         assert self.running is not None
         if killed:
             self.running.kill()
@@ -111,7 +112,7 @@ class OneDirectory:
             assert self.running.stop() in (0, 143)
 
     def complaints(self) -> list[str]:
-        """What the broker that runs, or ran last, has warned of, without what is another one each time."""
+        """Return the warnings of the current or last broker, without those that differ each time."""
         assert self.running is not None
         found = (match[2] for match in _LOG_LINE.finditer(self.running.output))
         found = (line for line in found if not line.startswith("broker.observability.loop_watch"))  # a busy machine
@@ -119,6 +120,6 @@ class OneDirectory:
 
 
 def properties_of(path: Path) -> Mapping[str, str]:
-    """A properties file without its comments."""
+    """Return the values of a properties file."""
     lines = (line.partition("=") for line in path.read_text().splitlines() if not line.startswith("#"))
     return {key: value for key, _, value in lines}

@@ -1,4 +1,4 @@
-"""Writes reports as clients push them: MetricsData of OpenTelemetry, in the wire format of Protocol Buffers."""
+"""Write reports as clients push them: MetricsData of OpenTelemetry, in the wire format of Protocol Buffers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DELTA, CUMULATIVE = 1, 2
 
 
 def varint(number: int) -> bytes:
-    """A number of up to 64 bits."""
+    """Encode a number of up to 64 bits."""
     number &= (1 << 64) - 1
     out = bytearray()
     while number > 0x7F:
@@ -19,7 +19,7 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, value: int | float | str | bytes) -> bytes:
-    """A field: numbers as varints, floats as doubles, all else with its length."""
+    """Encode a field: numbers as varints, floats as doubles, all else with its length."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, float):
@@ -29,30 +29,30 @@ def field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def attribute(key: str, value: int | float | str) -> bytes:
-    """A KeyValue."""
+    """Encode a KeyValue."""
     number = {int: 3, float: 4, str: 1}[type(value)]
     return field(1, key) + field(2, field(number, value))
 
 
 def point(value: float, **attributes: int | float | str) -> bytes:
-    """A NumberDataPoint, with a time, which nobody reads."""
+    """Encode a NumberDataPoint, with a time that no reader uses."""
     time = varint(3 << 3 | 1) + struct.pack("<q", 1_700_000_000_000_000_000)
     return time + field(4, float(value)) + b"".join(field(7, attribute(*each)) for each in attributes.items())
 
 
 def gauge(name: str, *points: bytes) -> bytes:
-    """A Metric that is a gauge."""
+    """Encode a Metric that is a gauge."""
     return field(1, name) + field(5, b"".join(field(1, each) for each in points))
 
 
 def counter(name: str, *points: bytes, temporality: int = DELTA, is_monotonic: bool = True) -> bytes:
-    """A Metric that is a sum."""
+    """Encode a Metric that is a sum."""
     inner = b"".join(field(1, each) for each in points) + field(2, temporality) + field(3, int(is_monotonic))
     return field(1, name) + field(7, inner)
 
 
 def report(*metrics: bytes, resource: Mapping[str, str] | None = None) -> bytes:
-    """MetricsData of one client."""
+    """Encode MetricsData of one client."""
     of_resource = field(1, b"".join(field(1, attribute(*each)) for each in (resource or {}).items()))
     scope = field(2, field(1, field(1, "a scope")) + b"".join(field(2, each) for each in metrics))
     return field(1, of_resource + scope)

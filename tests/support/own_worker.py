@@ -1,4 +1,4 @@
-"""A worker in this process, with directories of its own; the test is the owner at the other end of its link."""
+"""A worker in this process, with directories of its own; the test is the main process at the other end of its link."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from runtime.deferred import Deferred
 from tests.support.eventually import eventually_async
 from tests.support.nodes import TOPIC_ID, config, start, write
 
-#: A topic whose partition is the worker's.
+#: a topic whose partition belongs to the worker
 TOPIC = next(name for name in map(str, range(100)) if worker_of(name, 0, 2) == 1)
 
 
 class Owner:
-    """The owner's end. `exit_codes`: those with which the worker has ended."""
+    """The main process's end of the link. `exit_codes`: those with which the worker ended."""
 
     def __init__(self, directory: Path) -> None:
         loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ async def done(deferred: Deferred[Any]) -> Any:
 
 
 def _begin(directory: Path) -> Begin:
-    """As of a node with one topic, whose partition is the worker's."""
+    """Return the first message of a node with one topic, whose partition belongs to the worker."""
     node = start(directory, num_workers="2")
     topic = new_record(30, TopicRecord, name=TOPIC, topic_id=TOPIC_ID)
     write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))

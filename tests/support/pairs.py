@@ -1,4 +1,4 @@
-"""A pybroker and an Apache Kafka that are asked for the same, request by request, by a raw client each."""
+"""A pybroker and an Apache Kafka that get the same requests, from a raw client each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.eventually import eventually
 from tests.support.settled import wait_for_topic
 from tests.support.wire import Closed, WireClient
 
-#: Two answers: ours, Kafka's.
+#: two answers: ours, Kafka's
 Answers = tuple[Any, Any]
 
 
 class Pair:
-    """Both, each with two log directories; the first is the broker's `log_dir`. Stopped by `close`."""
+    """Both brokers, each with two log directories; the first is the broker's `log_dir`. `close` stops them."""
 
     def __init__(self, home: Path, properties: dict[str, str] | None = None) -> None:
         self.ours = OurBroker(home / "ours", {**_directories(home / "ours"), **(properties or {})} | _OWN)
@@ -40,14 +40,14 @@ class Pair:
         for client in self._clients.values():
             client.close()
         self.ours.stop()
-        self.kafka.kill()  # it waits long for a controller that does not know it any more
+        self.kafka.kill()  # a stop would wait long for a controller that no longer knows it
 
     def directories(self, broker: RunningBroker) -> tuple[Path, Path]:
-        """The log directories of one of them."""
+        """Return the log directories of a broker."""
         return broker.log_dir, broker.log_dir.with_name("logs-2")
 
     def hang_up(self) -> None:
-        """Go on with new connections."""
+        """Close the connections; the next requests open new ones."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -58,12 +58,12 @@ class Pair:
         return self._clients[broker.kind]
 
     def each(self, request: Callable[[RunningBroker], Any]) -> Answers:
-        """What `request` gives for each."""
+        """Return the result of `request` for each broker."""
         ours, kafka = (request(broker) for broker in self.brokers)
         return ours, kafka
 
     def ask(self, api: Api, version: int, **fields: Any) -> Answers:
-        """Send the same request to both. A connection that is closed is an answer, too."""
+        """Send the same request to both. A closed connection counts as an answer."""
 
         def request(broker: RunningBroker) -> Struct | str:
             try:
@@ -75,13 +75,13 @@ class Pair:
         return self.each(request)
 
     def same(self, api: Api, version: int, **fields: Any) -> Any:
-        """The one answer that both give; asserts that it is one."""
+        """Return the answer that both give; fail if the answers differ."""
         ours, kafka = self.ask(api, version, **fields)
         assert ours == kafka, f"\n  ours:  {ours}\n  kafka: {kafka}"
         return ours
 
     def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Make topics, of so many partitions each, at both; they are there when this returns."""
+        """Create topics with these partition counts at both brokers, and wait for them."""
         topics = [CreatableTopic(name=name, num_partitions=n, replication_factor=1) for name, n in partitions.items()]
         self.ask(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
         for broker in self.brokers:
@@ -89,12 +89,12 @@ class Pair:
                 wait_for_topic(broker, name, count)
 
     def until_same(self, check: Callable[[], Answers], timeout_s: float = 60) -> Any:
-        """Ask again until both answers are equal: one of them may take its time."""
+        """Ask again until both answers are equal: one broker may take a moment."""
         found = eventually(check, "equal answers", until=lambda both: both[0] == both[1], timeout_s=timeout_s)
         return found[0]
 
     def plain(self, broker: RunningBroker, text: str) -> str:
-        """What a tool prints of one of them, without its address and its paths."""
+        """Return the output of a tool without the broker's address and paths."""
         for number, path in enumerate(self.directories(broker), 1):
             text = re.sub(rf"{re.escape(str(path))}(?![\w-])", f"<{number}>", text)
         return text.replace(broker.bootstrap, "<bootstrap>").replace(f"{HOST}:{broker.port}", "<bootstrap>")

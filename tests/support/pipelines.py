@@ -1,4 +1,4 @@
-"""Pipelines that run to their end, in the test's own Spark, and the records that they read and write."""
+"""Run pipelines to their end in the test's own Spark, and write and read their records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def produce(broker: RunningBroker, topic: str, *values: bytes | None) -> None:
 
 
 def run(spark: SparkSession, pipeline: Pipeline) -> dict[str, int]:
-    """To the end; how many rows of each stream came too late."""
+    """Run to the end; return how many rows of each stream came too late."""
     late = {}
     for name, query in [(one.query.name, one.start(once=True)) for one in plan(spark, pipeline)]:
         assert query.awaitTermination(300)
@@ -30,7 +30,7 @@ def run(spark: SparkSession, pipeline: Pipeline) -> dict[str, int]:
 
 
 def read(broker: RunningBroker, topic: str, count: int) -> list[Message]:
-    """Read a topic's first `count` records, or those that there are."""
+    """Read a topic's first `count` records, or all if there are fewer."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:

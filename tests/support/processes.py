@@ -1,4 +1,4 @@
-"""Processes of this machine, as /proc tells of them."""
+"""The processes of this machine, from /proc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 
 
 def _status(pid: int) -> list[str]:
-    """State, parent and so on of a process; empty when there is none."""
+    """Return state, parent and so on of a process; an empty list if it does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -19,44 +19,44 @@ def _status(pid: int) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process that is not only waiting to be asked how it ended."""
+    """Return whether a process runs; a zombie does not."""
     status = _status(pid)
     return bool(status) and status[0] != "Z"
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started, and that are alive."""
+    """Return the running children of a process."""
     every = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [each for each in every if (status := _status(each)) and int(status[1]) == pid and status[0] != "Z"]
 
 
 def family(pid: int) -> Iterator[int]:
-    """A process and all that it has started, and these have, as far as they are alive."""
+    """Yield a running process and its running descendants."""
     yield pid
     for child in children(pid):
         yield from family(child)
 
 
 def descriptors(pid: int) -> Iterator[str]:
-    """What a process has open, as `ls -l` shows it; nothing where nobody may see it."""
+    """Yield the open files of a process, as `ls -l` shows them; nothing without the permission to read them."""
     for path in Path(f"/proc/{pid}/fd").glob("*"):
-        with suppress(OSError):  # it has just been closed
+        with suppress(OSError):  # closed a moment ago
             yield os.readlink(path)
 
 
 def resident_bytes(pid: int) -> int:
-    """The memory of a process that is in use."""
+    """Return the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 
 
 def open_descriptors(pid: int) -> int:
-    """How many files and sockets a process has open."""
+    """Return the number of open files and sockets of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 class MemoryWatch(threading.Thread):
-    """The most memory that a process, and all those that it has started together, were seen with; in bytes."""
+    """The peak memory of a process and its descendants together, in bytes."""
 
     def __init__(self, pid: int, every_s: float = 0.05) -> None:
         super().__init__(daemon=True)
@@ -67,7 +67,7 @@ class MemoryWatch(threading.Thread):
         self.children_bytes = 0
 
     def run(self) -> None:
-        """Until the block ends, or the process."""
+        """Measure until the block or the process ends."""
         while not self._stopping.wait(self._every_s):
             with suppress(OSError, StopIteration):
                 self.own_bytes = max(self.own_bytes, resident_bytes(self._pid))

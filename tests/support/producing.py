@@ -1,4 +1,4 @@
-"""Produce requests as a handler of the data plane is given them, and the batches in them."""
+"""Produce requests as a handler gets them, and their batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OK = batch(2)
 
 
 def patched(data: bytes, position: int, layout: str, value: int) -> bytes:
-    """The batch with a field of its header changed, and the checksum right again."""
+    """Return the batch with a changed header field and a valid checksum."""
     changed = bytearray(data)
     pack_into(layout, changed, position, value)
     changed[17:21] = crc32c(memoryview(changed)[21:]).to_bytes(4, "big")
@@ -47,7 +47,7 @@ def produce(
     broker: DataBroker, records: bytes | None, *, version: int = 12, acks: int = -1, client_id: str = "client",
     transactional_id: str | None = None, **of: Any,
 ) -> Struct:  # fmt: skip
-    """The answer for the one partition."""
+    """Produce to the one partition, and return its answer."""
     response = broker.call(
         PRODUCE, version, client_id, acks=acks, timeout_ms=1000, transactional_id=transactional_id,
         topic_data=request(records, **of),
@@ -59,7 +59,7 @@ def produce(
 
 
 def offsets(broker: DataBroker, topic: str = "t", index: int = 0) -> list[int]:
-    """The offsets of all records of a partition, as read from its log."""
+    """Return the offsets of all records of a partition, read from its log."""
     partition = broker.partitions.get(topic, index)
     assert partition is not None
     records = partition.log.read(0, 1 << 30, partition.high_watermark)

@@ -1,12 +1,12 @@
-"""Which tests have to run against Apache Kafka, and which were proven against it and have not changed since.
+"""Which tests must run against Apache Kafka, and which passed against it and have not changed since.
 
-A conformance test that runs against both brokers asserts the same of each. Its Kafka half shows that the expectation
-is right, and that stays true as long as the test is the same. So a half runs once for each change of its test:
-`tests/conformance/proven.tsv` has a digest of each test file as it was when all of its halves passed, and a half whose
-digest is still the same is left out. A changed file runs against Kafka again until `make prove` renews the list.
+A conformance test that runs against both brokers makes the same assertions about each. Its Kafka half shows that the
+expectation is right, and that stays true while the test does not change. So a half runs once for each change of its
+test: `tests/conformance/proven.tsv` has the digest of each test file at the time when all of its halves passed, and a
+half with an unchanged digest is left out. A changed file runs against Kafka again until `make prove` renews the list.
 
-The digest covers the test file, everything of `tests` that it imports, the fixtures of `conftest.py`, and the programs
-in other languages. Comments, docstrings, blank lines and import statements do not count.
+The digest covers the test file, all of `tests` that it imports, the fixtures of `conftest.py`, and the programs in
+other languages. Comments, docstrings, blank lines and import statements do not count.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tests.support.scale import SCALE
 
 ROOT = Path(__file__).parents[2]
 PROVEN = ROOT / "tests" / "conformance" / "proven.tsv"
-#: "all": every half runs. "prove": those that are not proven run, nothing else does, and the list is renewed.
+#: "all": every half runs. "prove": only halves without a proof run, and the list is renewed.
 ASKED = "PYBROKER_TEST_KAFKA"
-#: A test with this mark tests code of ours with Apache Kafka: its half runs every time.
+#: A test with this mark uses Apache Kafka to test our code: its half always runs.
 EACH_TIME = "kafka_each_time"
 _FIXTURES = ROOT / "tests" / "conformance" / "conftest.py"
 
 
 def read_proven(path: Path = PROVEN) -> dict[str, str]:
-    """Return the digest of each proven file; none where they were proven against another Kafka."""
+    """Return the digest of each proven file; none if another Kafka version proved them."""
     if not path.exists():
         return {}
     rows = (line.split("\t") for line in path.read_text().splitlines()[1:])
@@ -64,9 +64,9 @@ def digest(file: str) -> str:
 
 
 def essence(source: str) -> str:
-    """Return Python source without comments, docstrings, imports, blank lines and space at the end of lines.
+    """Return Python source without comments, docstrings, imports, blank lines and trailing space.
 
-    A module that moves to another room changes imports, and nothing that a test demands.
+    A module that moves to another room changes imports, but no demand of a test.
     """
     lines = source.splitlines()
     statements = [*_statements(source)]
@@ -153,7 +153,7 @@ def _programs() -> str:
 
 
 def halves(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the Kafka halves: tests with a parameter "kafka" that are there with "ours" in its place as well."""
+    """Return the Kafka halves: tests with a parameter "kafka" that also exist with "ours" in its place."""
     listed = list(items)
     there = {_key(item, {}) for item in listed}
     return [
@@ -216,7 +216,7 @@ class Proofs:
             self._ran.add(file_of(report.nodeid))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write down what was proven: whole files whose halves all passed."""
+        """Record whole files whose halves all passed."""
         if self.asked != "prove" or any("::" in argument for argument in session.config.args):
             return
         proven = {file: digest(file) for file, tests in self._to_pass.items() if tests <= self._passed}

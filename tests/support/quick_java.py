@@ -1,7 +1,8 @@
-"""A Java for short runs: its JVMs compile with the first compiler alone and collect garbage in one thread.
+"""A Java for short runs: its JVMs use only the first compiler, and collect garbage in one thread.
 
-A JVM of the tests lives for seconds, most of which its second compiler takes for code that runs a few times. Without
-it, and without threads that collect garbage, Spark needs about half the CPU time to start and to run a small query.
+A JVM of the tests lives for seconds, most of which its second compiler would spend on code that runs a few times.
+Without it, and without threads that collect garbage, Spark needs about half the CPU time to start and to run a small
+query.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _HOME = Path(__file__).parents[2] / ".cache" / "quick-java"
 
 
 def use_quick_java(home: Path = _HOME) -> None:
-    """Set JAVA_HOME, for this process and those that it starts, to a folder whose `bin/java` adds `QUICK`."""
+    """Set JAVA_HOME of this process and its children to a folder whose `bin/java` adds `QUICK`."""
     try:
         java = find_java()
     except JavaNotFoundError:

@@ -1,4 +1,4 @@
-"""Readers of records in this process, and what they gave, without Spark; of topics, by a child."""
+"""Readers of records without Spark, and their rows: of directories in this process, of topics in a child."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST, LAST = at_offset(EARLIEST), at_offset(LATEST)
 
 
 def ask(do: str, **arguments: Any) -> tuple[Any, list[pa.RecordBatch]]:
-    """What the process would answer, and the batches before that. Raises the SourceError that it would tell."""
+    """Return the process's answer, and the batches before it. Raises its SourceError."""
     requests, answers = io.BytesIO(), io.BytesIO()
     write_json(requests, REQUEST, {"do": do, **arguments})
     requests.seek(0)
@@ -47,7 +47,7 @@ def plan(
     assigned: list[tuple[str, int]] | None = None,
     committed: bool = False,
 ) -> list[dict[str, Any]]:
-    """The splits of a directory."""
+    """Return the splits of a directory."""
     bounds = {"start": start.to_json(), "end": end.to_json()}
     wanted = {**bounds, "topics": topics, "assigned": assigned, "committed": committed}
     splits: list[dict[str, Any]] = ask("plan_log", path=str(path), **wanted)[0]
@@ -55,7 +55,7 @@ def plan(
 
 
 def rows(path: Path, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[dict[str, Any]]:
-    """All rows of a directory, by its splits."""
+    """Return all rows of a directory, by its splits."""
     found: list[dict[str, Any]] = []
     for split in plan(path, **wanted):
         count, batches = ask("read_log", columns=columns, **split)
@@ -66,12 +66,12 @@ def rows(path: Path, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[di
 
 
 def values(path: Path, **wanted: Any) -> list[bytes | None]:
-    """The values of all rows."""
+    """Return the values of all rows."""
     return [row["value"] for row in rows(path, ("value",), **wanted)]
 
 
 def offsets(path: Path, **wanted: Any) -> list[int]:
-    """The offsets of all rows."""
+    """Return the offsets of all rows."""
     return [row["offset"] for row in rows(path, ("offset",), **wanted)]
 
 
@@ -85,7 +85,7 @@ def topic_rows(
     fail: bool = True,
     **properties: str,
 ) -> list[dict[str, Any]]:
-    """All rows of a topic, or those from a bound on, partition by partition, as its broker has them."""
+    """Return all rows of a topic, or those from a bound on, partition by partition."""
     of = {"properties": {"bootstrap.servers": bootstrap, **properties}}
     bounds = {"start": start.to_json(), "end": LAST.to_json()}
     planned = reader.ask("plan_topics", topics=[topic], pattern=None, assigned=None, **bounds, **of)

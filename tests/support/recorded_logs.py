@@ -1,4 +1,4 @@
-"""Log directories recorded from Apache Kafka (tests/data/logs), with the values that their topics had."""
+"""Log directories recorded from Apache Kafka (tests/data/logs), and the configuration of their topics."""
 
 import re
 import shutil
@@ -10,20 +10,20 @@ from protocol.records.batch import parse_header
 from storage.log_config import LogConfig
 from tests.support.dump_log import LOGS
 
-#: Before any record in them expires, and after all of them were written.
+#: after all records in them were written, and before any expires
 NOW_MS = 1_795_000_000_000
 
 _RECORD = re.compile(r'"type":"CONFIG_RECORD".*?"resourceType":2,"resourceName":"(.*?)","name":"(.*?)","value":"(.*?)"')
 
 
 def recorded_directories(*, v2_only: bool = True) -> list[Path]:
-    """Each partition directory, of every set."""
+    """Return each partition directory, of every set."""
     found = sorted(path for path in LOGS.glob("v*/*-[0-9]*") if path.is_dir())
     return [path for path in found if not (v2_only and path.parent.name.startswith("v3.9.1"))]
 
 
 def topic_config(directory: Path) -> LogConfig:
-    """The values that the topic of a recorded partition directory had."""
+    """Return the configuration of the topic of a recorded partition directory."""
     topic = directory.name.rpartition("-")[0]
     if topic == "__cluster_metadata":
         return LogConfig(segment_bytes=1 << 30, index_interval_bytes=4096)
@@ -56,12 +56,12 @@ def _config(values: dict[str, str]) -> LogConfig:
 
 
 def copied(directory: Path, target: Path) -> Path:
-    """A copy of a recorded directory, which may be opened and changed."""
+    """Copy a recorded directory, so that a test may open and change it."""
     return Path(shutil.copytree(directory, target / directory.name))
 
 
 def recorded_batches(directory: Path) -> Iterator[bytes]:
-    """The batches of a recorded v2 log, in order."""
+    """Yield the batches of a recorded v2 log, in order."""
     for path in sorted(directory.glob("*.log")):
         data = path.read_bytes()
         position = 0

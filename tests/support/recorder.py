@@ -14,7 +14,7 @@ _WAIT_S = 60
 
 
 class Recorder:
-    """A running `pybroker record`; `with` ends it as Ctrl-C does, and then `lines` are what it said to people."""
+    """A running `pybroker record`; `with` ends it as Ctrl-C does, and `lines` then has its messages to people."""
 
     def __init__(self, cluster: str, *options: str, listen: str = "127.0.0.1:0", stdout: int | None = None) -> None:
         command = [
@@ -35,16 +35,16 @@ class Recorder:
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """Return the address for clients."""
         return f"127.0.0.1:{self.ports[0]}"
 
     def end(self, number: int = signal.SIGINT) -> int:
-        """Send a signal; its exit code."""
+        """Send a signal; return the exit code."""
         self.process.send_signal(number)
         return self.wait()
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for the end; return the exit code."""
         assert self.process.stderr is not None
         code = self.process.wait(_WAIT_S)
         self.lines += self.process.stderr.read().splitlines()
@@ -62,7 +62,7 @@ class Recorder:
 
 
 class Replayed(NamedTuple):
-    """How a replay ended."""
+    """The outcome of a replay."""
 
     code: int
     out: str
@@ -70,12 +70,12 @@ class Replayed(NamedTuple):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Objects of --json."""
+        """Return the objects of --json."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 def replay(file: Path, broker: str, *options: str) -> Replayed:
-    """Play a recording against a broker."""
+    """Replay a recording against a broker."""
     command = [sys.executable, "-m", "tools.wire.replay", str(file), "--bootstrap-server", broker, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)
     return Replayed(done.returncode, done.stdout, done.stderr)

@@ -1,7 +1,7 @@
-"""A small log directory of each release, which later ones must open: `python -m tests.support.release_directory`.
+"""A small log directory of each release, which later releases must open: `python -m tests.support.release_directory`.
 
-Written by the broker of this tree into tests/data/logs/pybroker-VERSION, stopped in order, with contents.json beside
-its files: what clients have read from it. To be run once for a release, and the outcome committed.
+The broker of this tree writes it into tests/data/logs/pybroker-VERSION and stops cleanly. contents.json has all that
+clients read from it. Run this once for a release, and commit the result.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ TOPICS: dict[str, dict[str, object]] = {
 
 
 def releases() -> list[Path]:
-    """The directories that there are, oldest first."""
+    """Return the existing directories, oldest first."""
     return sorted(LOGS.glob("pybroker-*"))
 
 
 def contents(client: DataClient) -> dict[str, Any]:
-    """All that is in a broker, as JSON has it."""
+    """Return all that is in a broker, as JSON."""
     topics: dict[str, Any] = {}
     for name, partitions in sorted(client.topics().items()):
         if name.startswith("__"):
@@ -68,7 +68,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def fill(client: DataClient) -> None:
-    """Some of everything that a release can have on its disk."""
+    """Write some of everything that a release can store."""
     for name, config in TOPICS.items():
         client.create_topic(name, 2 if name == "codecs" else 1, config)
     producer_id = client.new_producer_id()

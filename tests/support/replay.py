@@ -1,4 +1,4 @@
-"""Recorded requests, sent again to a broker, with the ids of this run in the place of the recorded ones."""
+"""Send recorded requests to a broker again, with this run's ids instead of the recorded ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Replay:
         self._clients: dict[str, WireClient] = {}
 
     def differences(self, exchange: Exchange) -> list[Difference]:
-        """Send the exchange's request; return in what the answer differs from the recorded one."""
+        """Send the exchange's request; return the differences between its answer and the recorded one."""
         name = exchange.api.name
         try:
             answer = self.answer(exchange)
@@ -40,7 +40,7 @@ class Replay:
         return list(self._rules.differences(name, exchange.decode_answer(), answer, self._names))
 
     def answer(self, exchange: Exchange, request: Struct | None = None) -> Struct | None:
-        """Send the exchange's request, or another `request` in its place; return the answer, None where none is due.
+        """Send the exchange's request, or another `request` instead; return the answer, None where none is due.
 
         Raises Closed.
         """
@@ -56,13 +56,13 @@ class Replay:
             raise
 
     def close(self) -> None:
-        """Hang up all connections."""
+        """Close all connections."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
 
     def translated(self, exchange: Exchange) -> Struct | None:
-        """The exchange's request with the ids of this run; None for versions without a schema."""
+        """Return the exchange's request with the ids of this run; None for versions without a schema."""
         request = exchange.decode_request()
         return None if request is None else self._translate(exchange.api.name, request)
 
@@ -83,7 +83,7 @@ class Replay:
         return self._names.given(id_kind, value) if id_kind else value
 
     def _translate_records(self, records: bytes) -> bytes:
-        """The producer id of a single batch, where it is another in this run."""
+        """Replace the producer id of a single batch by this run's id."""
         if len(records) < 61 or records[16] != 2:
             return records
         recorded = parse_header(records, 0).producer_id

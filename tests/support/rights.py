@@ -1,6 +1,6 @@
-"""Users of whom each has other rights: one operation alone, all but one, all but one that is denied; of each kind.
+"""Users with different rights on each kind of resource: only one operation, all but one, all but one that is denied.
 
-Every user is somebody for the whole run, so that entries are made once and nobody has to wait for a change.
+A user keeps its role for the whole run, so that ACLs are created once and no test waits for a change.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
     ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""What an entry of a kind may be about."""
+"""The operations that an ACL of a kind may name."""
 
 PREFIX = "mine"
 _NAMED = (PREFIX, f"{PREFIX}-missing", f"{PREFIX}-doomed", f"{PREFIX}-members", f"{PREFIX}-shares")
 NAMES = {
     **dict.fromkeys((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID), _NAMED),
     ResourceType.CLUSTER: (CLUSTER_NAME,),
-    ResourceType.DELEGATION_TOKEN: (WILDCARD,),  # whose ids are made up at run time
+    ResourceType.DELEGATION_TOKEN: (WILDCARD,),  # the broker chooses their ids at run time
     ResourceType.USER: ("User:owner",),
 }
-"""What rights are about. Of all else nobody has any, but who has those of a wildcard."""
+"""The names in ACLs. Users have rights to other resources only through wildcards."""
 
 
 class Form(Enum):
-    """By which names entries are made."""
+    """The ways in which ACLs name resources."""
 
     LITERAL = "by name"
     PREFIXED = "by prefix"
@@ -48,7 +48,7 @@ class Form(Enum):
 
 
 class Mode(Enum):
-    """What a user has of an operation, and of all others."""
+    """A user's right to one operation, and to all others."""
 
     ONLY = "only"
     ABSENT = "all but"
@@ -56,7 +56,7 @@ class Mode(Enum):
 
 
 class User(NamedTuple):
-    """Who has everything (no mode), or what `mode` says of an operation (ALL: of each) on a kind of resource."""
+    """A user with all rights (no mode), or with `mode` for an operation (ALL: for each) on a kind of resource."""
 
     name: str
     kind: ResourceType | None = None
@@ -67,7 +67,7 @@ class User(NamedTuple):
         return self.name
 
     def entries(self) -> Iterator[Acl]:
-        """The entries that make it so."""
+        """Yield the user's ACLs."""
         if self is NOBODY:
             return
         if self.mode is Mode.ONLY:

@@ -1,4 +1,4 @@
-"""What a round-trip program of any language has to have seen: it writes records, reads them in a group, and commits."""
+"""The checks of a round-trip program in any language: it writes records, reads them in a group, and commits."""
 
 from __future__ import annotations
 

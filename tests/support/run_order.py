@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 SECONDS = Path(__file__).parents[1] / "seconds.tsv"
-#: Write `SECONDS` at the end of the run, and keep what it has of files that did not run.
+#: write `SECONDS` at the end of the run; files that did not run keep their times
 MEASURE = "PYBROKER_TEST_TIMES"
-#: Files that take less are left out of `SECONDS`: their order does not matter.
+#: faster files are left out of `SECONDS`: their order does not matter
 _LEAST_S = 1.0
 _SHOWN = 10
 
@@ -57,7 +57,7 @@ class SlowestFirst:
         self.seconds[file_of(report.nodeid)] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """List the slowest files, and write the times where the run measures them."""
+        """List the slowest files, and write the times of a measured run."""
         if len(self.seconds) <= _SHOWN:
             return
         total = sum(self.seconds.values())

@@ -1,4 +1,4 @@
-"""Configuration files that people have: the one that Apache Kafka 4.3 ships, and one of the time of ZooKeeper (S26)."""
+"""Typical configuration files: the one that Apache Kafka 4.3 ships, and one of the time of ZooKeeper (S26)."""
 
 KAFKA_SERVER_PROPERTIES = """\
 process.roles=broker,controller

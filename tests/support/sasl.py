@@ -1,4 +1,4 @@
-"""The client's side of SASL, by hand: what tests send to a broker to see what it says."""
+"""The client's side of SASL, by hand."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.wire import WireClient
 
 
 def plain_token(user: str, password: str, authorization_id: str = "") -> bytes:
-    """The only token of PLAIN."""
+    """Return the only token of PLAIN."""
     return f"{authorization_id}\0{user}\0{password}".encode()
 
 
 def scram_final(mechanism: ScramMechanism, bare: str, challenge: bytes, password: str) -> bytes:
-    """What a client answers to the server's first message, if the password is `password`."""
+    """Return a client's answer to the server's first message, for a password."""
     parts = dict(part.split("=", 1) for part in challenge.decode().split(","))
     without_proof = f"c=biws,r={parts['r']}"
     salted = mechanism.salted_password(password, b64decode(parts["s"]), int(parts["i"]))
@@ -29,13 +29,13 @@ def scram_final(mechanism: ScramMechanism, bare: str, challenge: bytes, password
 
 
 def log_in_plain(client: WireClient, user: str, password: str, version: int = 2) -> Struct:
-    """Handshake and token; the last answer."""
+    """Send handshake and token; return the last answer."""
     assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
     return client.call(SASL_AUTHENTICATE, version, auth_bytes=plain_token(user, password))
 
 
 def log_in_scram(client: WireClient, mechanism: ScramMechanism, user: str, password: str) -> list[Struct]:
-    """Handshake and both messages; the answers to these, of which the first may be the last."""
+    """Send the handshake and both messages; return the answers to these. The first may be the last."""
     assert client.call(SASL_HANDSHAKE, 1, mechanism=mechanism.sasl_name).error_code == 0
     bare = f"n={user},r=clientnonce"
     answers = [client.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,{bare}".encode())]

@@ -1,4 +1,4 @@
-"""The one knob for test sizes: PYBROKER_TEST_SCALE (1 = the small sizes of `make test`)."""
+"""The setting for test sizes: PYBROKER_TEST_SCALE (1 = the small sizes of `make test`)."""
 
 import os
 
@@ -10,5 +10,5 @@ def scaled(count: int, *, at_least: int = 1) -> int:
     return max(at_least, int(count * SCALE))
 
 
-#: The brokers that the costliest tests run against: at the small sizes ours alone, as Kafka takes minutes with them.
+#: The brokers of the most expensive tests: only ours at the small sizes, because Kafka takes minutes with them.
 COSTLY_BROKERS = ["ours"] if SCALE <= 1 else ["ours", "kafka"]

@@ -45,13 +45,13 @@ class MessageFact:
 
 
 def snake(name: str) -> str:
-    """Kafka's camel case to our snake case; KRaft is one word."""
+    """Return Kafka's camel case as our snake case; KRaft is one word."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.replace("KRaft", "Kraft"))
     return re.sub(r"(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def default_of(row: dict[str, str]) -> Any:
-    """The default that a row states, in Python's terms; struct defaults (always those of their fields) are None."""
+    """Return a row's default as a Python value; struct defaults (always those of their fields) are None."""
     kind, text = row["field_type"], row["default"]
     if text == "null":
         return None
@@ -74,7 +74,7 @@ def default_of(row: dict[str, str]) -> Any:
 
 @cache
 def load_facts(name: str = "message-schemas.tsv") -> dict[tuple[str, str], MessageFact]:
-    """(message, module) -> its facts. Requests and responses have an empty module."""
+    """Return (message, module) -> its facts. Requests and responses have an empty module."""
     rows: dict[tuple[str, str], list[dict[str, str]]] = {}
     with open(FACTS / name, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -107,7 +107,9 @@ def message_fact(rows: list[dict[str, str]]) -> MessageFact:
 
 
 def schema_facts(struct: StructType, prefix: str = "") -> Iterator[FieldFact]:
-    """Our schema in the same form, depth first in wire order. Struct types have Kafka's name or it with a prefix."""
+    """Yield our schema in the same form, depth first in wire order. Struct types have Kafka's name, with or without a
+    prefix.
+    """
     for field in struct.fields:
         element = field.type.element if isinstance(field.type, Array) else field.type
         is_struct = isinstance(element, StructType)
@@ -127,7 +129,7 @@ def schema_facts(struct: StructType, prefix: str = "") -> Iterator[FieldFact]:
 
 
 def all_messages() -> dict[str, Message]:
-    """Every message that we have, by Kafka's name, which is unique among them."""
+    """Return every message by Kafka's name, which is unique."""
     found = {"RequestHeader": REQUEST_HEADER, "ResponseHeader": RESPONSE_HEADER}
     for api in API_BY_KEY.values():
         found[api.request.name] = api.request
@@ -140,7 +142,7 @@ def all_messages() -> dict[str, Message]:
 
 
 def all_fields(struct: StructType) -> Iterator[Field]:
-    """All fields in a struct, those of nested ones too."""
+    """Yield all fields of a struct and of nested structs."""
     for field in struct.fields:
         yield field
         element = field.type.element if isinstance(field.type, Array) else field.type

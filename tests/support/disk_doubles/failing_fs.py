@@ -1,4 +1,4 @@
-"""A file system that fails when it is told to. One that loses what was never forced to the disk: power_cut.py."""
+"""A file system that fails when a test orders it. power_cut.py has one that loses unflushed data."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from typing import Any
 from protocol.records.buffer import Buffer
 from storage.fs import FileSystem
 
-#: Every call that reaches the disk. `close` is left out: what it could report was reported by a sync before.
+#: Every call that reaches the disk. `close` is left out: a sync reports its errors earlier.
 CALLS = (
     "open_read",
     "open_write",
@@ -32,14 +32,14 @@ CALLS = (
 
 
 class Died(BaseException):
-    """The process is no more: nothing of ours handles that."""
+    """The process has ended: none of our code handles this."""
 
 
 class FailingFileSystem(FileSystem):
-    """The local one, but call number `fail_at` (from 1) raises, and with `broken` all later ones too.
+    """The local file system, but call number `fail_at` (from 1) raises, and with `broken` all later ones too.
 
-    `calls` are the names of those made so far. A write that fails has written half of its bytes before. With `dies`
-    it is the process that ends there.
+    `calls` are the names of the calls so far. A failing write has written half of its bytes. With `dies` the process
+    ends there.
     """
 
     def __init__(self, fail_at: int = 0, *, code: int = errno.ENOSPC, broken: bool = False, dies: bool = False) -> None:
@@ -114,7 +114,7 @@ class ShortWrites(FileSystem):
 
 
 class Unreadable(FileSystem):
-    """The local one, but while there is a `code` no file below `path` can be opened to be read."""
+    """The local file system, but no file below `path` can be opened for reading while `code` is set."""
 
     def __init__(self, path: Path) -> None:
         self._path = f"{path}/"

@@ -1,8 +1,8 @@
-"""Disks that can be filled up: by a limit on the size of files, and a file system of two megabytes.
+"""Disks that tests can fill: a limit on the size of files, and a file system of two megabytes.
 
-The small file system is mounted in a name space of its own, for which nobody has to be root, and the broker is started
-in there. Where that is not allowed, as in many a container, it is what such a container has of /dev/shm. Where that is
-large a warning says so, and limits have to do.
+The small file system is mounted in a mount namespace, which needs no root, and the broker runs in it. Where that is not
+allowed, as in many containers, a small /dev/shm replaces it. If /dev/shm is large, a warning says so, and only the
+limit is tested.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LITTLE_BYTES = 2 << 20
 
 _SHARED_MEMORY = Path("/dev/shm")
 _SMALL_ENOUGH_BYTES = 256 << 20
-"""What may be taken of the machine's memory."""
+"""How much of the machine's memory a test may fill."""
 
 _NAME_SPACES = (("--mount",), ("--user", "--map-root-user", "--mount"))
-"""Of mounts, for who may mount; with users of their own for all others."""
+"""Options of a mount namespace: for users that may mount, and with a user namespace for all others."""
 _MOUNT = 'mount -t tmpfs -o size=2m tmpfs "$0" && echo mounted && exec cat'
 
 
@@ -36,34 +36,34 @@ class CannotBeHad(Exception):
 
 
 class Disk(ABC):
-    """What fills up. `path`: where its files are seen from outside of the broker."""
+    """A disk that a test fills. `path`: where its files are seen from outside of the broker."""
 
     outlasts_the_broker = True
 
     def __init__(self, path: Path) -> None:
-        """`path`: where the broker has it. Raises CannotBeHad."""
+        """`path`: where the broker sees it. Raises CannotBeHad."""
         self.path = path
 
     @property
     def entrance(self) -> Sequence[str]:
-        """A command that runs another one where the disk is."""
+        """Return a command that runs another command in the namespace of the disk."""
         return ()
 
     @abstractmethod
     def fill(self, broker: OurBroker) -> None:
-        """From now on there is little room on it."""
+        """Leave little room on the disk from now on."""
 
     @abstractmethod
     def make_room(self) -> None:
-        """For the next start of the broker."""
+        """Make room before the next start of the broker."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the disk."""
 
 
 class LimitedDisk(Disk):
-    """Files of a running broker may not become larger than `LIMIT_BYTES`."""
+    """A disk on which files of a running broker are limited to `LIMIT_BYTES`."""
 
     outlasts_the_broker = False
 
@@ -75,20 +75,20 @@ class LimitedDisk(Disk):
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
 
     def make_room(self) -> None:
-        """The limit has ended with the broker."""
+        """Do nothing: the limit ended with the broker."""
 
     def remove(self) -> None:
-        """There is nothing but a directory."""
+        """Do nothing: the disk is a plain directory."""
 
 
 class MountedDisk(Disk):
-    """A file system of two megabytes, mounted where nobody else sees it."""
+    """A file system of two megabytes, mounted where no other process sees it."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
         for flags in _NAME_SPACES:
             command = ["unshare", *flags, "sh", "-c", _MOUNT, str(path)]
-            self._holder = subprocess.Popen(  # the name space is there as long as this process waits for its input
+            self._holder = subprocess.Popen(  # the namespace exists while this process waits for its input
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             assert self._holder.stdout is not None
@@ -107,10 +107,10 @@ class MountedDisk(Disk):
         return ["nsenter", "--target", str(self._holder.pid), *self._flags, *keep_user]
 
     def fill(self, broker: OurBroker) -> None:
-        """There is little room on it from the start."""
+        """Do nothing: there is little room from the start."""
 
     def make_room(self) -> None:
-        # With its source named, `mount` does not repeat the options that there are: a user may not set them all.
+        # If its source is named, `mount` does not repeat the existing options, some of which a user may not set.
         remount = ["mount", "-t", "tmpfs", "-o", "remount,size=100m", "tmpfs", str(self._inside)]
         subprocess.run([*self.entrance, *remount], check=True)
 
@@ -119,7 +119,7 @@ class MountedDisk(Disk):
 
 
 class SharedMemory(Disk):
-    """/dev/shm, where it is small: a container has 64 MiB, unless told. All but two are taken by another file."""
+    """A small /dev/shm: a container has 64 MiB by default. Another file fills all but two."""
 
     def __init__(self, path: Path) -> None:
         status = os.statvfs(_SHARED_MEMORY)
@@ -134,7 +134,7 @@ class SharedMemory(Disk):
         super().__init__(path)
 
     def fill(self, broker: OurBroker) -> None:
-        """There is little room on it from the start."""
+        """Do nothing: there is little room from the start."""
 
     def make_room(self) -> None:
         self._filler.unlink()
@@ -144,7 +144,7 @@ class SharedMemory(Disk):
 
 
 def _small_disks() -> list[type[Disk]]:
-    """The first kind that can be had here."""
+    """Return the first kind of disk that works here."""
     reasons = []
     for kind in (MountedDisk, SharedMemory):
         with tempfile.TemporaryDirectory() as directory:
@@ -161,7 +161,7 @@ DISKS: list[type[Disk]] = [LimitedDisk, *_small_disks()]
 
 
 class BrokerOnDisk(OurBroker):
-    """A broker that sees a disk where the disk was made."""
+    """A broker that runs in the namespace of a disk."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str], disk: Disk) -> None:
         self._disk = disk
