@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from protocol.error_codes import ErrorCode
 from protocol.messages.alter_configs import ALTER_CONFIGS
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE

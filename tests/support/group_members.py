@@ -223,7 +223,7 @@ def describe_group(broker: RunningBroker, group_id: str) -> str:
                 "as a consumer group": client.call(CONSUMER_GROUP_DESCRIBE, 1, group_ids=[group_id]).groups,
             }
     except Exception as error:
-        return f"the broker does not tell of its groups: {error!r}"
+        return f"the broker does not describe its groups: {error!r}"
     lines = [f"groups: {listed}"]
     for how, groups in asked.items():
         for group in groups:

@@ -1,8 +1,8 @@
-"""Random histories of a classic group, asked of two brokers at the same time, answer by answer.
+"""Random histories of a classic group on two brokers at the same time, compared answer by answer.
 
-Members are driven by hand, each on a connection of its own (a *slot*); requests may park. After each step both brokers
-have to have answered the same slots in the same words. A script ends early where Apache Kafka's choice is that of a
-hash table: who leads next when the leader of several has gone; and where it leaves a client without an answer.
+The test drives members by hand, each on a connection of its own (a *slot*); requests may park. After each step both
+brokers must have given the same slots the same answers. A script ends early if Apache Kafka chooses by a hash table
+(the next leader after the leader of several members left), or leaves a client without an answer.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.error_codes import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
 from protocol.messages.join_group import JOIN_GROUP

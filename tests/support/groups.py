@@ -228,7 +228,7 @@ class GroupHarness:
         topic_id: bytes = bytes(16),
         version: int = 9,
     ) -> ErrorCode:
-        """Send an OffsetCommit of {(topic, partition): offset}; return its error code, or that of the first partition."""
+        """Send an OffsetCommit of {(topic, partition): offset}; return its code, or that of the first partition."""
         request = OFFSET_COMMIT.request(
             group_id=group_id,
             member_id=member_id,

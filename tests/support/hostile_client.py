@@ -105,7 +105,7 @@ def _check_answer(request: Hostile, answer: bytes) -> None:
 
 
 def prepared(port: int) -> tuple[list[tuple[Api, int]], list[bytes]]:
-    """Return all (API, version) that a broker serves, and the ids of the topics that requests use, which are created."""
+    """Return all (API, version) that a broker serves, and the ids of the requests' topics, which are created."""
     with DataClient(HOST, port) as client:
         ids = [client.create_topic(topic, 2) for topic in TOPICS]
         served = served_versions(client)

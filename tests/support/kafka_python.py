@@ -1,15 +1,15 @@
-"""What applications of kafka-python have to mind.
+"""Workarounds that applications of kafka-python need.
 
-Its consumer (3.0.12) gives up a rebalance that it wants because its metadata have changed, when `poll` returns between
-the JoinGroup's answer and the SyncGroup's: `ConsumerCoordinator._perform_assignment` notes the metadata as those of the
-assignment, so that from then on nothing says that it should join. What SyncGroup answers is never looked at: no
-partitions, no heartbeats, for ever, on Apache Kafka as well. A group that begins before the consumer has heard of its
-topic, which it asks for no sooner than 100 ms after it has come up, has such a rebalance at once; so has one that heard
-of it before it subscribed, for what it knew then does not count.
+Its consumer (3.0.12) may abandon a rebalance that changed metadata require, if `poll` returns between the answers to
+JoinGroup and SyncGroup: `ConsumerCoordinator._perform_assignment` stores the metadata as those of the assignment, so
+that nothing triggers another join. It never reads SyncGroup's answer: it has no partitions and sends no heartbeats, for
+ever, on Apache Kafka as well. Such a rebalance comes at once if a group begins before the consumer knows its topic,
+which it requests 100 ms after its start at the earliest; or if the consumer knew the topic before it subscribed,
+because earlier metadata do not count.
 
-Its producer (3.0.12) forgets a request to the coordinator of transactions that it was about to send when the connection
-ended: `Sender._maybe_send_pending_request` puts it back where nobody was ready, and not where waiting for that
-has raised an error. `commit_transaction` waits for its answer for ever then.
+Its producer (3.0.12) forgets a request to the transaction coordinator if the connection ends before it is sent:
+`Sender._maybe_send_pending_request` requeues it if no node is ready, but not if waiting for one raises an error.
+`commit_transaction` then waits for its answer for ever.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from broker.network.listener import Listener, bind
 from broker.network.server import Server
 from broker.process.event_loop import new_event_loop
 from broker.requests.dispatcher import Dispatcher
-from broker.requests.served_api import Implementation, ServedApi, ShortcutFactory
+from broker.requests.served_api import FastPathFactory, Implementation, ServedApi
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.schema import Api, Chunk, Struct
@@ -35,11 +35,11 @@ def dispatcher_of(handlers: Handlers, services: Mapping[str, object] | None = No
     return Dispatcher(served_by(handlers), services or {})
 
 
-def served_by(handlers: Handlers, shortcuts: Mapping[Api, ShortcutFactory] | None = None) -> dict[int, ServedApi]:
-    """Return APIs with these handlers and shortcuts; an API may be a test's own."""
+def served_by(handlers: Handlers, fast_paths: Mapping[Api, FastPathFactory] | None = None) -> dict[int, ServedApi]:
+    """Return APIs with these handlers and fast paths; an API may be a test's own."""
     served = {api.key: ServedApi(api.key, api.versions) for api in handlers}
     for api, handler in handlers.items():
-        served[api.key].implementation = Implementation(api, handler, (shortcuts or {}).get(api))
+        served[api.key].implementation = Implementation(api, handler, (fast_paths or {}).get(api))
     return served
 
 

@@ -91,7 +91,7 @@ def settle(client: DataClient) -> None:
     """Wait for the cleaner, and for retention."""
     eventually(
         lambda: client.bounds("expired")[0] != 0 and len(client.read_all("compacted")) <= 30,
-        "neither cleaner nor retention has come by",
+        "a round of the cleaner and of retention",
         interval_s=0.2,
     )
 

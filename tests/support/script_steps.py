@@ -1,7 +1,7 @@
-"""Steps of a script that is run against two brokers: what is asked for, and the answer as a plain value to compare.
+"""The steps of a script that runs against two brokers: the request, and the answer as a plain value to compare.
 
-A step says everything that it needs, in numbers that fit on a line, and is sensible whatever went before it. So a
-script stays a script when steps are left out, and a difference can be told by the few steps that make it.
+A step has all its parameters, in numbers that fit on a line, and is valid after any other step. So a script without
+some of its steps is still a script, and a few steps can show a difference.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from tests.support.spoiled import SPOILED
 Answer: TypeAlias = object
 
 NEVER = {"retention.ms": "-1", "retention.bytes": "-1"}
-FIRST_PRODUCER_ID = 1_000_000  # not given by the broker: which it gives next depends on more than what was asked for
+FIRST_PRODUCER_ID = 1_000_000  # not from the broker: the next id depends on more than the script
 CANARY = "canary"  # its records expire at once: when they are gone, a round of retention is over
 DAY_MS = 86_400_000
-OLD_MS = (int(time.time() * 1000) // DAY_MS - 10) * DAY_MS  # old, but producers of this time are not forgotten (below)
+OLD_MS = (int(time.time() * 1000) // DAY_MS - 10) * DAY_MS  # old, but producers of this time do not expire (below)
 WAIT_S = 60
-#: What scripts need of both brokers: retention that comes round all the time, and producers that are not forgotten.
+#: The brokers' properties: retention runs all the time, and producers do not expire.
 PROPERTIES = {
     "log.initial.task.delay.ms": "0",
     "log.retention.check.interval.ms": "50",
     "log.flush.start.offset.checkpoint.interval.ms": "50",
     "producer.id.expiration.ms": str(2**31 - 1),
-    # Kafka counts the time to the next look from each log's beginning, we from the broker's
+    # Kafka counts the time to the next check from the creation of each log, our broker from its start
     "producer.id.expiration.check.interval.ms": str(2**31 - 1),
 }
 
 
 def wait_for_change(path: Path) -> None:
-    """Wait until a file that is written again and again is another one."""
+    """Wait until a file that is rewritten periodically has changed."""
     before = _version(path)
     eventually(lambda: _version(path) != before, lambda: f"{path} stays as it is", timeout_s=WAIT_S)
 
@@ -68,10 +68,10 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 class Side:
-    """One broker under comparison. `topic` is the script's, `client` a connection that is kept.
+    """One broker under comparison. `topic` is the script's, `client` its connection.
 
-    `reencoded`: the topic has a compression.type of its own; `stamped`: LogAppendTime.
-    Apache Kafka answers before its broker knows what its controller has changed; here that is waited for.
+    `reencoded`: the topic has a compression.type of its own; `stamped`: LogAppendTime. Apache Kafka answers before its
+    broker applies a controller's change; a side waits for that.
     """
 
     def __init__(self, broker: RunningBroker, topic: str, *, reencoded: bool = False, stamped: bool = False) -> None:
@@ -84,22 +84,21 @@ class Side:
         self._changes = 0
 
     def reconnect(self) -> None:
-        """Go on with a new connection."""
+        """Continue with a new connection."""
         self.client.close()
         self.client = DataClient(HOST, self.broker.port)
 
     def create(self, partitions: int, configs: dict[str, str]) -> None:
-        """Make the script's topic, from which nothing expires unless a step says so."""
+        """Create the script's topic, in which nothing expires before a step changes that."""
         self.client.create_topic(self.topic, partitions, {**NEVER, **configs})
         self.partitions = partitions
         wait_for_topic(self.broker, self.topic, partitions)
 
     def configure(self, key: str, value: str) -> None:
-        """Set a value of the topic; on return it is in force."""
+        """Set a value of the topic and wait until it is in force."""
         self._set(key, value)
         if self.broker.kind == "kafka":
-            # What the broker tells is a step ahead of what its logs go by. A second change is told once the first is
-            # carried out.
+            # Describe returns a value before the logs use it. Once it returns a second change, the first is in use.
             self._changes += 1
             self._set("file.delete.delay.ms", str(60_000 + self._changes))
 
@@ -112,7 +111,7 @@ class Side:
         settled(self.broker, told)
 
     def await_retention(self) -> None:
-        """Wait for a whole round of retention: of two after another the second has begun after this call."""
+        """Wait for a whole round of retention: the second of two rounds begins after this call."""
         if CANARY not in self.client.topics():
             self.client.create_topic(CANARY, 1, {"retention.ms": "1"})
         wait_for_topic(self.broker, CANARY, 1)
@@ -129,7 +128,7 @@ class Side:
 
 
 class Step:
-    """Something that is done to both brokers. `run` returns what has to be equal."""
+    """An action on both brokers. `run` returns the values that must be equal."""
 
     def run(self, side: Side) -> Answer:
         raise NotImplementedError
@@ -137,7 +136,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
-    """What an idempotent producer says of a batch; the producer is the script's so-and-so-many-th."""
+    """An idempotent producer's fields of a batch; the producer is a number within the script."""
 
     producer: int
     epoch: int
@@ -146,7 +145,7 @@ class Sequenced:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A batch for a partition. Keys and values follow from `dice`, and from the number of bytes a value may have."""
+    """A batch for a partition. `dice` and the number of bytes of a value determine keys and values."""
 
     partition: int
     count: int
@@ -190,7 +189,7 @@ class Produce(Step):
 
 
 def _produced(answer: Struct) -> tuple[object, ...]:
-    """All of it but the words of an error, and the time of an append."""
+    """Return the answer without error messages and append times."""
     stamped = answer.log_append_time_ms >= 0
     errors = tuple(error.batch_index for error in answer.record_errors)
     return (answer.index, answer.error_code, answer.base_offset, stamped, answer.log_start_offset, errors)
@@ -198,7 +197,7 @@ def _produced(answer: Struct) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Step):
-    """One Fetch of (partition, offset) each, that does not wait."""
+    """One Fetch of (partition, offset) pairs, that does not wait."""
 
     wanted: tuple[tuple[int, int], ...]
     partition_max_bytes: int
@@ -233,7 +232,7 @@ def _fetched(answer: Struct, reencoded: bool) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ListOffsets(Step):
-    """The offset for a timestamp, or for one of the numbers that mean something else."""
+    """The offset for a timestamp, or for a number with a special meaning."""
 
     partition: int
     timestamp: int
@@ -248,7 +247,7 @@ class ListOffsets(Step):
 
 @dataclass(frozen=True, slots=True)
 class Producers(Step):
-    """What is known of the producers of a partition."""
+    """The state of a partition's producers."""
 
     partition: int
 
@@ -271,7 +270,7 @@ class Producers(Step):
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd(Step):
-    """Where a leader epoch ended."""
+    """The end offset of a leader epoch."""
 
     partition: int
     epoch: int
@@ -285,7 +284,7 @@ class EpochEnd(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecords(Step):
-    """Records below an offset are gone; -1 for all."""
+    """Delete records below an offset; -1 for all."""
 
     partition: int
     offset: int
@@ -299,7 +298,7 @@ class DeleteRecords(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions(Step):
-    """So many partitions in all."""
+    """Increase the number of partitions to this one."""
 
     count: int
 
@@ -315,7 +314,7 @@ class AddPartitions(Step):
 
 @dataclass(frozen=True, slots=True)
 class Configure(Step):
-    """Another value for the topic, while it is in use."""
+    """Change a value of the topic while it is in use."""
 
     key: str
     value: str
@@ -330,7 +329,7 @@ class Configure(Step):
 
 @dataclass(frozen=True, slots=True)
 class Retain(Step):
-    """Retention comes round once, with this value."""
+    """Run retention once, with this value."""
 
     key: str
     value: str
@@ -345,7 +344,7 @@ class Retain(Step):
 
 @dataclass(frozen=True, slots=True)
 class RecreateTopic(Step):
-    """Delete the topic and make one of the same name."""
+    """Delete the topic and create another with its name."""
 
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
@@ -363,7 +362,7 @@ class RecreateTopic(Step):
 
 @dataclass(frozen=True, slots=True)
 class ReadAll(Step):
-    """Everything in a partition, from the first offset to the last."""
+    """Read a partition from its first offset to its last."""
 
     partition: int
 

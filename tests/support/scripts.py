@@ -1,4 +1,4 @@
-"""Scripts for two brokers: made from a seed, run against both, cut down to a few steps where the answers differ."""
+"""Scripts for two brokers: drawn from a seed, run against both, and reduced to a few steps where the answers differ."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ PLAIN_SETTINGS: dict[str, tuple[str, ...]] = {
     "message.timestamp.before.max.ms": ("1000", "9223372036854775807"),
     "message.timestamp.after.max.ms": ("3600000", "1000"),
 }
-# Only from the beginning, with one interval, and for a topic that is not made anew: Apache Kafka does not start again
-# with an index that has more entries than fit. Its recovery does not stop when one is full, and may go by the settings
+# Only from the start, with one interval, and for a topic that is not recreated: Apache Kafka does not start again
+# with an index that has more entries than fit. Its recovery does not stop at a full index, and may use the settings
 # of a deleted topic of the same name.
 INDEX_BYTES = ("64", "300", "1048576")
 SETTINGS_OF_KINDS: dict[str, dict[str, str]] = {
@@ -62,9 +62,9 @@ SETTINGS_OF_KINDS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a topic starts with, and what is done to it.
+    """The topic's initial values, and the steps.
 
-    `reencoded`: its compression.type is not the producers'; `stamped`: its timestamps are the broker's.
+    `reencoded`: its compression.type is not the producers'; `stamped`: the broker sets its timestamps.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Script:
 
     @property
     def changes_index_interval(self) -> bool:
-        """Apache Kafka's recovery may also go by that of an earlier topic of the name."""
+        """Return whether the interval changes: Apache Kafka's recovery may use that of an earlier topic of the name."""
         return any(
             isinstance(step, RecreateTopic) or (isinstance(step, Configure) and step.key == "index.interval.bytes")
             for step in self.steps
@@ -85,7 +85,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two brokers part: the script up to there, and both answers."""
+    """A difference of two brokers: the script up to there, and both answers."""
 
     steps: tuple[Step, ...]
     ours: Answer
@@ -98,7 +98,7 @@ class Difference:
 
 @dataclass(slots=True)
 class _Producer:
-    """What the generator remembers of an idempotent producer, so that most of its batches are in order."""
+    """The generator's knowledge of an idempotent producer, so that most of its batches are in order."""
 
     epoch: int = 0
     sequences: dict[int, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class _Producer:
 
 
 class Generator:
-    """Random steps; the same for the same seed."""
+    """Random steps, the same for the same seed."""
 
     def __init__(self, seed: int, length: int) -> None:
         self._dice = random.Random(seed)
@@ -115,7 +115,7 @@ class Generator:
         self._now_ms = OLD_MS
         self._partitions = self._dice.randint(1, 2)
         self._kind = self._dice.choices(list(SETTINGS_OF_KINDS), (8, 2, 1, 2))[0]
-        # With LogAppendTime it depends on the clock when a time index is full.
+        # With LogAppendTime the clock decides when a time index is full.
         self._small_indexes = self._dice.random() < 0.4 and self._kind != "stamped"
         self._producers: dict[int, _Producer] = {}
         self._numbers = itertools.count()
@@ -128,7 +128,7 @@ class Generator:
             configs["segment.index.bytes"] = dice.choice(INDEX_BYTES)
         configs.update(SETTINGS_OF_KINDS[self._kind])
         if self._kind == "reencoded":
-            # Compressors differ, and with them sizes: segments are not rolled by size, nothing is too large.
+            # Compressors differ, and with them sizes: no segment is rolled by size, and no batch is too large.
             for key in ("internal.segment.bytes", "max.message.bytes", "segment.index.bytes"):
                 configs.pop(key, None)
             configs["compression.type"] = dice.choice(("uncompressed", "gzip", "snappy", "lz4", "zstd"))
@@ -152,7 +152,7 @@ class Generator:
         return self._dice.choices(list(makers), list(makers.values()))[0]()
 
     def _partition(self) -> int:
-        """Now and then one that is not there."""
+        """Return a partition, now and then a missing one."""
         return self._dice.randrange(self._partitions) if self._dice.random() < 0.98 else self._partitions + 3
 
     # ---- produce
@@ -193,13 +193,13 @@ class Generator:
             producer.last.clear()
             sequence = 0
         elif chance < 0.08:
-            sequence += dice.choice((1, 7, -1, -3))  # a gap, or part of what was sent before
+            sequence += dice.choice((1, 7, -1, -3))  # a gap, or part of an earlier batch
         elif chance < 0.10:
             return Sequenced(slot, max(0, producer.epoch - 1), max(0, sequence))
         return Sequenced(slot, producer.epoch, max(0, sequence))
 
     def _timestamp(self) -> int:
-        """Mostly growing; equal, earlier, far off, none."""
+        """Return a timestamp, mostly growing; sometimes equal, earlier, far off, none."""
         self._now_ms += self._dice.choice((0, 0, 1, 1, 50, 1000, 30_000))
         back = self._dice.choices((0, 1, 100, 90_000, 10**9), (20, 3, 3, 2, 1))[0]
         return -1 if self._dice.random() < 0.01 else self._now_ms - back
@@ -263,22 +263,22 @@ class Generator:
 
 
 def generate(seed: int, length: int) -> Script:
-    """The script of a seed."""
+    """Return the script of a seed."""
     return Generator(seed, length).script()
 
 
 class Twins:
-    """Two running brokers that are asked for the same."""
+    """Two running brokers that get the same requests."""
 
     def __init__(self, ours: RunningBroker, kafka: RunningBroker) -> None:
         self.ours = ours
         self.kafka = kafka
-        #: Those that were run without a difference.
+        #: scripts that ran without a difference
         self.scripts: list[Script] = []
         self._attempts = itertools.count(1)
 
     def start(self) -> None:
-        """Start both, where they do not run."""
+        """Start the brokers that do not run."""
         for broker in (self.ours, self.kafka):
             if not broker.is_running:
                 broker.start()
@@ -292,17 +292,17 @@ class Twins:
             broker.kill()
 
     def await_retention(self) -> None:
-        """Wait until all that is over is out of the logs, and where they start now would survive a kill."""
+        """Wait until all expired records are deleted, and the log start offsets would survive a kill."""
         for broker in (self.ours, self.kafka):
             side = Side(broker, CANARY)
             side.await_retention()
             side.client.close()
             checkpoint = broker.log_dir / LOG_START_OFFSETS
-            for _ in range(2):  # the second is begun after the first was there
+            for _ in range(2):  # the second begins after the first has ended
                 wait_for_change(checkpoint)
 
     def compare(self, script: Script) -> Difference | None:
-        """Run a script on both; None where they answer alike. A difference is cut down to few steps."""
+        """Run a script on both; None where the answers agree. A difference is reduced to few steps."""
         steps = (*script.steps, *(ReadAll(index) for index in range(MAX_PARTITIONS)))
         found = self._first_difference(script, steps, script.name)
         if found is not None:
@@ -328,7 +328,7 @@ class Twins:
         return None
 
     def _smaller(self, script: Script, found: Difference) -> Difference:
-        """Leave out what is not needed: halves, quarters, ... single steps, from the end to the start."""
+        """Leave out unnecessary steps: halves, quarters, ... single steps, from the end to the start."""
         size = len(found.steps) // 2
         while size:
             for end in self._ends(found, size):
@@ -345,10 +345,10 @@ class Twins:
 
 
 def _is_meant(step: Step, ours: Answer, kafka: Answer) -> bool:
-    """Differences that are to be (docs/decisions/interchange.md).
+    """Return whether a difference is intended (docs/decisions/interchange.md).
 
-    A time is looked up in the first segment whose largest timestamp is late enough. Where the records that were late
-    enough have been deleted, Apache Kafka finds nothing, and ours goes on to the next segment.
+    A look-up by time searches the first segment whose largest timestamp is late enough. If the records that were late
+    enough are deleted, Apache Kafka finds nothing, and our broker continues with the next segment.
     """
     return (
         isinstance(step, ListOffsets)

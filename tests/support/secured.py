@@ -1,4 +1,4 @@
-"""A broker that asks everybody who they are and what they may, with all that `asked.py` asks about on it."""
+"""A broker with authentication and authorization, and all objects that `asked.py` asks about."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PROPERTIES = {
     "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # members that do not come by again stay in their groups
+    # members without heartbeats stay in their groups
     "group.consumer.session.timeout.ms": _LONG_MS,
     "group.consumer.max.session.timeout.ms": _LONG_MS,
     "group.share.session.timeout.ms": _LONG_MS,
@@ -57,7 +57,7 @@ _PROPERTIES = {
 
 
 class SecuredBroker:
-    """`answer` is what a user is told. Listeners: one for users, and one for whoever is trusted."""
+    """`answer` is a user's view. There are two listeners: one for users, and one for trusted clients."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         self._port, port, quorum = free_port(), free_port(), free_port()
@@ -83,7 +83,7 @@ class SecuredBroker:
             raise
 
     def close(self) -> None:
-        """End the broker."""
+        """Stop the broker."""
         self._hang_up()
         self._trusted.close()
         self.broker.kill()
@@ -96,7 +96,7 @@ class SecuredBroker:
     # -- what is asked ------------------------------------------------------------------------------------------------
 
     def answer(self, asked: Asked, user: User) -> Any:
-        """What the broker says to a user: see `told_of`; "closed" where it hangs up."""
+        """Return the answer to a user (see `told_of`), or "closed" for a closed connection."""
         api = API_BY_KEY[asked.key]
         if DOOMED in repr(asked.fields):
             self._make(DOOMED)
@@ -144,7 +144,7 @@ class SecuredBroker:
         try:
             self._ids[topic] = self._trusted.create_topic(topic)
         except Refused:
-            return  # it is there
+            return  # it exists
         self._names[self._ids[topic]] = topic
 
     @staticmethod
@@ -154,7 +154,7 @@ class SecuredBroker:
                 yield _creation(entry)
 
     def _has_partitions(self, sharer: Mapping[str, Any]) -> bool:
-        """Whether a member of a share group is told of partitions; they come with one of its heartbeats."""
+        """Return whether a member of a share group has partitions; a heartbeat assigns them."""
         [group] = self._trusted.call(SHARE_GROUP_DESCRIBE, 1, group_ids=[SHARES]).groups
         [member] = group.members
         answer = self._trusted.call(SHARE_GROUP_HEARTBEAT, 1, sharer, member_epoch=member.member_epoch)
@@ -162,7 +162,7 @@ class SecuredBroker:
         return len(member.assignment.topic_partitions) == 2
 
     def _share(self) -> None:
-        """Have records acquired of both topics: until it knows where to begin Apache Kafka tells nothing of them."""
+        """Acquire records of both topics: until it knows where to begin, Apache Kafka returns nothing about them."""
         acquired: set[bytes] = set()
 
         def lacks_one() -> bool:
@@ -186,7 +186,7 @@ class SecuredBroker:
 
     @staticmethod
     def _settle(missing: Callable[[], object]) -> None:
-        """Ask until nothing is missing; what is, is an error code, mostly."""
+        """Retry until nothing is missing; a missing item is mostly an error code."""
         eventually(missing, until=operator.not_, timeout_s=_PATIENCE_S)
 
 

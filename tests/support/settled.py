@@ -1,7 +1,7 @@
-"""Waiting for Apache Kafka to know what it has answered.
+"""Wait until Apache Kafka applies the changes that it has acknowledged.
 
 Its controller answers when a change is in the metadata log; its broker applies it a moment later, on a busy machine
-many moments. Our broker knows at once: for it nothing is tried twice.
+much later. Our broker applies it at once: for it nothing is retried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def settled(broker: RunningBroker, check: Callable[[], T], timeout_s: float = 60) -> T:
-    """Return what `check` returns; where the broker is Apache Kafka it may raise for a while."""
+    """Return the result of `check`, which may raise for a while if the broker is Apache Kafka."""
     if broker.kind != "kafka":
         return check()
     return eventually(check, retried=Exception, until=succeeds, timeout_s=timeout_s)
@@ -35,7 +35,7 @@ def await_coordinator(client: WireClient, key: str, key_type: int = 0) -> None:
 
 
 def wait_for_topic(broker: RunningBroker, topic: str, partitions: int) -> None:
-    """Wait until each partition of `topic` is led by the broker: it answers for its offsets."""
+    """Wait until the broker leads each partition of `topic`: it answers for its offsets."""
     if broker.kind != "kafka":
         return
     wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
@@ -50,15 +50,15 @@ def wait_for_topic(broker: RunningBroker, topic: str, partitions: int) -> None:
 
 
 def wait_for_coordinator(broker: RunningBroker, group: str = "any") -> None:
-    """Wait until the group has a coordinator that has read all of its log: it describes the group.
+    """Wait until the group's coordinator has loaded its whole log: it describes the group.
 
-    One group stands for all whose records are in the same partition of the groups' topic. That a coordinator can be
-    found says too little: it is looked up before it is there.
+    One group stands for all groups in its partition of the groups' topic. An answer to FindCoordinator is not enough:
+    it may name a coordinator that still loads.
     """
 
     def describes() -> None:
         with WireClient(HOST, broker.port) as client:
-            client.call(FIND_COORDINATOR, 3, key=group)  # makes the topic of the groups
+            client.call(FIND_COORDINATOR, 3, key=group)  # creates the topic of the groups
             [described] = client.call(DESCRIBE_GROUPS, 5, groups=[group]).groups
         assert described.error_code == ErrorCode.NONE, described
 
@@ -66,10 +66,10 @@ def wait_for_coordinator(broker: RunningBroker, group: str = "any") -> None:
 
 
 def wait_for_changes(broker: RunningBroker) -> None:
-    """Wait until whatever has been changed so far, of topics, configurations and all else, is in force.
+    """Wait until all earlier changes, of topics, configurations and others, are in force.
 
-    Apache Kafka's broker carries out one change after the other. What it tells is a step ahead of that, so there are
-    two of this one: a client that nobody is gets a quota, and loses it.
+    Apache Kafka's broker applies changes one after the other, and describes a change one step before it is applied. So
+    this makes two changes: it sets and removes a quota of an unused client id.
     """
     if broker.kind != "kafka":
         return

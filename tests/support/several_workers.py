@@ -1,4 +1,4 @@
-"""A broker of several workers, each with a client of its own."""
+"""A broker with several workers, and a client for each."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class WorkersBroker(OurBroker):
         return self._clients[worker]
 
     def at(self, topic: str, partition: int) -> TxnClient:
-        """The client of the worker that has a partition."""
+        """Return the client of the worker that has a partition."""
         return self.client(worker_of(topic, partition, self.count))
 
     def leaders(self, topic: str, asked: int = 0) -> list[int]:
-        """The leaders of a topic's partitions, as a worker tells them."""
+        """Return the leaders of a topic's partitions, as a worker reports them."""
         answer = self.client(asked).call(
             METADATA, 9, topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
         )
@@ -50,7 +50,7 @@ class WorkersBroker(OurBroker):
         return [each.leader_id for each in partitions]
 
     def worker_ids(self) -> list[int]:
-        """The processes of the other workers."""
+        """Return the process ids of the other workers."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [int(each) for each in children if "workers/process.py" in _command_line(each)]
 
@@ -70,7 +70,7 @@ class WorkersBroker(OurBroker):
 
 
 def _command_line(process_id: str) -> str:
-    """Empty where the process has just gone."""
+    """Return the command line of a process, empty if it has just ended."""
     try:
         return Path(f"/proc/{process_id}/cmdline").read_text()
     except OSError:
@@ -78,5 +78,5 @@ def _command_line(process_id: str) -> str:
 
 
 def until(attempt: Callable[[], T]) -> T:
-    """What `attempt()` gives once it neither is refused nor loses its connection."""
+    """Call `attempt` until it is neither rejected nor loses its connection; return its result."""
     return eventually(attempt, retried=(Refused, OSError, EOFError), until=succeeds)

@@ -17,7 +17,7 @@ SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.as
 
 
 class FakeConnection:
-    """What share sessions know of a client's connection."""
+    """The part of a client's connection that share sessions use."""
 
     client_host, local_host, local_port, listener_name = "127.0.0.1", "10.0.0.1", 9092, "L"
 
@@ -25,13 +25,13 @@ class FakeConnection:
         self.on_close: Any = None
 
     def close(self) -> None:
-        """The client hangs up."""
+        """Disconnect the client."""
         if self.on_close is not None:
             self.on_close()
 
 
 class ShareBroker(TxnBroker):
-    """`member(name)` gives a client of a connection of its own; all are of group "g" and topic "t"."""
+    """`member(name)` returns a client with a connection of its own; all are of group "g" and topic "t"."""
 
     connection = FakeConnection()
 
@@ -52,7 +52,7 @@ class ShareBroker(TxnBroker):
         return made
 
     def fill(self, *sizes: int) -> None:
-        """Batches of so many records in "t"."""
+        """Write batches of so many records into "t"."""
         for size in sizes:
             self.member().produce("t", batch(*[b"v"] * size, timestamp=self.clock.now_ms()))
 
@@ -73,7 +73,7 @@ class ShareMemberClient(ShareClient):
         return self.broker.call(api, version, **{**values, **fields})
 
     def enter(self) -> ShareMemberClient:
-        """Enter the group, and be given the only partition of "t"."""
+        """Join the group, and wait for the assignment of the only partition of "t"."""
         epoch = 0
         for _ in range(3):
             answer = self.beat(epoch, ["t"])

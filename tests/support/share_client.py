@@ -1,4 +1,4 @@
-"""A member of share groups by hand: each request as the test wants it, answers as short texts to be compared."""
+"""A member of share groups by hand: a test builds each request and compares answers as short texts."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ SHARE_PROPERTIES = {
     "group.share.heartbeat.interval.ms": "500",
     "group.share.min.heartbeat.interval.ms": "500",
 }
-"""Of a broker on a busy machine: members lose neither records nor their place while they wait."""
+"""For a broker on a busy machine: members lose neither records nor their membership while they wait."""
 
 
 class ShareClient(DataClient):
-    """One connection of one member, of the group and the topic with the id that are set after it was made."""
+    """One connection of one member. Its group and topic id are set later."""
 
     group = ""
     member = "member"
@@ -65,7 +65,7 @@ class ShareClient(DataClient):
     epoch = 0
 
     def wait_for_group(self) -> None:
-        """Until the group's coordinator and that of its states are there."""
+        """Wait for the coordinators of the group and of its share states."""
         self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_GROUP_KEY, coordinator_keys=[self.group]))
         share = f"{self.group}:{'A' * 22}:0"
         self._patiently(lambda: self.call(FIND_COORDINATOR, 6, key_type=_SHARE_KEY, coordinator_keys=[share]))
@@ -74,7 +74,7 @@ class ShareClient(DataClient):
         eventually(lambda: not ask().coordinators[0].error_code, timeout_s=_PATIENCE_S)
 
     def configure(self, **settings: str) -> None:
-        """Settings of the group: share_isolation_level for share.isolation.level."""
+        """Set configurations of the group: share_isolation_level for share.isolation.level."""
         configs = [
             AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value)
             for key, value in settings.items()
@@ -94,7 +94,7 @@ class ShareClient(DataClient):
         )
 
     def join(self, topic: str) -> None:
-        """Until the member is given partitions."""
+        """Send heartbeats until the member is assigned partitions."""
         epoch = 0
 
         def beat() -> Struct:
@@ -125,7 +125,9 @@ class ShareClient(DataClient):
         mode: int = 0,
         renew: bool = False,
     ) -> str:
-        """ShareFetch: code, and of each partition its code, that of acknowledgements, what was acquired, and bytes."""
+        """Send a ShareFetch: code, and of each partition its code, that of acknowledgements, the acquired records, and
+        bytes.
+        """
         asked = [
             share_fetch.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
             for first, last, types in batches
@@ -160,14 +162,14 @@ class ShareClient(DataClient):
         return f"{_code(answer.error_code)} {answer.acquisition_lock_timeout_ms} {found}"
 
     def acquire(self, **options: Any) -> list[tuple[int, int, int]]:
-        """What a fetch gives: (first offset, last offset, delivery count)."""
+        """Return the records that a fetch acquires: (first offset, last offset, delivery count)."""
         text = self.share_fetch(**options)
         assert text.startswith("NONE"), text
         given = text.partition("[(")[2].partition(")]")[0]
         return [tuple(map(int, each.split(", "))) for each in given.split("), (") if each]  # type: ignore[misc]
 
     def acknowledge(self, *batches: Acknowledgement, epoch: int | None = None, renew: bool = False) -> str:
-        """ShareAcknowledge: code, and that of each partition."""
+        """Send a ShareAcknowledge: code, and that of each partition."""
         asked = [
             share_acknowledge.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
             for first, last, types in batches
@@ -198,7 +200,7 @@ class ShareClient(DataClient):
     # -- the share coordinator --------------------------------------------------------------------------------------
 
     def read(self, leader_epoch: int = 0, partition: int = 0) -> str:
-        """ReadShareGroupState."""
+        """Send a ReadShareGroupState."""
         data = ReadPartition(partition=partition, leader_epoch=leader_epoch)
         answer = self.call(
             READ_SHARE_GROUP_STATE,
@@ -211,7 +213,7 @@ class ShareClient(DataClient):
         return f"{_code(found.error_code)} {found.state_epoch} {found.start_offset} {batches}"
 
     def summarize(self, partition: int = 0) -> str:
-        """ReadShareGroupStateSummary."""
+        """Send a ReadShareGroupStateSummary."""
         data = SummaryPartition(partition=partition, leader_epoch=0)
         answer = self.call(
             READ_SHARE_GROUP_STATE_SUMMARY,
@@ -226,7 +228,7 @@ class ShareClient(DataClient):
         )
 
     def initialize(self, state_epoch: int, start_offset: int, partition: int = 0) -> str:
-        """InitializeShareGroupState."""
+        """Send an InitializeShareGroupState."""
         data = InitializePartition(partition=partition, state_epoch=state_epoch, start_offset=start_offset)
         answer = self.call(
             INITIALIZE_SHARE_GROUP_STATE,
@@ -244,7 +246,7 @@ class ShareClient(DataClient):
         *batches: tuple[int, int, int, int],
         done: int = -1,
     ) -> str:
-        """WriteShareGroupState."""
+        """Send a WriteShareGroupState."""
         data = WritePartition(
             partition=0,
             state_epoch=state_epoch,
@@ -265,14 +267,14 @@ class ShareClient(DataClient):
         return _code(answer.results[0].partitions[0].error_code)
 
     def delete(self, partition: int = 0) -> str:
-        """DeleteShareGroupState."""
+        """Send a DeleteShareGroupState."""
         data = DeleteStateData(topic_id=self.topic_id, partitions=[DeletePartition(partition=partition)])
         answer = self.call(DELETE_SHARE_GROUP_STATE, 0, group_id=self.group, topics=[data])
         return _code(answer.results[0].partitions[0].error_code)
 
 
 def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> ShareClient:
-    """A member of a group of its own that begins at the beginning of a topic of its own, both with this name."""
+    """Return a member of a new group that begins at the start of a new topic, both with this name."""
     client = ShareClient(HOST, broker.port, timeout_s=180)
     client.group = name
     client.topic_id = client.create_topic(name, partitions)
@@ -288,5 +290,5 @@ def _code(code: int) -> str:
 
 
 def _telling(message: str | None) -> str | None:
-    """Words that say more than the code; those that only repeat it are each broker's own."""
+    """Return a message that says more than the code; messages that only repeat it differ between brokers."""
     return message if message is None or "offset" in message or "record" in message else "-"

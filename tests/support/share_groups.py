@@ -1,4 +1,4 @@
-"""Share groups without a broker: the harness of groups, heartbeats, and a share coordinator that always says yes."""
+"""Share groups without a broker: the harness of groups, heartbeats, and a share coordinator that always succeeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from protocol.schema import Struct
 from tests.support.consumer_groups import Topics, by_name
 from tests.support.groups import GroupHarness
 
-#: Who sends all heartbeats.
+#: the sender of all heartbeats
 CALLER = Caller("client", "/127.0.0.1")
 
 
@@ -45,7 +45,7 @@ class ShareHarness(GroupHarness):
         self.shard = GroupShard(GROUP_KINDS, 0, self.settings, self.timers, self.topics)
 
     def reloaded(self) -> ShareHarness:
-        """A coordinator that starts with this one's log, at the same time."""
+        """Return a coordinator that loads this one's log, at the same time."""
         other = ShareHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
         for offset, (key, value) in enumerate(self.log):
             other.shard.replay(other.shard.parse(key, value), offset)
@@ -54,7 +54,7 @@ class ShareHarness(GroupHarness):
 
     @property
     def group(self) -> ShareGroup:
-        """The group "g"."""
+        """Return the group "g"."""
         group = self.shard.share("g")
         assert group is not None
         return group
@@ -63,7 +63,7 @@ class ShareHarness(GroupHarness):
         self, member_id: str, epoch: int, topics: Sequence[str] | None = None, *, group_id: str = "g",
         rack: str | None = None,
     ) -> Struct:  # fmt: skip
-        """A heartbeat; a refused one gives its code and message."""
+        """Send a heartbeat; a refused one returns its code and message."""
         request = SHARE_GROUP_HEARTBEAT.request(
             group_id=group_id,
             member_id=member_id,
@@ -84,17 +84,17 @@ class ShareHarness(GroupHarness):
         return SHARE_GROUP_HEARTBEAT.response(error_code=code) if code is not ErrorCode.NONE else answers[0]
 
     def expire(self) -> None:
-        """Act on the deadlines that have come, but for what the share coordinator is asked."""
+        """Act on the deadlines that have passed, but send nothing to the share coordinator."""
         for key in list(self.timers.expire(self.tick_ms)):
             self.run(lambda effects, key=key: on_deadline(self.shard, key, self.now, effects))  # type: ignore[misc]
 
     def initialize(self) -> None:
-        """The share coordinator has states for all that is on the way."""
+        """Complete all pending initializations of share states."""
         done = {topic_id: topic.partitions for topic_id, topic in self.group.states.initializing.items()}
         record = initialized_record(self.group, done)
         if record is not None:
             self.run(lambda effects: effects.write([record]))
 
     def assigned(self) -> dict[str, dict[str, list[int]]]:
-        """What members have, by topics' names."""
+        """Return the members' assignments by topic name."""
         return {member_id: by_name(member.assigned) for member_id, member in self.group.members.items()}

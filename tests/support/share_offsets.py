@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets and DescribeShareGroupOffsets by hand, with answers as short texts to be compared."""
+"""AlterShareGroupOffsets and DescribeShareGroupOffsets by hand; a test compares answers as short texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.share_client import ShareClient
 
 
 def alter(client: ShareClient, *topics: tuple[str, Mapping[int, int]]) -> str:
-    """Start offsets by partition, in the client's group: its code, and by topic those of partitions."""
+    """Set start offsets by partition in the client's group; return its code, and by topic those of partitions."""
     asked = [
         AlterShareGroupOffsetsRequestTopic(
             topic_name=name,
@@ -42,7 +42,7 @@ def alter(client: ShareClient, *topics: tuple[str, Mapping[int, int]]) -> str:
 
 
 def describe(client: ShareClient, *topics: tuple[str, Sequence[int]]) -> str:
-    """Start offsets of partitions of the client's group, by topic."""
+    """Return start offsets of partitions of the client's group, by topic."""
     asked = [DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=list(each)) for name, each in topics]
     group = DescribeShareGroupOffsetsRequestGroup(group_id=client.group, topics=asked)
     [answer] = client.call(DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=[group]).groups

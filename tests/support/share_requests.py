@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge of several partitions and topics, with answers as short texts to be compared."""
+"""ShareFetch and ShareAcknowledge of several partitions and topics; a test compares answers as short texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages import share_acknowledge, share_fetch
 from tests.support.share_client import Acknowledgement, ShareClient
 
-#: Topic id -> partition -> what is said of its records.
+#: topic id -> partition -> acknowledgements of its records
 Asked: TypeAlias = "Mapping[bytes, Mapping[int, Sequence[Acknowledgement]]]"
 
 _FETCH: dict[str, Any] = {
@@ -19,14 +19,14 @@ _FETCH: dict[str, Any] = {
     "max_records": 500,
     "batch_size": 500,
 }
-#: What a fetch that only renews may ask for.
+#: the limits of a fetch that only renews
 NOTHING: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
 
 
 def fetch_of(
     client: ShareClient, epoch: int, asked: Asked, forgotten: Sequence[int] = (), **fields: Any
 ) -> dict[str, Any]:
-    """The fields of a ShareFetch; `forgotten` partitions are of the client's topic."""
+    """Return the fields of a ShareFetch; `forgotten` partitions belong to the client's topic."""
     topics = [
         share_fetch.FetchTopic(
             topic_id=topic_id,
@@ -46,7 +46,7 @@ def fetch_of(
 
 
 def fetch(client: ShareClient, epoch: int, asked: Asked, forgotten: Sequence[int] = (), **fields: Any) -> str:
-    """ShareFetch: code, and by partition its code, that of acknowledgements, and what was acquired."""
+    """Send a ShareFetch: code, and by partition its code, that of acknowledgements, and the acquired records."""
     answer = client.call(share_fetch.SHARE_FETCH, 2, **fetch_of(client, epoch, asked, forgotten, **fields))
     found = sorted(
         f"{_topic(client, topic.topic_id)}-{each.partition_index} {_code(each.error_code)} "
@@ -59,7 +59,7 @@ def fetch(client: ShareClient, epoch: int, asked: Asked, forgotten: Sequence[int
 
 
 def acknowledge(client: ShareClient, epoch: int, asked: Asked) -> str:
-    """ShareAcknowledge: code, and that of each partition."""
+    """Send a ShareAcknowledge: code, and that of each partition."""
     topics = [
         share_acknowledge.AcknowledgeTopic(
             topic_id=topic_id,

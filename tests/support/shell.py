@@ -1,4 +1,4 @@
-"""Commands that talk to a broker, run in this process."""
+"""Run commands that talk to a broker in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybroker.testing import Broker
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """The outcome of a command."""
 
     code: int
     out: str
@@ -22,12 +22,12 @@ class Done(NamedTuple):
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """Objects of --json."""
+        """Return the objects of --json."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 class Shell:
-    """Runs commands in this process: most of their time would be the interpreter's start."""
+    """Runs commands in this process: a new interpreter would take most of their time."""
 
     def __init__(self, server: str, capture: pytest.CaptureFixture[str]) -> None:
         self._server = server
@@ -43,7 +43,7 @@ class Shell:
         return Done(code, *self._capture.readouterr())
 
     def good(self, command: str, *arguments: str) -> Done:
-        """Run a command that succeeds."""
+        """Run a command that must succeed."""
         done = self(command, *arguments)
         assert (done.code, done.err) == (0, ""), done.err
         return done

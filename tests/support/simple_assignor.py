@@ -1,4 +1,4 @@
-"""The share groups' assignor in its plainest form, however long that takes: what the one of the broker has to give."""
+"""The share groups' assignor in its simplest and slowest form, as the reference for the broker's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Given = dict[str, set[Place]]
 
 
 def assign(subscriptions: Mapping[str, Mapping[bytes, Sequence[int]]], last: Mapping[str, Target]) -> Given:
-    """Member -> what it is to have; arguments as of the broker's."""
+    """Return member -> assignment; arguments as of the broker's."""
     members = member_order(subscriptions)
     topics = {topic_id: parts for each in subscriptions.values() for topic_id, parts in each.items()}
     places = [(topic_id, partition) for topic_id in topic_order(topics) for partition in sorted(topics[topic_id])]
@@ -27,7 +27,7 @@ def assign(subscriptions: Mapping[str, Mapping[bytes, Sequence[int]]], last: Map
 
 
 def share_out(members: list[str], places: list[Place], last: Mapping[str, Target], given: Given) -> None:
-    """Everyone keeps what it had, then takes from the places with most room; what nobody has goes to who has least."""
+    """Let every member keep its partitions and take those with most room; the rest goes to the members with least."""
     if not members or not places:
         return
     readers = -(-len(members) // len(places))

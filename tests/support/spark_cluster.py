@@ -1,4 +1,4 @@
-"""A cluster of Spark's own on loopback: a master and its workers, each a process, with executors that are others."""
+"""A Spark cluster on loopback: a master and its workers, each a process, with executors in other processes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.brokers import HOST
 from tests.support.eventually import eventually
 
 SPARK_HOME = Path(pyspark.__file__).parent
-#: Properties of a driver on this machine.
+#: the properties of a driver on this machine
 DRIVER = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST, "spark.executor.memory": "512m"}
 
 
 def environ() -> dict[str, str]:
-    """What Spark's scripts go by; nothing of this project."""
+    """Return environment variables for Spark's scripts, without those of this project."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SPARK", "PYSPARK"))}
     home = str(java_home(find_java()))
     local = {"SPARK_LOCAL_IP": HOST, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
@@ -37,16 +37,16 @@ class Cluster:
         self.url = self._start("Master", "--port", "0", told=r"Starting Spark master at (spark://\S+)")
 
     def add_worker(self, number: int) -> None:
-        """With a core, and a folder of its own."""
+        """Add a worker with one core and a folder of its own."""
         options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder(number)), self.url)
         self._start("Worker", *options, told=r"(Successfully registered) with master", name=f"worker-{number}")
 
     def folder(self, number: int) -> Path:
-        """A worker's: its executors run below it."""
+        """Return a worker's folder: its executors run below it."""
         return self.directory / f"worker{number}"
 
     def _start(self, kind: str, *options: str, told: str, name: str = "master") -> str:
-        """What the process has told that it is up by."""
+        """Return the part of the process's output that shows it is up."""
         log = self.directory / f"{name}.log"
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
         with log.open("wb") as output:

@@ -1,4 +1,4 @@
-"""Rows of Spark's sources, Spark's own and ours: topics with all that records may have, a stream into files."""
+"""Rows of Spark's own Kafka source and of ours: topics with all kinds of records, and a stream into files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def fill_topic(bootstrap: str, topic: str, partitions: int, count: int) -> None:
-    """All codecs, `count` records each; headers, nulls, transactions that were committed and aborted.
+    """Write all codecs, `count` records each; headers, nulls, committed and aborted transactions.
 
-    In batches that small segments have room for.
+    The batches fit into small segments.
     """
     failed: list[object] = []
 
@@ -51,7 +51,7 @@ def fill_topic(bootstrap: str, topic: str, partitions: int, count: int) -> None:
 
 
 def opened(reader: Any, kind: str, bootstrap: str, **options: object) -> DataFrame:
-    """A source of topics, of `spark.read` or `spark.readStream`."""
+    """Open a source of topics, of `spark.read` or `spark.readStream`."""
     rows: DataFrame = reader.format(kind).options(**{"kafka.bootstrap.servers": bootstrap, **options}).load()
     return rows
 
@@ -61,7 +61,7 @@ def sorted_rows(rows: DataFrame) -> list[Row]:
 
 
 class Job:
-    """A stream into Parquet files, that can be run again from its checkpoint."""
+    """A stream into Parquet files, which can be run again from its checkpoint."""
 
     def __init__(
         self, session: SparkSession, bootstrap: str, topic: str, directory: Path, kind: str = "pybroker"
@@ -79,13 +79,13 @@ class Job:
         return writer.format("parquet").option("path", str(self._directory / "rows")).trigger(**trigger).start()
 
     def run(self, **options: object) -> list[int]:
-        """Until all that is there is read; how many records each batch had."""
+        """Run until all present records are read; return how many records each batch had."""
         query = self.start(trigger={"availableNow": True}, **options)
         assert query.awaitTermination(240)
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
     def planned(self) -> int:
-        """How many batches the checkpoint knows of, done or not."""
+        """Return how many batches the checkpoint has, done or not."""
         return sum(path.name.isdigit() for path in self._directory.glob("checkpoint/offsets/*"))
 
     def rows(self) -> list[Row]:

@@ -11,7 +11,7 @@ from pybroker.pipeline.spec import Pipeline, load
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """The smallest specification, changed."""
+    """Return the smallest specification, changed."""
     whole: dict[str, Any] = {
         "version": 1,
         "name": "n",

@@ -1,6 +1,6 @@
-"""Batches with something wrong in the header; sums are made anew, so that it is just this that a broker may notice.
+"""Batches with one error in the header and valid checksums, so that a broker can only notice this error.
 
-Left out is what docs/decisions/header-validation.md declares: a largest timestamp that no record has.
+docs/decisions/header-validation.md lists the one that is left out: a largest timestamp that no record has.
 """
 
 from __future__ import annotations

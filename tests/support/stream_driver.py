@@ -1,4 +1,4 @@
-"""A driver of Spark with one stream, a topic's records into Parquet files, without end: for tests that kill it.
+"""A Spark driver with an endless stream of a topic's records into Parquet files, for tests that kill it.
 
 python -m tests.support.stream_driver BOOTSTRAP TOPIC DIRECTORY MAX_OFFSETS_PER_TRIGGER
 """
@@ -14,7 +14,7 @@ from tests.support.spark_sources import Job
 
 
 def main(bootstrap: str, topic: str, directory: str, most_offsets: str) -> None:
-    """Returns when the stream fails."""
+    """Run until the stream fails."""
     session = start_session("killed", "local[1]", {"spark.sql.warehouse.dir": f"{directory}/warehouse"})
     register(session)
     job = Job(session, bootstrap, topic, Path(directory))

@@ -1,4 +1,4 @@
-"""Streams groups without a broker: the harness of groups, with topics that a test makes, and heartbeats."""
+"""Streams groups without a broker: the harness of groups, with a test's topics and heartbeats."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from protocol.schema import Struct
 from tests.support.consumer_groups import Topics
 from tests.support.groups import GroupHarness
 
-#: Subtopology -> partitions.
+#: subtopology -> partitions
 TaskMap = Mapping[str, Iterable[int]]
 
 
 def internal(name: str, partitions: int = 0, replicas: int = 0, **configs: str) -> Struct:
-    """An internal topic, as an application asks for it; underscores in names of configurations stand for dots."""
+    """Return an internal topic as an application requests it; configuration names have underscores instead of dots."""
     return TopicInfoStruct(
         name=name,
         partitions=partitions,
@@ -52,7 +52,7 @@ def subtopology(
     copartition: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
     expressions: Sequence[str] = (),
 ) -> Struct:
-    """A subtopology; `copartition`: indexes of sources and of repartition topics."""
+    """Return a subtopology; `copartition`: indexes of sources and of repartition topics."""
     return Subtopology(
         subtopology_id=subtopology_id,
         source_topics=list(sources),
@@ -68,28 +68,28 @@ def subtopology(
 
 
 def topology(*subtopologies: Struct, epoch: int = 0) -> Struct:
-    """A topology."""
+    """Return a topology."""
     return Topology(epoch=epoch, subtopologies=list(subtopologies))
 
 
-#: Lines are split into words, which go through a repartition topic and are counted in a store.
+#: Lines are split into words, which pass a repartition topic and are counted in a store.
 WORD_COUNT = topology(
     subtopology("0", ["t"], sinks=["app-rep"]),
     subtopology("1", repartition=[internal("app-rep")], changelogs=[internal("app-log", cleanup_policy="compact")]),
 )
-#: The same without internal topics: two subtopologies that read a topic each.
+#: the same without internal topics: two subtopologies that read a topic each
 PLAIN = topology(subtopology("0", ["t"]), subtopology("1", ["u"]))
 
 
 def task_structs(tasks: TaskMap | None) -> list[Struct] | None:
-    """Tasks as a request has them."""
+    """Return tasks as a request has them."""
     if tasks is None:
         return None
     return [TaskIds(subtopology_id=each, partitions=list(partitions)) for each, partitions in tasks.items()]
 
 
 def task_map(tasks: Iterable[Struct] | None) -> dict[str, list[int]] | None:
-    """Tasks of an answer."""
+    """Return the tasks of an answer."""
     return None if tasks is None else {each.subtopology_id: each.partitions for each in tasks}
 
 
@@ -104,7 +104,7 @@ def request(
     group_id: str = "g",
     **fields: Any,
 ) -> dict[str, Any]:
-    """The fields of a heartbeat: of a member that joins with what it has to say, of others with what they have."""
+    """Return the fields of a heartbeat: a joining member sends its topology, others their tasks."""
     if epoch == 0:
         fields = {"rebalance_timeout_ms": 30_000, "process_id": f"process-{member_id}", **fields}
         active, standby, warmup = active or {}, standby or {}, warmup or {}
@@ -125,7 +125,7 @@ def request(
 
 @dataclass
 class StreamsHarness(GroupHarness):
-    """A shard with topics. `missing`: internal topics that the last heartbeat wants; `make_topics` makes them."""
+    """A shard with topics. `missing`: internal topics that the last heartbeat requires; `make_topics` creates them."""
 
     topics: Topics = field(default_factory=lambda: Topics({"t": 3, "u": 2}))
 
@@ -135,7 +135,7 @@ class StreamsHarness(GroupHarness):
         self.missing: Mapping[str, TopicInfo] = {}
 
     def reloaded(self) -> StreamsHarness:
-        """A coordinator that starts with this one's log, at the same time."""
+        """Return a coordinator that loads this one's log, at the same time."""
         other = StreamsHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
         for offset, (key, value) in enumerate(self.log):
             other.shard.replay(other.shard.parse(key, value), offset)
@@ -144,13 +144,13 @@ class StreamsHarness(GroupHarness):
 
     @property
     def group(self) -> StreamsGroup:
-        """The group "g"."""
+        """Return the group "g"."""
         group = self.shard.streams("g")
         assert group is not None
         return group
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Struct:
-        """A heartbeat (see `request`); a refused one gives its code and message."""
+        """Send a heartbeat (see `request`); a refused one returns its code and message."""
         sent = STREAMS_GROUP_HEARTBEAT.request(**request(member_id, epoch, **fields))
         outcomes: list[Outcome] = []
 
@@ -167,22 +167,22 @@ class StreamsHarness(GroupHarness):
         return outcomes[0].response
 
     def enter_streams(self, member_id: str, told: Struct = PLAIN, **fields: Any) -> Struct:
-        """The first heartbeat of a member."""
+        """Send the first heartbeat of a member."""
         return self.beat(member_id, 0, told=told, **fields)
 
     def follow(self, member_id: str, **fields: Any) -> Struct:
-        """A heartbeat of a member that does as it is told, and says so."""
+        """Send a heartbeat of a member that has exactly its assigned tasks."""
         member = self.group.members[member_id]
         has = member.assigned
         return self.beat(member_id, member.epoch, active=has.active, standby=has.standby, warmup=has.warmup, **fields)
 
     def make_topics(self) -> None:
-        """Make the internal topics that the last heartbeat wanted."""
+        """Create the internal topics that the last heartbeat required."""
         for topic in self.missing.values():
             self.topics.put(topic.name, topic.partitions)
 
     def settle(self, *members: str) -> None:
-        """Let members follow their targets, as clients do, until nothing moves any more."""
+        """Let members follow their targets, as clients do, until nothing changes."""
         for _ in range(4 * len(members) + 4):
             for member_id in members:
                 self.follow(member_id)
@@ -192,5 +192,5 @@ class StreamsHarness(GroupHarness):
 
 
 def statuses(answer: Struct) -> list[int]:
-    """The codes of an answer's statuses."""
+    """Return the status codes of an answer."""
     return [each.status_code for each in answer.status]

@@ -1,4 +1,4 @@
-"""A streams group at a pybroker and at an Apache Kafka: each request goes to both, and both give the same answer."""
+"""A streams group at a pybroker and at an Apache Kafka: both get each request and must give the same answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.pairs import Pair
 from tests.support.streams_groups import request as heartbeat_fields
 from tests.support.streams_groups import subtopology, task_map, topology
 
-#: Targets are computed at once, and nobody dies of a slow machine.
+#: targets are computed at once, and no member expires on a slow machine
 PROPERTIES = {
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
@@ -43,12 +43,12 @@ T = TypeVar("T")
 
 
 def has_topics(answer: Struct) -> bool:
-    """Nothing is missing."""
+    """Return whether no topic is missing."""
     return not {1, 3} & {each.status_code for each in answer.status}
 
 
 class StreamsSession:
-    """A group of its own. `topics`: source topics, which are there when the constructor returns."""
+    """A group of its own. The constructor creates `topics`, the source topics."""
 
     def __init__(self, pair: Pair, group_id: str, topics: Mapping[str, int]) -> None:
         self._pair = pair
@@ -59,7 +59,7 @@ class StreamsSession:
             self.create_topics(topics)
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Make topics, of which the coordinators know when this returns."""
+        """Create topics, and wait until the coordinators know them."""
         self._pair.create_topics(topics)
         told = topology(*(subtopology(name, [name]) for name in topics))
         probe = f"probe-{next(_probes)}"
@@ -78,8 +78,8 @@ class StreamsSession:
     def beat(
         self, member_id: str, epoch: int, *, until: Callable[[Struct], bool] = lambda _: True, **fields: Any
     ) -> dict[str, Any]:
-        """A heartbeat (see tests.support.streams_groups.request); `until`: which answer to wait for, which Apache
-        Kafka may not give at once.
+        """Send a heartbeat (see tests.support.streams_groups.request) until the answer satisfies `until`: Apache Kafka
+        may need a moment.
         """
         fields.setdefault("group_id", self.group_id)
         found = []
@@ -91,7 +91,7 @@ class StreamsSession:
         return self._same(f"{member_id} at {epoch} {fields}", found)
 
     def follow(self, member_id: str, **fields: Any) -> dict[str, Any]:
-        """A heartbeat of a member that does as it is told, and says so."""
+        """Send a heartbeat of a member that has exactly its assigned tasks."""
         (member,) = [each for each in self.describe()["members"] if each["member_id"] == member_id]
         has = member["assignment"]
         return self.beat(
@@ -99,7 +99,9 @@ class StreamsSession:
         )
 
     def describe(self, group_id: str | None = None, *, settles: bool = False) -> dict[str, Any]:
-        """The group. `settles`: Apache Kafka has answered before the change is in its log, and tells of it after."""
+        """Describe the group. `settles`: Apache Kafka answered the change before it was in its log, and describes it
+        later.
+        """
         wanted = self.group_id if group_id is None else group_id
         if settles:
             eventually(lambda: len({str(each) for each in self._descriptions(wanted)}) == 1)
@@ -115,7 +117,7 @@ class StreamsSession:
         return found
 
     def commit(self, member_id: str, epoch: int, topic: str, partition: int, *, version: int = 9) -> str:
-        """The error of committing an offset."""
+        """Return the error of committing an offset."""
         partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)]
         answer = self._pair.same(
             OFFSET_COMMIT,
@@ -128,13 +130,13 @@ class StreamsSession:
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
 
     def fetch(self, member_id: str | None, epoch: int) -> str:
-        """The error of fetching offsets."""
+        """Return the error of fetching offsets."""
         wanted = OffsetFetchRequestGroup(group_id=self.group_id, member_id=member_id, member_epoch=epoch, topics=None)
         answers = self._pair.ask(OFFSET_FETCH, 9, groups=[wanted], require_stable=False)
         return self._same("fetch", [ErrorCode(each.groups[0].error_code).name for each in answers])
 
     def configure(self, **configs: Any) -> int:
-        """Set configurations of the group. They are in force once a heartbeat tells the interval that this returns."""
+        """Set configurations of the group. They are in force once a heartbeat has the interval that this returns."""
         wanted = {"streams.heartbeat.interval.ms": str(100 + next(_probes))}
         wanted |= {key.replace("_", "."): str(value) for key, value in configs.items()}
         resource = AlterConfigsResource(
@@ -166,7 +168,7 @@ class StreamsSession:
 
 
 def _told(answer: Struct) -> dict[str, Any]:
-    """All that an answer says; endpoints in the order of their hosts, which is that of a hash table."""
+    """Return the whole answer; endpoints are sorted by host: Kafka orders them by a hash table."""
     found = {name: getattr(answer, name) for name in ("error_code", "error_message", "member_id", "member_epoch")}
     found |= {name: task_map(getattr(answer, name)) for name in ("active_tasks", "standby_tasks", "warmup_tasks")}
     found["interval"] = answer.heartbeat_interval_ms
@@ -187,7 +189,7 @@ def _told(answer: Struct) -> dict[str, Any]:
 
 
 def _described(group: Struct) -> dict[str, Any]:
-    """All that a description says; members in the order of their ids."""
+    """Return the whole description; members are sorted by id."""
     found: dict[str, Any] = _plain(group)
     found["members"].sort(key=lambda member: member["member_id"])
     for member in found["members"]:

@@ -1,4 +1,4 @@
-"""Pipelines that are kept running in the test's own Spark, while a scenario goes on about them."""
+"""A supervised pipeline in the test's own Spark, while a scenario runs beside it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pybroker.pipeline.supervisor import Supervisor, Watched
 
 PATIENCE_S = 240
 
-#: Does things, and yields what it then waits for; at its end the pipeline is told to stop.
+#: Acts, and yields conditions to wait for; at its end the pipeline is stopped.
 Scenario = Iterator[Callable[[], object]]
 
 
 class Supervised:
-    """A pipeline, and what is told of it."""
+    """A pipeline, and the reports of its supervisor."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, metrics: Path | None = None) -> None:
         self._out = io.StringIO()
@@ -37,20 +37,20 @@ class Supervised:
         return self._out.getvalue()
 
     def run(self, scenario: Scenario) -> str | None:
-        """Until the scenario is at its end, or a query failed for good: why."""
+        """Run until the scenario ends, or a query fails for good: return why."""
         self._scenario = scenario
         return self._supervisor.run(self._watched)
 
     def records(self, query: str) -> int:
-        """How many were in the batches that are done."""
+        """Return how many records the finished batches had."""
         return sum(map(int, re.findall(rf"^{query}: batch \d+: (\d+) records", self.told, re.MULTILINE)))
 
     def waits(self, query: str) -> list[float]:
-        """In seconds, before each time that it was started again."""
+        """Return the seconds before each restart."""
         return list(map(float, re.findall(rf"^{query}: failed, starts again in (\S+) s: ", self.told, re.MULTILINE)))
 
     def _sleep(self, seconds: float) -> None:
-        """What the supervisor does between two looks at its queries."""
+        """Run the scenario while the supervisor sleeps between two checks."""
         time.sleep(seconds)
         assert time.monotonic() < self._deadline, self.told
         if self._awaited():

@@ -14,7 +14,9 @@ from tests.support.wire import WireClient
 
 
 class Pusher:
-    """What it is asked for. `push` waits for its interval, unless `wait_s` is set to 0: the first may come at once."""
+    """A client with a subscription. `push` waits for its interval, unless `wait_s` is set to 0: the first push may come
+    at once.
+    """
 
     def __init__(self, client: WireClient, instance_id: bytes = ZERO_UUID) -> None:
         self._client = client
@@ -27,7 +29,7 @@ class Pusher:
         self.metrics = told.requested_metrics
 
     def push(self, metrics: bytes, **fields: Any) -> ErrorCode:
-        """A report; how it is answered."""
+        """Push a report; return the error code."""
         time.sleep(self.wait_s)
         fields = {"terminating": False, "compression_type": 0, "metrics": metrics, **fields}
         answer = self._client.call(

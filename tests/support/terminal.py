@@ -1,4 +1,4 @@
-"""What commands print on a terminal."""
+"""The output of commands on a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LIMIT_S = 60
 
 
 def on_terminal(command: list[str], *, columns: int = 80) -> bytes:
-    """What a command prints there, which puts a carriage return before each line feed; of not more than 4 kB."""
+    """Return a command's output on a terminal, at most 4 kB; a carriage return precedes each line feed."""
     ours, its = pty.openpty()
     termios.tcsetwinsize(its, (24, columns))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}

@@ -1,4 +1,4 @@
-"""What a client of TLS 1.3 may send and Python's `ssl` cannot be told to: its records, made by hand."""
+"""TLS 1.3 records by hand, which Python's `ssl` cannot send."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _KEY_UPDATE = 24
 
 
 class Records:
-    """Those of a client that has sent nothing since its handshake, by TLS_AES_256_GCM_SHA384.
+    """The records of a client that sent nothing since its handshake, with TLS_AES_256_GCM_SHA384.
 
     Args:
-        key_log: what `ssl.SSLContext.keylog_filename` names.
+        key_log: the file of `ssl.SSLContext.keylog_filename`.
     """
 
     def __init__(self, key_log: Path) -> None:
@@ -25,11 +25,11 @@ class Records:
         self._use(bytes.fromhex(secrets["CLIENT_TRAFFIC_SECRET_0"]))
 
     def data(self, data: bytes) -> bytes:
-        """What carries these bytes."""
+        """Return a record with these bytes."""
         return self._record(data, _APPLICATION_DATA)
 
     def key_update(self, *, requested: bool = False) -> bytes:
-        """What changes the key of all that follows; `requested`: and wants the server's changed, too."""
+        """Return a key update for all later records; `requested`: the server must update its key, too."""
         record = self._record(struct.pack(">IB", _KEY_UPDATE << 24 | 1, requested), _HANDSHAKE)
         self._use(self._expand(b"traffic upd", 48))
         return record

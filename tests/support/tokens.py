@@ -1,4 +1,4 @@
-"""Somebody who signs bearer tokens, and tells by which keys."""
+"""An OAuth provider that signs bearer tokens and publishes its keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jwt.algorithms import RSAAlgorithm
 
 
 class Provider:
-    """Its keys are told at `url`, a file, with `said` of each. `turn_over` makes it sign with another one."""
+    """A provider whose keys are in a file at `url`, with the fields `said` for each. `turn_over` rotates the key."""
 
     def __init__(self, directory: Path, **said: str) -> None:
         self._said = said
@@ -32,11 +32,11 @@ class Provider:
             self.tell()
 
     def tell(self, *others: Any) -> None:
-        """Put the public keys where they are looked for."""
+        """Publish the public keys."""
         self._path.write_text(json.dumps({"keys": [*self._told, *others]}))
 
     def token(self, key: Any = None, algorithm: str = "RS256", headers: Any = None, **claims: Any) -> str:
-        """A token, good for alice for an hour unless told; a claim of None is left out."""
+        """Return a token, valid for alice for an hour by default; a claim of None is left out."""
         now_s = int(time.time())
         said = {"sub": "alice", "iat": now_s, "exp": now_s + 3600} | claims
         return jwt.encode(

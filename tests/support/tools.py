@@ -1,7 +1,7 @@
-"""Apache Kafka's console tools: their main classes, and what recorded runs of them printed (tests/data/tools).
+"""Apache Kafka's console tools: their main classes, and the output of recorded runs (tests/data/tools).
 
-A recorded run is `$ tool arguments`, then sections stdin, stdout, stderr, and the exit code. `normalised` takes out
-what differs from run to run: ids, times, paths, ports and figures of speed.
+A recorded run is `$ tool arguments`, then sections stdin, stdout, stderr, and the exit code. `normalised` removes what
+differs from run to run: ids, times, paths, ports and speeds.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def recorded(name: str) -> Run:
 
 
 def start_tool(runner: JavaRunner, bootstrap: str, tool: str, *arguments: str, stdin: str = "") -> Program:
-    """Start a console tool; where `arguments` name the recorded broker's address, it is `bootstrap` instead."""
+    """Start a console tool; `bootstrap` replaces the recorded broker's address in `arguments`."""
     own = [argument.replace(_RECORDED_BOOTSTRAP, bootstrap) for argument in arguments]
     if own == list(arguments) and "--bootstrap-server" not in own:
         own += ["--bootstrap-server", bootstrap]
@@ -98,7 +98,7 @@ def start_tool(runner: JavaRunner, bootstrap: str, tool: str, *arguments: str, s
 
 
 def normalised(text: str, bootstrap: str = _RECORDED_BOOTSTRAP, log_dir: Path | str = "<log.dir>") -> str:
-    """Return `text` without what is another one in each run."""
+    """Return `text` without the parts that differ in each run."""
     host, port = bootstrap.split(":")
     text = text.replace(bootstrap, "<broker>").replace(f"{host} {port}", "<broker>").replace(str(log_dir), "<log.dir>")
     for pattern, replacement in _VARYING:

@@ -1,4 +1,4 @@
-"""A transaction coordinator without a broker: a log that is a list, markers that are written when a test says so."""
+"""A transaction coordinator without a broker: its log is a list, and a test writes the markers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ID = "tx"
 
 
 def places(*names: str) -> frozenset[TopicPartition]:
-    """Partitions by names like "t-0"."""
+    """Return partitions from names like "t-0"."""
     return frozenset(TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in names)
 
 
 def as_stored(transaction: Transaction) -> Transaction:
-    """Without what records do not have."""
+    """Return a transaction without the fields that records lack."""
     return replace(transaction, last_producer_epoch=NO_PRODUCER_EPOCH)
 
 
@@ -45,7 +45,7 @@ class TransactionHarness:
     wall_ms: int = 1_700_000_000_000
     log: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     failure: ErrorCode = ErrorCode.NONE
-    """What the next writes fail with."""
+    """The error of the next writes."""
     first_producer_id: int = 1_000
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class TransactionHarness:
         return self.shard.transactions[transactional_id]
 
     def write(self, records: Sequence[TransactionRecord], producer: Producer | None = None) -> ErrorCode:
-        """Append and replay, or fail as told."""
+        """Append and replay, or fail as ordered."""
         assert producer is None
         if self.failure is not ErrorCode.NONE:
             return self.failure
@@ -79,7 +79,7 @@ class TransactionHarness:
         return carry_out(effects, self.write)
 
     def loaded(self) -> TransactionShard:
-        """What a restart finds."""
+        """Return the shard that a restart loads."""
         shard = self.empty_shard()
         for offset, (key, value) in enumerate(self.log):
             shard.replay(parse_record(key, value), offset)
@@ -90,7 +90,7 @@ class TransactionHarness:
     def init(
         self, transactional_id: str = ID, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000
     ) -> Given:
-        """InitProducerId; `expected` is what the producer has."""
+        """Send an InitProducerId; `expected` is the producer's id and epoch."""
         effects: TransactionEffects = Effects()
         producer = None if expected is None else Producer(*expected)
         given = init_producer(
@@ -106,7 +106,7 @@ class TransactionHarness:
         transactional_id: str = ID,
         client_version: int = NEWER,
     ) -> ErrorCode:
-        """AddPartitionsToTxn, or what Produce v12 does."""
+        """Send an AddPartitionsToTxn, or do the same as Produce v12."""
         effects: TransactionEffects = Effects()
         code = add_partitions(
             self.shard, transactional_id, Producer(*producer), places(*names), client_version, self.now, effects
@@ -114,7 +114,7 @@ class TransactionHarness:
         return carry_out(effects, self.write) or code
 
     def verify(self, producer: tuple[int, int], *names: str, transactional_id: str = ID) -> list[ErrorCode]:
-        """AddPartitionsToTxn that only looks; the codes in the order of the names."""
+        """Send an AddPartitionsToTxn that only verifies; return the codes in the order of the names."""
         found = verify_partitions(self.shard, transactional_id, Producer(*producer), places(*names))
         return [found[place] for name in names for place in places(name)]
 
@@ -126,7 +126,7 @@ class TransactionHarness:
         transactional_id: str = ID,
         client_version: int = NEWER,
     ) -> Ended:
-        """EndTxn; the markers are not written by that."""
+        """Send an EndTxn; this does not write the markers."""
         effects: TransactionEffects = Effects()
         ended = end_transaction(
             self.shard,
@@ -142,7 +142,7 @@ class TransactionHarness:
         return ended if code is ErrorCode.NONE else Ended(code)
 
     def write_markers(self) -> None:
-        """All that is decided is told to all partitions."""
+        """Write all decided markers to all partitions."""
         for transactional_id in list(self.shard.prepared):
             self.run(lambda effects, each=transactional_id: complete(self.shard, each, self.now, effects))  # type: ignore[misc]
 

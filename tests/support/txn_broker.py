@@ -1,4 +1,4 @@
-"""A broker with its coordinators, over real logs in a directory: what transactions touch, without sockets."""
+"""A broker with its coordinators, over real logs in a directory: the part that transactions use, without sockets."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SETTINGS = {
 
 
 class Crash(BaseException):
-    """The process ends here: what is in the logs stays, all else is gone."""
+    """The process ends here: the logs keep their data, everything else is lost."""
 
 
 class TxnBroker(DataBroker):
-    """`client` talks to it as one over the wire would. `crash_after`: after so many more appends the next one, which
-    is in the log, is the last thing that happens.
+    """`client` uses it as a client over the wire does. `crash_after`: the process ends with the next append after so
+    many more; that append is in the log.
     """
 
     share_states: Any = None
@@ -83,7 +83,7 @@ class TxnBroker(DataBroker):
         self.transactions.start()
 
     def restart(self) -> None:
-        """What was in memory of the coordinators is gone, and what waited in the loop; they load their logs again."""
+        """Discard the coordinators' memory and the loop's callbacks; the coordinators load their logs again."""
         self.crash_after = None
         self.loop.handles.clear()
         self.loop._soon.clear()
@@ -94,7 +94,7 @@ class TxnBroker(DataBroker):
         self.start_coordinators()
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> list[Partition]:
-        """Make a topic of clients."""
+        """Create a topic of clients."""
         made = self.controller.create_topics([NewTopic(name, partitions, 1, configs=configs)])
         self.settle()
         assert not made.result()[0].error_code
@@ -106,7 +106,7 @@ class TxnBroker(DataBroker):
         return found
 
     def _appended(self, partition: Partition) -> None:
-        """Somebody has appended, or is to be woken for another reason."""
+        """Handle an append, or another reason to wake the partition."""
         if self.crash_after is not None:
             self.crash_after -= 1
             if self.crash_after < 0:
@@ -114,7 +114,7 @@ class TxnBroker(DataBroker):
         self.purgatory.check_soon(partition)
 
     def records(self, name: str, index: int = 0) -> list[Record]:
-        """All records of a partition, markers too."""
+        """Return all records of a partition, markers too."""
         log = self.partition(name, index).log
         found: list[Record] = []
         while not found or found[-1].offset < log.log_end_offset - 1:

@@ -1,6 +1,6 @@
-"""A transactional producer by hand: each request as the test wants it, answers as short texts to be compared.
+"""A transactional producer by hand: a test builds each request and compares answers as short texts.
 
-Producer ids are told by names, P0 for the first seen: they differ between brokers.
+Names stand for producer ids, P0 for the first one seen: the ids differ between brokers.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tests.support.eventually import eventually
 from tests.support.settled import await_coordinator
 
 _TRANSACTION_KEY = 1
-#: A step that meets markers still being written is tried again for so long.
+#: how long a step is retried that meets markers still being written
 _PATIENCE_S = 20
 
 
 class TxnClient(DataClient):
-    """One connection, of any number of transactional ids. `timestamp`: of what is written, now unless told."""
+    """One connection for any number of transactional ids. `timestamp`: of written records, by default now."""
 
     timestamp: int | None = None
 
@@ -52,22 +52,22 @@ class TxnClient(DataClient):
         self._names: dict[int, str] = {-1: "-"}
 
     def name(self, producer_id: int) -> str:
-        """A producer id's name."""
+        """Return a producer id's name."""
         return self._names.setdefault(producer_id, f"P{len(self._names) - 1}")
 
     def share_names(self, other: TxnClient) -> None:
-        """Call producers as another connection does, from now on."""
+        """Use another connection's names of producers from now on."""
         self._names = other._names
 
     def producer_id(self, name: str) -> int:
         return next(each for each, found in self._names.items() if found == name)
 
     def wait_for_coordinator(self, transactional_id: str, version: int = 3) -> None:
-        """Until someone coordinates this id: the topic is made at the first question."""
+        """Wait for the coordinator of this id: the first request creates its topic."""
         await_coordinator(self, transactional_id, _TRANSACTION_KEY)
 
     def wait_for_group(self, group: str, place: tuple[str, int]) -> None:
-        """Until the group's coordinator answers, whose topic is made at the first question, too."""
+        """Wait until the group's coordinator answers: the first request creates its topic, too."""
         self.call(FIND_COORDINATOR, 3, key=group)
         eventually(lambda: self.committed_offset(group, place).startswith(("NONE", "UNSTABLE")), timeout_s=_PATIENCE_S)
 
@@ -79,7 +79,7 @@ class TxnClient(DataClient):
         timeout_ms: int = 60_000,
         version: int = 5,
     ) -> str:
-        """InitProducerId, e.g. "NONE P0 0"."""
+        """Send an InitProducerId, e.g. "NONE P0 0"."""
         fields: dict[str, Any] = {}
         if version >= 3:
             fields = {"producer_id": self.producer_id(producer[0]), "producer_epoch": producer[1]}
@@ -93,7 +93,7 @@ class TxnClient(DataClient):
         return f"{ErrorCode(answer.error_code).name} {self.name(answer.producer_id)} {answer.producer_epoch}"
 
     def init_patiently(self, transactional_id: str, producer: tuple[str, int] = ("-", -1), **options: int) -> str:
-        """`init`, tried again while something is still going on, or the coordinator comes up."""
+        """Retry `init` while a transaction still ends, or the coordinator starts."""
         passing = ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
         return eventually(
             lambda: self.init(transactional_id, producer, **options),
@@ -102,14 +102,14 @@ class TxnClient(DataClient):
         )
 
     def add(self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3) -> str:
-        """AddPartitionsToTxn up to v3: the codes."""
+        """Send an AddPartitionsToTxn up to v3: the codes."""
         fields = self._adding(transactional_id, producer, places)
         return _codes(self.call(ADD_PARTITIONS_TO_TXN, version, **fields).results_by_topic_v3_and_below)
 
     def send_add(
         self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3
     ) -> None:
-        """`add`, of which `added` gives the codes."""
+        """Send an `add`; `added` returns its codes."""
         self.send(ADD_PARTITIONS_TO_TXN, version, **self._adding(transactional_id, producer, places))
 
     def added(self) -> str:
@@ -128,7 +128,9 @@ class TxnClient(DataClient):
     def add_many(
         self, *transactions: tuple[str, tuple[str, int], Sequence[tuple[str, int]], bool], version: int = 4
     ) -> list[str]:
-        """AddPartitionsToTxn from v4 on: (id, producer, partitions, whether only to verify); the codes of each."""
+        """Send an AddPartitionsToTxn from v4 on: (id, producer, partitions, whether only to verify); return the codes
+        of each.
+        """
         answer = self.call(
             ADD_PARTITIONS_TO_TXN,
             version,
@@ -149,7 +151,7 @@ class TxnClient(DataClient):
         )
 
     def add_offsets(self, transactional_id: str, producer: tuple[str, int], group: str, version: int = 3) -> str:
-        """AddOffsetsToTxn."""
+        """Send an AddOffsetsToTxn."""
         answer = self.call(
             ADD_OFFSETS_TO_TXN,
             version,
@@ -173,7 +175,7 @@ class TxnClient(DataClient):
         member: str = "",
         metadata: str = "",
     ) -> str:
-        """TxnOffsetCommit of one partition."""
+        """Send a TxnOffsetCommit of one partition."""
         fields: dict[str, Any] = {"generation_id": generation, "member_id": member} if version >= 3 else {}
         partition = TxnOffsetCommitRequestPartition(
             partition_index=place[1], committed_offset=offset, committed_metadata=metadata
@@ -191,7 +193,7 @@ class TxnClient(DataClient):
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
 
     def end(self, transactional_id: str, producer: tuple[str, int], commit: bool, version: int = 4) -> str:
-        """EndTxn; from v5 on with the producer to go on with."""
+        """Send an EndTxn; from v5 on with the producer id and epoch for the next transaction."""
         answer = self.call(
             END_TXN,
             version,
@@ -213,7 +215,7 @@ class TxnClient(DataClient):
         version: int = 11,
         transactional: bool = True,
     ) -> str:
-        """Produce of one batch: code and base offset."""
+        """Produce one batch: code and base offset."""
         records = batch(
             *(values or (b"v",)),
             timestamp=self.timestamp,
@@ -238,7 +240,7 @@ class TxnClient(DataClient):
         version: int = 1,
         transaction_version: int = 0,
     ) -> str:
-        """WriteTxnMarkers of one marker, as kafka-transactions sends it for a hanging transaction."""
+        """Send a WriteTxnMarkers of one marker, as kafka-transactions does for a hanging transaction."""
         by_topic: dict[str, list[int]] = {}
         for topic, index in places:
             by_topic.setdefault(topic, []).append(index)
@@ -260,7 +262,7 @@ class TxnClient(DataClient):
         return ", ".join(f"{name}-{index} {ErrorCode(code).name}" for name, index, code in found)
 
     def describe(self, transactional_id: str) -> str:
-        """DescribeTransactions, without times."""
+        """Send a DescribeTransactions; return its answer without times."""
         [found] = self.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[transactional_id]).transaction_states
         if found.error_code:
             return ErrorCode(found.error_code).name
@@ -272,7 +274,7 @@ class TxnClient(DataClient):
         )
 
     def settled(self, transactional_id: str) -> str:
-        """`describe` once no markers are being written any more."""
+        """Return `describe` once no markers are being written."""
         return eventually(
             lambda: self.describe(transactional_id),
             until=lambda text: not text.startswith("Prepare"),
@@ -280,7 +282,7 @@ class TxnClient(DataClient):
         )
 
     def transactions(self, version: int = 2, **filters: Any) -> str:
-        """ListTransactions; unknown states are told, too."""
+        """Send a ListTransactions; the text includes unknown states."""
         answer = self.call(LIST_TRANSACTIONS, version, **filters)
         found = sorted(f"{each.transactional_id} {each.transaction_state}" for each in answer.transaction_states)
         return f"{ErrorCode(answer.error_code).name} {found} {sorted(answer.unknown_state_filters)}"
@@ -295,7 +297,7 @@ class TxnClient(DataClient):
         return int(found.offset)
 
     def aborted(self, topic: str, partition: int = 0, *, offset: int = 0) -> str:
-        """A Fetch with read_committed: last stable offset, and the aborted transactions that it is told of."""
+        """Send a Fetch with read_committed; return its last stable offset and aborted transactions."""
         found = self._fetch_committed(topic, partition, offset)
         aborted = [f"{self.name(each.producer_id)}@{each.first_offset}" for each in found.aborted_transactions or []]
         return f"{ErrorCode(found.error_code).name} {found.last_stable_offset} {aborted}"

@@ -1,6 +1,4 @@
-"""Apache Kafka's verifiable producer and consumer, each in a JVM of its own: they tell what they do by JSON lines, and
-the last of it as the JVM ends.
-"""
+"""Apache Kafka's verifiable producer and consumer, each in a JVM of its own, which print JSON lines until their end."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
 from tests.support.tools import MAIN_CLASSES
 
-#: What a JVM returns that SIGTERM has ended, after its shutdown hooks.
+#: the exit code of a JVM that SIGTERM ended, after its shutdown hooks
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 
 class VerifiableTool:
-    """A running tool, with its output in `directory`; killed where a test leaves it running."""
+    """A running tool, with its output in `directory`; killed if a test leaves it running."""
 
     def __init__(self, tool: str, directory: Path, *arguments: str) -> None:
         directory.mkdir()
@@ -44,20 +42,20 @@ class VerifiableTool:
 
     @property
     def story(self) -> str:
-        """All that it has printed, for people."""
+        """Return its whole output, for people."""
         return self._told.read_text() + self._errors.read_text()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has told so far under this name."""
+        """Return its events of this name so far."""
         lines = self._told.read_text().splitlines(keepends=True)
         told = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in told if event["name"] == name]
 
     def wait(self, timeout_s: float = 180) -> int:
-        """Wait for its end; its exit code."""
+        """Wait for its end; return the exit code."""
         return self._process.wait(timeout_s)
 
     def stop(self) -> int:
-        """Let it end as its users do; its exit code."""
+        """Stop it as its users do; return the exit code."""
         self._process.terminate()
         return self.wait()

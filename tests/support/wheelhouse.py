@@ -1,6 +1,6 @@
-"""Packages that are installed here as wheels again: what an installer finds without an index or a network.
+"""Wheels of the packages that are installed here, for installers without an index or a network.
 
-An installed package has all that its wheel had, and a list of it (RECORD); scripts are made anew by the installer.
+An installed package has all files of its wheel, and a list of them (RECORD); the installer creates scripts again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from zipfile import ZIP_STORED, ZipFile
 
 from packaging.requirements import Requirement
 
-#: What an installer has written beside, of its own.
+#: files that an installer adds
 _OF_INSTALLERS = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 
 
 def make_wheelhouse(folder: Path, requirements: Iterable[str]) -> None:
-    """Make wheels of these packages and of all that they need. PackageNotFoundError: one is not installed here."""
+    """Make wheels of these packages and their dependencies. PackageNotFoundError: one is not installed here."""
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [Requirement(each) for each in requirements]
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -37,7 +37,7 @@ def make_wheelhouse(folder: Path, requirements: Iterable[str]) -> None:
 
 
 def _name(found: Distribution) -> str:
-    """As a wheel is called: with each tag that it has."""
+    """Return the name of a wheel, with all its tags."""
     tags = [line.split("-") for line in re.findall(r"^Tag: (\S+)$", found.read_text("WHEEL") or "", re.MULTILINE)]
     parts = [".".join(dict.fromkeys(tag[place] for tag in tags)) for place in range(3)]
     name = re.sub(r"[-_.]+", "_", found.metadata["Name"])

@@ -21,7 +21,7 @@ WIRE = Path(__file__).parents[1] / "data" / "wire"
 
 @dataclass(frozen=True)
 class RecordedFrame:
-    """One frame without its size; `version` is the one its body is written in, `json` Kafka's own reading of it."""
+    """One frame without its size; `version` is that of its body, `json` is Kafka's own decoding."""
 
     source: str
     api: Api
@@ -38,14 +38,14 @@ def recorded_files() -> tuple[str, ...]:
 
 
 def recorded_rows(file_name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a file as they are, each with the number of its line."""
+    """Yield the rows of a file, each with its line number."""
     csv.field_size_limit(sys.maxsize)
     with open(WIRE / file_name, encoding="utf-8", newline="") as file:
         yield from enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 2)
 
 
 def recorded_frames(file_name: str) -> Iterator[RecordedFrame]:
-    """The frames of a file whose bodies can be decoded.
+    """Yield the frames of a file whose bodies can be decoded.
 
     Left out: connections that Kafka closed, Produce v0 to v2 whose bodies are in the layout of v3, and the ApiVersions
     request in a version that does not exist.
@@ -64,7 +64,7 @@ def recorded_frames(file_name: str) -> Iterator[RecordedFrame]:
 
 
 def as_kafka_json(value: Struct, version: int) -> dict[str, Any]:
-    """A value as Kafka's JSON converters give it, record data as an empty string."""
+    """Return a value as Kafka's JSON converters do, with record data as an empty string."""
     found: dict[str, Any] = {}
     for field in value.struct_type.fields:
         content = getattr(value, field.name)

@@ -1,4 +1,4 @@
-"""A log as its writers and rotations treat it, and one who follows it."""
+"""A log file as writers and rotations change it, and its follower."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pybroker.ship.log_file import LogFile
 from pybroker.ship.positions import Position
 
 LATER_NS = 1 << 62
-"""A time at which every file has been quiet for long."""
+"""a time at which no file has changed for long"""
 
 
 class WrittenLog:
@@ -39,7 +39,7 @@ class WrittenLog:
 
 
 class Reader:
-    """A follower, what it told, and where it has come to."""
+    """A follower, its reports, and its position."""
 
     def __init__(self, log: WrittenLog, *, max_line_bytes: int = 1000) -> None:
         self.told: list[str] = []
@@ -48,10 +48,10 @@ class Reader:
         self.follower = Follower(log.path, max_line_bytes, self.told.append, lambda: self.now_ns)
 
     def lines(self) -> list[str]:
-        """All that is there now."""
+        """Return all present lines."""
         found: list[str] = []
         self.follower.watch()
-        for _ in range(20):  # a file's end is one call that gives nothing, perhaps
+        for _ in range(20):  # at the end of a file one call may return nothing
             for file, line in self.follower.read():
                 found.append(line.value.decode())
                 self.reached = (file, line.end)
@@ -70,7 +70,7 @@ def from_beginning(log: WrittenLog, **options: int) -> Reader:
 
 
 def resumed(log: WrittenLog, position: Position | None, since_ns: int = 0) -> Reader:
-    """Another process, after the first one's end."""
+    """Return another process's reader, after the first one's end."""
     reader = Reader(log)
     reader.follower.resume(position, since_ns)
     return reader

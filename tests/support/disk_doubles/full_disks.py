@@ -1,7 +1,7 @@
 """Disks that tests can fill: a limit on the size of files, and a file system of two megabytes.
 
 The small file system is mounted in a mount namespace, which needs no root, and the broker runs in it. Where that is not
-allowed, as in many containers, a small /dev/shm replaces it. If /dev/shm is large, a warning says so, and only the
+allowed, as in many containers, a small /dev/shm replaces it. If /dev/shm is large, the test warns, and only the
 limit is tested.
 """
 

@@ -1,9 +1,9 @@
-"""What a disk may hold after the power went: a journal of all calls that change it, and the states that may be left.
+"""The contents of a disk after a power loss: a journal of all calls that change it, and the possible states.
 
 Only two calls promise anything. A sync of a file keeps the bytes and the size that it had when the sync began; a sync
-of a directory keeps the names in it. Of everything later, any part may be there and any may be missing: single pages of
-a file, its new size with zeros for what was not written, names that were made, given or taken away, in any order that
-can be carried out. That is more than ext4 or XFS would lose, and as much as POSIX lets them.
+of a directory keeps the names in it. Any part of later changes may be there or missing: single pages of a file, its new
+size with zeros for unwritten bytes, names that were created, renamed or removed, in any possible order. That is more
+than ext4 or XFS would lose, and all that POSIX lets them lose.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE = 4096
 
 
 class Sink(Protocol):
-    """Where calls are noted."""
+    """The destination of noted calls."""
 
     def note(self, *call: Any) -> None: ...
 
@@ -32,7 +32,7 @@ class Sink(Protocol):
 
 
 class Journal:
-    """Calls that changed the disk, in the order in which they ended. May be used by several threads."""
+    """The calls that changed the disk, in the order in which they ended. Thread-safe."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -47,7 +47,7 @@ class Journal:
 
 
 class FileJournal:
-    """The same in a file, for a broker that is a process of its own. One writes it, anybody may read it."""
+    """The same in a file, for a broker in another process. One process writes it, any may read it."""
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class FileJournal:
 
 
 def read_journal(path: str | Path) -> Iterator[tuple[Any, ...]]:
-    """The calls in a file so far; one that is being written is left out."""
+    """Yield the complete calls in a file so far."""
     data = memoryview(Path(path).read_bytes())
     while len(data) >= 4:
         size = int.from_bytes(data[:4], "big")
@@ -76,7 +76,7 @@ def read_journal(path: str | Path) -> Iterator[tuple[Any, ...]]:
 
 
 class JournalingFileSystem(FileSystem):
-    """The local one, with a note of each call that changes it. A sync is noted with how many calls came before it."""
+    """The local file system, which notes each call that changes it; a sync with the number of calls before it."""
 
     def __init__(self, sink: Sink, *, really_sync: bool = False) -> None:
         self.sink = sink
@@ -141,7 +141,7 @@ Names = dict[str, "File | Directory"]
 
 @dataclass(eq=False, slots=True)
 class File:
-    """What of it was forced to the disk, and what was changed since: (number of the call, change)."""
+    """A file's flushed content, and its later changes: (number of the call, change)."""
 
     forced: bytearray = field(default_factory=bytearray)
     changes: list[tuple[int, Callable[[bytearray], None]]] = field(default_factory=list)
@@ -172,7 +172,7 @@ class File:
 
 @dataclass(eq=False, slots=True)
 class Directory:
-    """Names that were forced to the disk, the names there are, and what was changed since."""
+    """A directory's flushed names, its current names, and its later changes."""
 
     forced: Names = field(default_factory=dict)
     names: Names = field(default_factory=dict)
@@ -205,7 +205,7 @@ def _read_tree(path: Path) -> Directory:
 
 
 class Disk:
-    """Follows a journal. `root` is there from the start, and everything noted lies in it."""
+    """Follows a journal. `root` exists from the start and contains all noted paths."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -214,17 +214,17 @@ class Disk:
         self._number = 0
 
     def take_over(self) -> None:
-        """Everything that is there now was forced to the disk: the journal begins after it."""
+        """Take the present content as flushed: the journal begins after it."""
         self._top = _read_tree(Path(self._root))
 
     def follow(self, call: tuple[Any, ...]) -> None:
-        """The next call of the journal."""
+        """Apply the next call of the journal."""
         name, *arguments = call
         getattr(self, f"_{name}")(*arguments)
         self._number += 1
 
     def cut(self, target: Path, random: Random) -> None:
-        """Put what may be left, if the power went now, in the place of `target`."""
+        """Write a possible state after a power loss now into `target`."""
         shutil.rmtree(target, ignore_errors=True)
         self._lay_out(self._top, target, random)
 

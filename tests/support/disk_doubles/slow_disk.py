@@ -1,4 +1,4 @@
-"""A disk that is slow, or fails, for the partitions of one topic: flushes come back when a test says so."""
+"""A disk that is slow, or fails, for the partitions of one topic: flushes end when a test releases them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SlowDisk:
         broker.background.flush = self._wait  # type: ignore[method-assign]
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return how many flushes wait."""
         return len(self._waiting)
 
     def _wait(self, partition_log: PartitionLog) -> Deferred[None]:
@@ -30,14 +30,14 @@ class SlowDisk:
         return waiting
 
     def release(self) -> None:
-        """All who wait are served, and it is fast from now on."""
+        """Complete all waiting flushes; later ones are fast."""
         self._broker.background.flush = self._flush  # type: ignore[method-assign]
         for log, waiting in self._take():
             self._flush(log).add_done_callback(lambda _, waiting=waiting: waiting.resolve(None))  # type: ignore[misc]
         self._broker.settle()
 
     def fail(self) -> None:
-        """None who wait are served, though the disk goes on: no descriptor was left, say."""
+        """Fail all waiting flushes, although the disk still works: for example no descriptor was left."""
         for log, waiting in self._take():
             waiting.fail(LogOffline(log.path, "too many open files"))
         self._broker.settle()

@@ -4,7 +4,6 @@ import pytest
 
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.requests.dispatcher import CloseConnection, Waiting
-from broker.requests.served_api import Implementation, ServedApi
 from protocol.error_codes import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.messages.heartbeat import HEARTBEAT
@@ -23,11 +22,8 @@ class Stage(RequestStage):
     def __init__(self):
         self.loop = FakeLoop()
         self.served = []
-        served = {}
-        for api, fast_path in ((HEARTBEAT, self.fast_path), (METADATA, None), (PRODUCE, None)):
-            served[api.key] = ServedApi(api.key, api.versions)
-            served[api.key].implementation = Implementation(api, self.serve, fast_path)
-        self.dispatcher = FaultyDispatcher(served)
+        handlers = dict.fromkeys((HEARTBEAT, METADATA, PRODUCE), self.serve)
+        super().__init__(FaultyDispatcher(served_by(handlers, {HEARTBEAT: self.fast_path})))
         self.dispatcher.call_later = Timers(self.loop, self.loop.clock).call_later
         self.reply = None
 

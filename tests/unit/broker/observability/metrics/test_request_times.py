@@ -39,9 +39,8 @@ class Stage(RequestStage):
         self.takes_ms, self.sends_ms = 3, 2
         self.api = api
         self.turn = Turn(self.loop.call_soon)
-        served = ServedApi(api.key, api.versions)
-        served.implementation = Implementation(api, self.serve_by_handler, lambda version: self.serve_by_fast_path)
-        self.dispatcher = Dispatcher({api.key: served})
+        fast_path = {api: lambda version: self.serve_by_fast_path}
+        super().__init__(Dispatcher(served_by({api: self.serve_by_handler}, fast_path)))
         self.connection: Any = SimpleNamespace(send_now=lambda: self.passes(self.sends_ms))
         timers: Any = SimpleNamespace(call_later=lambda delay_ms, call: self.ticks.append((delay_ms, call)))
         self.times = RequestTimes(self.dispatcher, timers, self.turn, lambda: self.now)
