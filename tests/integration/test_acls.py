@@ -1,4 +1,4 @@
-"""Who may do what: entries made, counted at once, told and taken away; each API asked by somebody who may nothing."""
+"""ACLs: creating, describing and deleting entries, their immediate effect, and each API for a user without rights."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def entry(
     return AclBinding(kind, name, pattern, user, "*", operation, permission)
 
 
-def poll_often(consumer: KafkaConsumer) -> list[object]:
-    """The values of the first records that come."""
+def poll_until_records(consumer: KafkaConsumer) -> list[object]:
+    """Return the values of the first records, or none after 30 polls."""
     for _ in range(30):
         records = consumer.poll(1_000)
         if records:
@@ -127,8 +127,8 @@ def create(admin: AdminClient, *entries: AclBinding) -> None:
         future.result(30)
 
 
-def test_a_consumer_and_a_producer(broker: OurBroker, admin: AdminClient) -> None:
-    """Nothing without entries, what they allow with them, and nothing again once they are gone."""
+def test_acls_of_a_consumer_and_a_producer_apply_at_once(broker: OurBroker, admin: AdminClient) -> None:
+    """Both are rejected without entries, work with them, and are rejected again by a deny entry."""
     settings = of_kafka_python(broker, "alice")
     producer = KafkaProducer(**settings, enable_idempotence=False, max_block_ms=10_000)
     with pytest.raises(TopicAuthorizationFailedError):
@@ -141,7 +141,7 @@ def test_a_consumer_and_a_producer(broker: OurBroker, admin: AdminClient) -> Non
     with pytest.raises(GroupAuthorizationFailedError):
         consumer.poll(30_000)
     create(admin, entry(GROUP, "*", AclOperation.READ))
-    assert poll_often(consumer) == [b"value"]
+    assert poll_until_records(consumer) == [b"value"]
 
     create(admin, entry(TOPIC, "open", AclOperation.ALL, DENY))
     with pytest.raises(TopicAuthorizationFailedError):
@@ -158,14 +158,14 @@ def test_a_consumer_and_a_producer(broker: OurBroker, admin: AdminClient) -> Non
     wanted = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:alice", None, AclOperation.ANY, AclPermissionType.ANY
     )
-    (told,) = [future.result(30) for future in (admin.describe_acls(wanted),)]
-    assert len(told) == 4
+    described = admin.describe_acls(wanted).result(30)
+    assert len(described) == 4
     (future,) = admin.delete_acls([wanted]).values()
     assert len(future.result(30)) == 4
     assert admin.describe_acls(wanted).result(30) == []
 
 
-def test_denials_are_written_down(broker: OurBroker, admin: AdminClient) -> None:
+def test_denials_are_in_the_audit_log(broker: OurBroker, admin: AdminClient) -> None:
     with as_user(broker, "nobody") as client:
         client.call(DELETE_GROUPS, 2, groups_names=["audited"])
     assert (
@@ -174,8 +174,8 @@ def test_denials_are_written_down(broker: OurBroker, admin: AdminClient) -> None
     ) in broker.output
 
 
-def test_topics_are_hidden(broker: OurBroker, admin: AdminClient) -> None:
-    """Nobody learns which topics there are; one that may create finds out nothing by asking either."""
+def test_topics_without_describe_access_are_hidden(broker: OurBroker, admin: AdminClient) -> None:
+    """Existing and missing topics get the same error."""
     create(admin, entry(TOPIC, "logs-", AclOperation.DESCRIBE, user="User:bob", pattern=PREFIXED))
     with as_user(broker, "bob") as client:
         everything = client.call(METADATA, 12, topics=None)
@@ -201,10 +201,10 @@ def test_topics_are_hidden(broker: OurBroker, admin: AdminClient) -> None:
         assert codes == {"logs-a": 0, "secret": TOPIC_FAILED}
 
 
-def test_cluster(broker: OurBroker, admin: AdminClient) -> None:
+def test_cluster_rights_are_checked(broker: OurBroker, admin: AdminClient) -> None:
     with as_user(broker, "nobody") as client:
-        told = client.call(DESCRIBE_CLUSTER, 1, include_cluster_authorized_operations=True)
-        assert (told.error_code, told.cluster_authorized_operations) == (0, 0)
+        cluster = client.call(DESCRIBE_CLUSTER, 1, include_cluster_authorized_operations=True)
+        assert (cluster.error_code, cluster.cluster_authorized_operations) == (0, 0)
         assert client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code == CLUSTER_FAILED
         assert client.call(INIT_PRODUCER_ID, 4, transactional_id="t").error_code == 53
         found = client.call(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["g"]).coordinators
@@ -215,7 +215,7 @@ def test_cluster(broker: OurBroker, admin: AdminClient) -> None:
         assert client.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=1000).topics[0].error_code == TOPIC_FAILED
 
 
-def test_an_entry_survives_a_restart(broker: OurBroker, admin: AdminClient) -> None:
+def test_entry_survives_a_restart(broker: OurBroker, admin: AdminClient) -> None:
     create(admin, entry(TOPIC, "secret", AclOperation.READ, user="User:bob"))
     broker.stop()
     broker.start()
@@ -225,8 +225,8 @@ def test_an_entry_survives_a_restart(broker: OurBroker, admin: AdminClient) -> N
 
 
 @pytest.mark.parametrize("key", [key for key in discover(legacy=False) if key not in FREE])
-def test_somebody_who_may_nothing_is_answered(broker: OurBroker, key: int) -> None:
-    """Each API at its newest version with nothing in it: an answer in its shape, never an error of the broker's own."""
+def test_each_api_answers_a_user_without_rights(broker: OurBroker, key: int) -> None:
+    """Each API is sent with default fields at its newest version. No response has UNKNOWN_SERVER_ERROR."""
     row = discover(legacy=False)[key]
     api = row.load().api
     with as_user(broker, "nobody") as client:
@@ -235,8 +235,8 @@ def test_somebody_who_may_nothing_is_answered(broker: OurBroker, key: int) -> No
     assert "Traceback" not in broker.output
 
 
-def test_configurations(broker: OurBroker, admin: AdminClient) -> None:
-    """Of a topic by the topic, of the broker by the cluster."""
+def test_describe_configs_needs_rights_on_the_resource(broker: OurBroker, admin: AdminClient) -> None:
+    """Topic configs need rights on the topic, broker configs on the cluster."""
     kinds = {2: "open", 4: "1"}
     resources = [DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in kinds.items()]
     with as_user(broker, "nobody") as client:

@@ -1,4 +1,4 @@
-"""Commands for what librdkafka has no functions for, quotas and transactions, against a broker of their own."""
+"""Commands for requests that librdkafka lacks (quotas, transactions), against a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.txn_client import TxnClient
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": "SCRAM-SHA-512",
-    "transaction.partition.verification.enable": False,  # so that a producer can leave a transaction behind
+    "transaction.partition.verification.enable": False,  # so that a producer can leave a hanging transaction
 }
 HALF_A_DAY_MS = 43_200_000
 
@@ -39,8 +39,8 @@ def client(broker: Broker) -> Iterator[TxnClient]:
         yield made
 
 
-def test_quotas_are_set_found_and_taken_away(sh: Shell) -> None:
-    """Of a user, of a client of its, and of what has none of its own."""
+def test_quotas_are_set_listed_and_deleted(sh: Shell) -> None:
+    """Quotas of a user, of a user's default client, and of default addresses."""
     whole = sh.good("quotas", "set", "--user", "shop", "producer_byte_rate=1048576", "request_percentage=12.5")
     assert whole.out == "user shop: producer_byte_rate=1048576\nuser shop: request_percentage=12.5\n"
     sh.good("quotas", "set", "--user", "shop", "--client-defaults", "--add-config", "consumer_byte_rate=7")
@@ -59,8 +59,8 @@ def test_quotas_are_set_found_and_taken_away(sh: Shell) -> None:
     assert len(sh.good("quotas", "--list", "--json").rows) == 4
     sh.good("quotas", "delete", "--ip-defaults")
 
-    gone = sh.good("quotas", "delete", "--user", "shop")
-    assert gone.out == "user shop: producer_byte_rate is gone\nuser shop: request_percentage is gone\n"
+    deleted = sh.good("quotas", "delete", "--user", "shop")
+    assert deleted.out == "user shop: producer_byte_rate is gone\nuser shop: request_percentage is gone\n"
     assert sh.good("quotas", "list", "--user", "shop", "--json").rows == [of_clients]
     last = sh.good("quotas", "delete", "--user", "shop", "--client-defaults", "consumer_byte_rate", "--json")
     assert last.rows == [{**of_clients, "value": None}]
@@ -68,8 +68,8 @@ def test_quotas_are_set_found_and_taken_away(sh: Shell) -> None:
     assert sh("quotas", "delete", "--user", "shop") == Done(1, "", "pybroker quotas: user shop: it has no quotas\n")
 
 
-def test_open_transaction_is_told(sh: Shell, broker: Broker) -> None:
-    """From its coordinator, which knows it: it is not hanging, however old its records are."""
+def test_open_transaction_is_described_and_not_hanging(sh: Shell, broker: Broker) -> None:
+    """Its coordinator knows it, so it is not hanging, however old its records are."""
     broker.create_topic("billed")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "billing"})
     producer.init_transactions(60)
@@ -89,7 +89,7 @@ def test_open_transaction_is_told(sh: Shell, broker: Broker) -> None:
 
 
 def test_hanging_transaction_is_found_and_aborted(sh: Shell, broker: Broker, client: TxnClient) -> None:
-    """One that no coordinator knows holds readers of committed records back for ever (KIP-664)."""
+    """A transaction that no coordinator knows blocks readers of committed records for ever (KIP-664)."""
     broker.create_topic("stuck")
     client.wait_for_coordinator("stuck")
     client.init_patiently("stuck")
@@ -97,20 +97,20 @@ def test_hanging_transaction_is_found_and_aborted(sh: Shell, broker: Broker, cli
     assert client.write("stuck", ("P0", 0), ("stuck", 0), 0, version=9) == "NONE 0"
     assert client.latest("stuck", committed=True) == 0
 
-    place = ("--topic", "stuck", "--partition", "0")
+    partition = ("--topic", "stuck", "--partition", "0")
     (found,) = sh.good("transactions", "find-hanging", "--json").rows
     assert (found["topic"], found["partition"], found["start_offset"]) == ("stuck", 0, 0)
-    assert sh.good("transactions", "find-hanging", *place, "--max-transaction-timeout", "1440").out == ""
-    aborted = sh.good("transactions", "abort", *place, "--start-offset", "0")
+    assert sh.good("transactions", "find-hanging", *partition, "--max-transaction-timeout", "1440").out == ""
+    aborted = sh.good("transactions", "abort", *partition, "--start-offset", "0")
     assert aborted.out == f"aborted the transaction of producer {found['producer_id']} in stuck-0\n"
     assert client.latest("stuck", committed=True) == 2
-    assert sh("transactions", "abort", *place, "--start-offset", "0") == Done(
+    assert sh("transactions", "abort", *partition, "--start-offset", "0") == Done(
         1, "", "pybroker transactions: stuck-0: no open transaction begins at offset 0\n"
     )
 
 
-def test_user_with_a_password(sh: Shell, broker: Broker, tmp_path: Path) -> None:
-    """The second client library takes the same properties as the first."""
+def test_kafka_python_takes_the_same_properties(sh: Shell, broker: Broker, tmp_path: Path) -> None:
+    """`quotas` uses kafka-python, `users` librdkafka."""
     (tmp_path / "password").write_text("letmein\n")
     sh.good("users", "create", "ann", "--password-file", str(tmp_path / "password"))
     words = ("security.protocol=sasl_plaintext", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=ann")
@@ -120,7 +120,7 @@ def test_user_with_a_password(sh: Shell, broker: Broker, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "message"),
     [
         ("quotas set producer_byte_rate=1", 2, "quotas: quotas of whom?"),
         ("quotas set --user shop", 2, "quotas: which quotas?"),
@@ -139,10 +139,10 @@ def test_user_with_a_password(sh: Shell, broker: Broker, tmp_path: Path) -> None
         ("quotas list -X ssl.ca.pem=x", 2, "quotas: ssl.ca.pem: "),
     ],
 )
-def test_what_is_wrong_is_one_line(sh: Shell, line: str, code: int, told: str) -> None:
-    """2 for a bad command line, 1 where the broker is against it."""
+def test_errors_are_one_line(sh: Shell, line: str, code: int, message: str) -> None:
+    """The exit code is 2 for a bad command line, 1 for an error of the broker."""
     sh.good("topics", "create", "billed", "--if-not-exists")
     command, *arguments = line.split()
     done = sh(command, *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
-    assert done.err.startswith(f"pybroker {told}")
+    assert done.err.startswith(f"pybroker {message}")

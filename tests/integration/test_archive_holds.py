@@ -1,4 +1,4 @@
-"""Retention of a running broker beside archives that are behind, as time is moved on."""
+"""Retention of a running broker while archives lag behind, with an advanced clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 20
 
 
 class Stage:
-    """A broker with topics that hold for the archive `lake` all, a part, and nothing, of COUNT records each."""
+    """A broker with topics of COUNT records; for the archive `lake` they hold all, a part, or nothing."""
 
     def __init__(self, directory: Path) -> None:
         self.lake = directory / "lake"
@@ -27,7 +27,7 @@ class Stage:
         self.broker = Broker({"pybroker.archives": archives}, directory=directory / "broker")
 
     def fill(self) -> None:
-        """Make the topics; a record is a batch of its own, of the broker's time."""
+        """Create the topics; each record is a batch with the broker's time."""
         for topic, limit in (("held", 1 << 20), ("capped", CAP), ("let-go", 0)):
             self.broker.create_topic(topic, config={**SEGMENTS, "retention.hold.max.bytes": limit})
         now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
@@ -37,17 +37,17 @@ class Stage:
                     client.produce(topic, batch(b"v" * 400, timestamp=now_ms))
 
     def start_of(self, topic: str) -> int:
-        """Where a topic begins once retention has been done."""
+        """Run retention; return the topic's start offset."""
         self.broker.run_retention()
         with self._client() as client:
             return client.bounds(topic)[0]
 
     def wait_for_start(self, topic: str, start: range) -> None:
-        """Until a topic begins there: the broker has seen the manifest."""
+        """Run retention until the topic starts in the range, once the broker has read the manifest."""
         eventually(lambda: self.start_of(topic), until=start.__contains__)
 
-    def told(self, text: str) -> list[str]:
-        """Lines of the log with a text in them."""
+    def log_lines(self, text: str) -> list[str]:
+        """Return the log's lines that contain the text."""
         return [line for line in self.broker.log.splitlines() if text in line]
 
     def _client(self) -> DataClient:
@@ -56,14 +56,14 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Not started yet."""
+    """A broker that is not started yet."""
     running = Stage(tmp_path)
     yield running
     running.broker.stop()
 
 
 def test_retention_waits_for_the_archive(stage: Stage) -> None:
-    """Up to the size that its topic allows, with warnings; what is archived goes."""
+    """Up to the topic's limit, with warnings. Archived records are deleted."""
     topics = [("held", 0), ("capped", 0), ("let-go", 0)]
     put_manifest(stage.lake, dict.fromkeys(topics, 0))
     stage.broker.start()
@@ -73,25 +73,23 @@ def test_retention_waits_for_the_archive(stage: Stage) -> None:
     assert stage.start_of("held") == 0
     assert 0 < stage.start_of("capped") < COUNT
     assert stage.start_of("let-go") == COUNT
-    assert stage.told("Retention of held-0 waits: the archive lake has read it up to offset 0; ")
+    assert stage.log_lines("Retention of held-0 waits: the archive lake has read it up to offset 0; ")
     for topic in ("capped", "let-go"):
-        assert stage.told(f"Retention of {topic}-0 has taken what had not been read: the archive lake has read it")
+        assert stage.log_lines(f"Retention of {topic}-0 has taken what had not been read: the archive lake has read it")
 
     put_manifest(stage.lake, dict.fromkeys(topics, COUNT // 2))
     stage.wait_for_start("held", range(1, COUNT // 2 + 1))
     put_manifest(stage.lake, dict.fromkeys(topics, COUNT))
     stage.wait_for_start("held", range(COUNT, COUNT + 1))
     assert stage.start_of("capped") == COUNT
-    assert len(stage.told(f"The archive {stage.lake.parent / 'none'} cannot be read")) == 1
+    assert len(stage.log_lines(f"The archive {stage.lake.parent / 'none'} cannot be read")) == 1
 
 
 @pytest.mark.parametrize(
-    ("ends", "told"),
+    ("ends", "log_lines"),
     [(None, "is no JSON, or not all of it"), ({("held", 0): COUNT + 1}, "is of another topic held")],
 )
-def test_archive_that_says_nothing_of_a_topic_holds_nothing(
-    stage: Stage, ends: dict[tuple[str, int], int] | None, told: str
-) -> None:
+def test_unusable_manifest_holds_nothing(stage: Stage, ends: dict[tuple[str, int], int] | None, log_lines: str) -> None:
     """A truncated manifest, or one of another topic, is logged once, and retention continues."""
     path = put_manifest(stage.lake, ends or {("held", 0): 0})
     if ends is None:
@@ -101,5 +99,5 @@ def test_archive_that_says_nothing_of_a_topic_holds_nothing(
     stage.broker.move_time_on(days=8)
 
     stage.wait_for_start("held", range(COUNT, COUNT + 1))
-    assert len(stage.told(told)) == 1
-    assert not stage.told("Traceback")
+    assert len(stage.log_lines(log_lines)) == 1
+    assert not stage.log_lines("Traceback")

@@ -1,4 +1,4 @@
-"""What an archive is made of, as the reader's process tells it."""
+"""Inputs of an archive, as the reader process returns them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.logs import append, batch, close, open_log
 
 
 def test_directory_of_another_topic_is_refused(tmp_path: Path) -> None:
-    """A partition's own directory is of one topic, whatever is asked for."""
+    """A partition's directory holds one topic, and the reader checks its name."""
     log = open_log(tmp_path)
     append(log, batch(b"value"))
     close(log)
-    of_one = DirectoryInput(str(tmp_path / "orders-0"), committed=True, active=True)
+    directory = DirectoryInput(str(tmp_path / "orders-0"), committed=True, active=True)
 
-    assert [(each.topic, each.latest) for each in of_one.ends(["orders"])] == [("orders", 1)]
+    assert [(each.topic, each.latest) for each in directory.ends(["orders"])] == [("orders", 1)]
     with pytest.raises(UnknownPartition, match="holds orders, not clicks"):
-        of_one.ends(["clicks"])
+        directory.ends(["clicks"])

@@ -17,8 +17,8 @@ PAGE = (ROOT / "docs/guides/backup.md").read_text()
 BACKUP, VERIFY, RESTORE = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_restored_broker_has_what_it_had_at_the_backup(tmp_path: Path) -> None:
-    """Records written after the backup are gone. Everything else is there."""
+def test_restored_broker_has_the_state_of_the_backup(tmp_path: Path) -> None:
+    """Records written after the backup are missing. Everything else is there."""
     port = free_port()
     (tmp_path / "config").mkdir()
     shutil.copy(ROOT / "config/server.properties", tmp_path / "config")

@@ -1,6 +1,6 @@
-"""Certificates are replaced while clients are at work: old connections go on, new ones see what is new.
+"""Certificates are replaced under load: open connections stay, new ones get the new certificate.
 
-A file that cannot be used leaves what was there, and a line in the log says which and why.
+An unusable file keeps the old certificates, and the log has the file and the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
 
 _TOPIC = "written-all-the-while"
-_HASTY = """
+_SCRIPT = """
 from pybroker.engine_process import enter
 
 enter()
@@ -39,11 +39,11 @@ _KEPT = "Listener MUTUAL keeps its certificates: "
 _RELOADED = "Listener MUTUAL has reloaded its certificates"
 
 
-class Hasty(OurBroker):
-    """Looks for new certificates more often."""
+class FrequentlyChecking(OurBroker):
+    """Checks for new certificates five times a second."""
 
     def _command(self, config: Path) -> list[str]:
-        return [sys.executable, "-c", _HASTY, str(config)]
+        return [sys.executable, "-c", _SCRIPT, str(config)]
 
 
 class Stage:
@@ -63,7 +63,7 @@ class Stage:
             "ssl.truststore.location": str(self.trusted),
             **{f"ssl.{kind}.{key}": value for kind in ("keystore", "truststore") for key, value in store.items()},
         }
-        self.broker = Hasty(
+        self.broker = FrequentlyChecking(
             directory / "broker",
             {
                 "listeners": f"PLAINTEXT://{HOST}:{port},MUTUAL://{HOST}:{self.port}",
@@ -74,13 +74,13 @@ class Stage:
         )
 
     def replace(self, store: Path, by: Path) -> None:
-        """At once, as one should: the listener never sees a half of it."""
+        """Replace the store atomically, so that the listener never reads half of it."""
         copy = store.with_suffix(".tmp")
         shutil.copy(by.with_suffix(self._suffix), copy)
         copy.replace(store)
 
     def client(self, authority: Authority) -> WireClient:
-        """A new connection of who has that authority's certificate; `Closed` where it is not let in."""
+        """Connect with a certificate of this authority; raise `Closed` if the broker rejects it."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(self.old.path)
         context.load_verify_locations(self.new.path)
@@ -96,8 +96,8 @@ class Stage:
             raise Closed(str(error)) from None
         return client
 
-    def logged(self, line: str, times: int = 1) -> None:
-        """Wait until the log has it so often."""
+    def wait_for_log(self, line: str, times: int = 1) -> None:
+        """Wait until the log has the line this many times."""
         eventually(lambda: self.broker.output.count(line) >= times, lambda: self.broker.output)
 
 
@@ -111,7 +111,7 @@ def ask(client: WireClient) -> None:
 
 
 def issuer(client: WireClient) -> str:
-    """Who has signed the certificate that the broker has shown."""
+    """Return the name of the authority that signed the broker's certificate."""
     assert isinstance(client.socket, ssl.SSLSocket)
     shown = client.socket.getpeercert(binary_form=True)
     assert shown is not None
@@ -119,8 +119,8 @@ def issuer(client: WireClient) -> str:
     return str(name.value)
 
 
-class Work:
-    """librdkafka's producer and consumer, from before the first change until the end; `failed` is what they say."""
+class Load:
+    """A producer and a consumer of librdkafka that run all the time; `failed` are their errors."""
 
     def __init__(self, stage: Stage) -> None:
         own = str(stage.old.issue("worker"))
@@ -148,7 +148,7 @@ class Work:
             self.sent += 1
         assert self._producer.flush(60) == 0
 
-    def _take(self, timeout_s: float) -> None:
+    def _poll(self, timeout_s: float) -> None:
         message = self._consumer.poll(timeout_s)
         if message is not None and message.error() is None:
             assert message.value() == b"%d" % self.read
@@ -157,20 +157,20 @@ class Work:
     def _run(self) -> None:
         while not self._is_over.is_set():
             self._send(1)
-            self._take(0.05)
+            self._poll(0.05)
 
-    def goes_on(self) -> None:
-        """Both do, from now on."""
+    def wait_for_progress(self) -> None:
+        """Wait until both have sent and read another record."""
         sent, read = self.sent, self.read
         eventually(lambda: self.sent > sent and self.read > read, lambda: (self.sent, self.read, self.failed))
 
     def end(self) -> None:
-        """All that was sent is there once, in order."""
+        """Stop, and read the rest; records were in order and each once."""
         self._is_over.set()
         self._thread.join()
         deadline = time.monotonic() + 60
         while self.read < self.sent and time.monotonic() < deadline:
-            self._take(0.2)
+            self._poll(0.2)
         self._consumer.close()
 
 
@@ -181,44 +181,44 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     made.broker.stop()
 
 
-def test_while_clients_are_at_work(stage: Stage) -> None:
+def test_certificates_are_replaced_under_load(stage: Stage) -> None:
     with ExitStack() as stack:
         connected = stack.enter_context(stage.client(stage.old))
-        work = Work(stage)
+        work = Load(stage)
         stack.callback(work.end)
-        work.goes_on()  # all that librdkafka connects to is connected
+        work.goes_on()  # librdkafka has all its connections by now
         assert issuer(connected) == "old"
         with pytest.raises(Closed):
             stage.client(stage.new)
 
         stage.replace(stage.keys, stage.new.issue("server"))
-        stage.logged(_RELOADED, 1)
+        stage.wait_for_log(_RELOADED, 1)
         with stage.client(stage.old) as another:
             assert issuer(another) == "new"
         ask(connected)
-        work.goes_on()
+        work.wait_for_progress()
 
         stage.replace(stage.trusted, stage.new.path)
-        stage.logged(_RELOADED, 2)
+        stage.wait_for_log(_RELOADED, 2)
         stack.enter_context(stage.client(stage.new))
         with pytest.raises(Closed):
             stage.client(stage.old)
         ask(connected)
-        work.goes_on()
+        work.wait_for_progress()
 
         for number, (store, key) in enumerate(((stage.keys, "keystore"), (stage.trusted, "truststore")), 1):
             whole = store.read_bytes()
             store.write_bytes(whole[: len(whole) // 3])
-            stage.logged(_KEPT, number)
+            stage.wait_for_log(_KEPT, number)
             [*_, line] = [each for each in stage.broker.output.splitlines() if _KEPT in each]
             assert f"listener.name.mutual.ssl.{key}.location={store}" in line
             assert PASSWORD not in line
             with stage.client(stage.new) as another:
                 assert issuer(another) == "new"
             ask(connected)
-            work.goes_on()
+            work.wait_for_progress()
             store.write_bytes(whole)
-            stage.logged(_RELOADED, 2 + number)
+            stage.wait_for_log(_RELOADED, 2 + number)
     assert work.failed == []
     assert work.read == work.sent
     assert stage.broker.output.count(_KEPT) == 2

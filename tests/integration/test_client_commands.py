@@ -1,4 +1,4 @@
-"""Each command that talks to a broker, against one that all tests share: answers, errors, exit codes."""
+"""Each command that talks to a broker: output, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECURED = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """With a listener for anybody, who may do everything, and one for users."""
+    """A broker with a listener for the anonymous super user, and one for SCRAM users."""
     with Broker(SECURED) as running:
         yield running
 
@@ -36,8 +36,8 @@ def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(broker.bootstrap_servers, capsys)
 
 
-def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> None:
-    """Made as with kafka-topics, described, altered, deleted."""
+def test_topic_is_created_described_altered_and_deleted(sh: Shell, broker: Broker) -> None:
+    """With the options of `pybroker topics`, and with those of kafka-topics."""
     assert sh.good("topics", "--create", "--topic", "life", "--config", "retention.ms=-1").out == "created life\n"
     assert sh.good("topics", "create", "life", "--if-not-exists").out == ""
     assert sh.good("topics", "alter", "life", "--partitions", "3").out == "altered life\n"
@@ -57,11 +57,11 @@ def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> Non
         assert sh.good("topics", "describe", option).out == ""
     sh.good("topics", "create", "plain")
     sh.good("consume", "plain", "--group", "makes-__consumer_offsets", "--idle", "0.1")
-    described_ones = {}
+    described_by_option = {}
     for option in ("--timeout=30", "--exclude-internal", "--topics-with-overrides"):
         rows = sh.good("topics", "describe", option, "--json").rows
-        described_ones[option] = {str(row["topic"]) for row in rows} & {"life", "plain", "__consumer_offsets"}
-    assert list(described_ones.values()) == [
+        described_by_option[option] = {str(row["topic"]) for row in rows} & {"life", "plain", "__consumer_offsets"}
+    assert list(described_by_option.values()) == [
         {"life", "plain", "__consumer_offsets"},
         {"life", "plain"},
         {"life", "__consumer_offsets"},
@@ -70,8 +70,8 @@ def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> Non
     assert "life\n" not in sh.good("topics", "list").out
 
 
-def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
-    """What consume --group commits is what describe shows, and reset-offsets changes."""
+def test_group_offsets_are_committed_described_and_reset(sh: Shell, broker: Broker) -> None:
+    """`consume --group` commits the offsets that `groups describe` shows."""
     broker.create_topic("grouped")
     write(broker, "grouped", *((0, f"v{n}", 1_700_000_000_000 + n * 1000) for n in range(4)))
     joined = ("consume", "grouped", "--group", "shop", "--from-beginning", "--max-messages")
@@ -92,8 +92,8 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     head = {"group": "shop", "state": "empty", "protocol": "classic", "assignor": "", "coordinator": 1, "members": 0}
     assert described == head
     (described,) = sh.good("groups", "describe", "shop", "--json").rows
-    place = {"topic": "grouped", "partition": 0, "offset": 3, "end_offset": 4, "lag": 1, "client": None}
-    assert described["partitions"] == [place]
+    partition = {"topic": "grouped", "partition": 0, "offset": 3, "end_offset": 4, "lag": 1, "client": None}
+    assert described["partitions"] == [partition]
     assert sh.good("groups", "describe", "shop", "--members").out == "shop: empty, 0 members\n"
 
     def moved(*options: str) -> list[object]:
@@ -111,12 +111,12 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert "shop" in {row["group"] for row in sh.good("groups", "--describe", "--all-groups", "--json").rows}
     assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
     assert sh.good(*joined, "1").out == "v1\n"
-    told = "pybroker groups: shop: it has no offsets of nothing\n"
-    assert sh("groups", "delete-offsets", "shop", "--topic", "nothing") == Done(1, "", told)
+    message = "pybroker groups: shop: it has no offsets of nothing\n"
+    assert sh("groups", "delete-offsets", "shop", "--topic", "nothing") == Done(1, "", message)
     (row,) = sh.good("groups", "--delete-offsets", "--group", "shop", "--topic", "grouped", "--json").rows
     assert row == {"group": "shop", "topic": "grouped", "partition": 0, "deleted": True}
-    told = "pybroker groups: shop: it has no offsets of grouped\n"
-    assert sh("groups", "delete-offsets", "shop", "--topic", "grouped") == Done(1, "", told)
+    message = "pybroker groups: shop: it has no offsets of grouped\n"
+    assert sh("groups", "delete-offsets", "shop", "--topic", "grouped") == Done(1, "", message)
     assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
     assert sh.good("groups", "--delete", "--group", "shop").out == "deleted shop\n"
     assert sh("groups", "describe", "shop") == Done(1, "", "pybroker groups: shop: there is no such group\n")
@@ -126,10 +126,10 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     ("protocol", "options"),
     [("classic", ["--from-beginning"]), ("consumer", ["--isolation-level", "read_committed"])],
 )
-def test_group_hears_of_partitions_that_gave_nothing_yet(
+def test_group_commits_offsets_of_empty_partitions(
     sh: Shell, broker: Broker, protocol: str, options: list[str]
 ) -> None:
-    """What is written to them until its next member comes is no secret to that."""
+    """Else the group's next member would start behind the records that arrive before it joins."""
     name = f"quiet-{protocol}"
     broker.create_topic(name, partitions=2)
     joined = ("consume", name, "--group", name, "-X", f"group.protocol={protocol}")
@@ -142,28 +142,28 @@ def test_group_hears_of_partitions_that_gave_nothing_yet(
     assert sh.good(*joined, "--max-messages", "1", "--idle", "15").out == "second\n"
 
 
-def test_group_whose_topic_is_gone(sh: Shell, broker: Broker) -> None:
-    """Nobody knows its end; a member may still hold it."""
-    for topic in ("going", "staying"):
+def test_group_of_a_deleted_topic_is_described(sh: Shell, broker: Broker) -> None:
+    """The partition has no end offset, but a member still has it."""
+    for topic in ("deleted", "stays"):
         broker.create_topic(topic)
         write(broker, topic, (0, "v", 1_700_000_000_000))
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "holds", "session.timeout.ms": 60_000}
     )
     try:
-        consumer.subscribe(["going", "staying"])
+        consumer.subscribe(["deleted", "stays"])
         while len(consumer.assignment()) < 2:
             consumer.poll(0.1)
-        sh.good("topics", "delete", "going")
+        sh.good("topics", "delete", "deleted")
         (described,) = sh.good("groups", "describe", "holds", "--json").rows
     finally:
         consumer.close()
     rows = {row["topic"]: (row["end_offset"], row["lag"]) for row in described["partitions"]}
-    assert rows == {"going": (None, None), "staying": (1, None)}
+    assert rows == {"deleted": (None, None), "stays": (1, None)}
 
 
-def test_configs_are_altered(sh: Shell, broker: Broker) -> None:
-    """Of a topic and of a broker, in either way of naming them."""
+def test_configs_are_altered_and_described(sh: Shell, broker: Broker) -> None:
+    """Configs of a topic and of brokers, with pybroker's options and Kafka's."""
     broker.create_topic("configured")
     altered = sh.good("configs", "alter", "--topic", "configured", "--add-config", "retention.ms=7000")
     assert altered.out == "retention.ms=7000\n"
@@ -189,8 +189,7 @@ def test_configs_are_altered(sh: Shell, broker: Broker) -> None:
     assert (misused.code, misused.err.count("\n")) == (2, 1)
 
 
-def test_cluster_says_who_it_is(sh: Shell, broker: Broker) -> None:
-    """Its id, and its broker's address."""
+def test_cluster_describe_shows_id_and_brokers(sh: Shell, broker: Broker) -> None:
     (described,) = sh.good("cluster", "describe", "--json").rows
     assert sh.good("cluster", "id").out == f"{described['cluster_id']}\n"
     address = broker.bootstrap_servers.partition(":")
@@ -198,8 +197,8 @@ def test_cluster_says_who_it_is(sh: Shell, broker: Broker) -> None:
     assert described["brokers"] == brokers
 
 
-def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path) -> None:
-    """Made with a password, refused, let in by an entry, refused again when it is gone."""
+def test_user_has_the_rights_of_acl_entries(sh: Shell, broker: Broker, tmp_path: Path) -> None:
+    """A user is created with a password and denied, and ACL entries grant rights until they are removed."""
     broker.create_topic("secret")
     (tmp_path / "password").write_text("letmein\n")
     (tmp_path / "client.properties").write_text(
@@ -215,9 +214,9 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
     denied = sh("topics", "describe", "secret", *as_bob, server=secured)
     assert denied == Done(1, "", "pybroker topics: secret: Topic authorization failed\n")
     denied = sh("users", "delete", "bob", *as_bob, server=secured)
-    told = "pybroker users: not allowed: to see users takes the operation describe on the cluster\n"
-    assert denied == Done(1, "", told)
-    entry = (
+    message = "pybroker users: not allowed: to see users takes the operation describe on the cluster\n"
+    assert denied == Done(1, "", message)
+    acl = (
         "--allow-principal",
         "User:bob",
         "--operation",
@@ -227,10 +226,10 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         "--topic",
         "secret",
     )
-    assert len(sh.good("acls", "add", *entry[:4], *entry[-2:], "--json").rows) == 1
+    assert len(sh.good("acls", "add", *acl[:4], *acl[-2:], "--json").rows) == 1
     (row,) = sh("topics", "describe", "secret", "--json", *as_bob, server=secured).rows
     assert (row["configs"], row["partitions"][0]["end_offset"]) == (None, 0)  # type: ignore[index]
-    assert len(sh.good("acls", "add", *entry, "--json").rows) == 2
+    assert len(sh.good("acls", "add", *acl, "--json").rows) == 2
     assert len(sh.good("acls", "list", "--topic", "secret", "--json").rows) == 2
     assert sh("topics", "describe", "secret", *as_bob, server=secured).code == 0
     changed = sh("configs", "alter", "--topic", "secret", "--add-config", "flush.ms=1", *as_bob, server=secured)
@@ -246,7 +245,7 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("topics create orders --partitions none", "topics create: argument --partitions: 'none'"),
         ("topics delete", "topics: which topic?"),
@@ -287,16 +286,16 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         ("users create ann", "users: no terminal to ask for the password"),
     ],
 )
-def test_bad_command_line(sh: Shell, line: str, told: str) -> None:
-    """Exit code 2 and one line that says what is wrong."""
+def test_bad_command_line(sh: Shell, line: str, message: str) -> None:
+    """The command prints one line and exits with code 2."""
     command, *arguments = line.split()
     done = sh(command, *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert done.err.startswith(f"pybroker {told}")
+    assert done.err.startswith(f"pybroker {message}")
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("topics create kept", "topics: kept: Topic 'kept' already exists."),
         ("topics delete nobodys", "topics: nobodys: Unknown topic or partition"),
@@ -316,13 +315,13 @@ def test_bad_command_line(sh: Shell, line: str, told: str) -> None:
         ("users delete nobody", "users: nobody: "),
     ],
 )
-def test_what_the_broker_refuses(sh: Shell, broker: Broker, line: str, told: str) -> None:
-    """Exit code 1 and one line, with its reason."""
+def test_errors_of_the_broker_are_one_line(sh: Shell, broker: Broker, line: str, message: str) -> None:
+    """The line has the broker's reason, and the exit code is 1."""
     sh.good("topics", "create", "kept", "--if-not-exists")
     command, *arguments = line.split()
     done = sh(command, *arguments)
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
-    assert done.err.startswith(f"pybroker {told}")
+    assert done.err.startswith(f"pybroker {message}")
 
 
 @pytest.mark.parametrize(
@@ -332,9 +331,8 @@ def test_what_the_broker_refuses(sh: Shell, broker: Broker, line: str, told: str
         *("perf produce --topic orders --num-records 1", "mirror --source localhost:1"),
     ],
 )
-def test_no_broker(sh: Shell, line: str) -> None:
-    """One line that names the address, at once."""
-    with socket.socket() as taken:  # bound and not listening: whoever connects is refused
+def test_unreachable_broker_is_named_at_once(sh: Shell, line: str) -> None:
+    with socket.socket() as taken:  # bound but not listening, so connections are refused
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         command, *arguments = line.split()
@@ -342,11 +340,11 @@ def test_no_broker(sh: Shell, line: str) -> None:
     assert done == Done(1, "", f"pybroker {command}: {address}: Connect to ipv4#{address} failed: Connection refused\n")
 
 
-def test_ends_of_a_topic_that_is_gone(broker: Broker) -> None:
-    """Are left out where they are not needed; else it is told."""
+def test_end_offsets_of_a_missing_topic(broker: Broker) -> None:
+    """With `if_there` it is left out, else it is an error."""
     broker.create_topic("stays")
     session = Session(Connection(broker.bootstrap_servers, 30))
-    places = [("stays", 0), ("never-was", 0)]
-    assert session.ends(places, if_there=True) == session.starts(places, if_there=True) == {("stays", 0): 0}
+    partitions = [("stays", 0), ("never-was", 0)]
+    assert session.ends(partitions, if_there=True) == session.starts(partitions, if_there=True) == {("stays", 0): 0}
     with pytest.raises(CommandError, match="never-was-0: Unknown topic or partition"):
-        session.ends(places)
+        session.ends(partitions)

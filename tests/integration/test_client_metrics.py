@@ -1,4 +1,4 @@
-"""Clients that push their metrics, as `pybroker client-metrics`, the broker and the web console show them."""
+"""Client metrics in `pybroker client-metrics`, in the broker's endpoint and on the web console."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.support.shell import Shell
 from tests.support.telemetry import Pusher
 from tests.support.wire import WireClient
 
-NOWHERE = "http://127.0.0.1:0"
+ANY_PORT = "http://127.0.0.1:0"
 HOSTILE = "<img src=x onerror=alert(1)>"
 NAME = "<b>&'"
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"metrics.listeners": NOWHERE, "console.listeners": NOWHERE}) as running:
+    with Broker({"metrics.listeners": ANY_PORT, "console.listeners": ANY_PORT}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def url(broker: Broker) -> str:
-    """Of its metrics."""
+    """The URL of the broker's metrics."""
     (found,) = re.findall(r"Metrics are at (http://\S+)/metrics", broker.log)
     return str(found)
 
@@ -50,8 +50,8 @@ def client(broker: Broker) -> Iterator[WireClient]:
         yield connected
 
 
-def test_life_of_a_subscription(sh: Shell) -> None:
-    """Made, changed, set back and gone, in pybroker's words and in Kafka's."""
+def test_subscription_is_created_altered_and_deleted(sh: Shell) -> None:
+    """With pybroker's options and with Kafka's."""
     made = sh.good(
         "client-metrics", "alter", "shop", "--metrics", "a.,b.", "--match", "client_id=x", "--interval", "500"
     )
@@ -72,7 +72,7 @@ def test_life_of_a_subscription(sh: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "told"),
+    ("line", "code", "message"),
     [
         ("alter shop", 2, "client-metrics: nothing to change"),
         ("alter --metrics a.", 2, "client-metrics: which subscription?"),
@@ -87,21 +87,21 @@ def test_life_of_a_subscription(sh: Shell) -> None:
         ("clients --from {url} --id AQEBAQEBAQEBAQEBAQEBAQ", 1, "client-metrics: there is no client AQEB"),
     ],
 )
-def test_what_is_wrong_is_one_line(sh: Shell, url: str, line: str, code: int, told: str) -> None:
-    """2 for a bad command line, 1 where the broker is against it."""
+def test_errors_are_one_line(sh: Shell, url: str, line: str, code: int, message: str) -> None:
+    """The exit code is 2 for a bad command line, 1 for an error of the broker."""
     done = sh("client-metrics", *line.format(url=url).split())
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
-    assert done.err.startswith(f"pybroker {told}".format(url=url))
+    assert done.err.startswith(f"pybroker {message}".format(url=url))
 
 
-def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -> None:
-    """From the first question to a while after the client has gone."""
+def test_clients_command_shows_pushed_metrics(sh: Shell, url: str, client: WireClient) -> None:
+    """A client is listed from its first request until some time after it disconnects."""
     sh.good("client-metrics", "alter", "tills", "--metrics", "*", "--interval", "100", "--match", "client_id=till-.*")
     before_ms = time.time_ns() // 1_000_000
     pusher = Pusher(client)
 
     def row() -> dict[str, Any]:
-        """Of the client, without what only the machine knows."""
+        """Return the client's row without its address."""
         (found,) = (
             each
             for each in sh.good("client-metrics", "clients", "--from", url, "--json").rows
@@ -110,7 +110,7 @@ def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -
         assert str(found.pop("address")).startswith("127.0.0.1:")
         return found
 
-    asked = {
+    subscribed = {
         "client_id": "till-1",
         "instance_id": pusher.instance_id,
         "software": "unknown unknown",
@@ -120,13 +120,13 @@ def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -
         "numbers": 0,
         "last_answer": "NONE",
     }
-    assert row() == asked
+    assert row() == subscribed
     pusher.push(
         report(gauge("org.apache.kafka.g", point(1.5, node_id="7"), point(float("inf"))), counter("sold", point(2)))
     )
     pushed = row()
     assert str(pushed.pop("pushed")) >= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(before_ms // 1000))
-    assert pushed == {key: value for key, value in {**asked, "numbers": 3}.items() if key != "pushed"}
+    assert pushed == {key: value for key, value in {**subscribed, "numbers": 3}.items() if key != "pushed"}
     numbers = sh.good("client-metrics", "clients", "--from", url, "--id", pusher.instance_id, "--json").rows
     assert numbers == [
         {"metric": "org.apache.kafka.g", "labels": {"node_id": "7"}, "value": 1.5},
@@ -137,7 +137,7 @@ def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -
     assert (row()["last_answer"], row()["numbers"]) == ("INVALID_RECORD", 3)
 
     sh.good("client-metrics", "alter", "tills", "--metrics", "a.")
-    assert Pusher(client, pusher.id).metrics == ["a."]  # who has asked anew has still pushed
+    assert Pusher(client, pusher.id).metrics == ["a."]  # the client has pushed before
     assert row()["pushed"] is not None
     client.close()
     eventually(lambda: not row()["connected"])
@@ -145,8 +145,8 @@ def test_clients_and_what_they_pushed(sh: Shell, url: str, client: WireClient) -
     sh.good("client-metrics", "delete", "tills")
 
 
-def test_endpoint_answers_json(url: str) -> None:
-    """And what is no id is a bad request."""
+def test_clients_endpoint_returns_json(url: str) -> None:
+    """A malformed instance id is a bad request."""
     with urllib.request.urlopen(f"{url}/clients", timeout=60) as answer:
         assert answer.headers["content-type"] == "application/json"
         assert isinstance(json.loads(answer.read())["clients"], list)
@@ -154,8 +154,8 @@ def test_endpoint_answers_json(url: str) -> None:
         urllib.request.urlopen(f"{url}/clients?id=%C3%A9", timeout=60)
 
 
-def test_console_shows_and_changes_it(broker: Broker, client: WireClient) -> None:
-    """What strangers call themselves is text; a subscription is asked about before it is gone."""
+def test_console_shows_clients_and_edits_subscriptions(broker: Broker, client: WireClient) -> None:
+    """Names that clients choose are escaped. The console asks before it removes a subscription."""
     console = Console(broker)
     forms = Forms(console)
     answer = forms.send("/clients", name=NAME, metrics="*", interval="100", match="client_id=till-.*")
@@ -177,8 +177,8 @@ def test_console_shows_and_changes_it(broker: Broker, client: WireClient) -> Non
         ({"name": "short", "metrics": "*", "interval": "10"}, 409),
     ):
         assert forms.send("/clients", **fields).status == status
-    asked = console.page("/clients/remove?name=%3Cb%3E%26%27")
-    assert "Remove this subscription?" in asked
+    question = console.page("/clients/remove?name=%3Cb%3E%26%27")
+    assert "Remove this subscription?" in question
     assert forms.send("/clients/remove", name=NAME).headers["location"] == "/clients?done=unsubscribed"
     assert "No subscriptions: clients send no metrics." in console.page("/clients")
     assert forms.send("/clients/remove", name=NAME).status == 503

@@ -1,4 +1,4 @@
-"""The web console of a broker that runs: every page over HTTP, of nothing, of much, and of what strangers wrote."""
+"""The web console of a running broker over HTTP: every page, with few and many objects, and with hostile names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUP = f"group/{HOSTILE}?a=b&c#d"
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there that has not ended."""
+    """Return whether the process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -40,22 +40,22 @@ def is_alive(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """With a console and metrics."""
-    nowhere = "http://127.0.0.1:0"
-    with Broker({"console.listeners": nowhere, "metrics.listeners": nowhere, "num.partitions": 1}) as running:
+    """A broker with a console and metrics."""
+    any_port = "http://127.0.0.1:0"
+    with Broker({"console.listeners": any_port, "metrics.listeners": any_port, "num.partitions": 1}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def bare(broker: Broker) -> dict[str, str]:
-    """Pages of a broker that holds nothing yet, by their addresses."""
+def empty_pages(broker: Broker) -> dict[str, str]:
+    """Pages of the broker while it has no topics, by path."""
     console = Console(broker)
     return {path: console.page(path) for path in ("/", "/topics", "/groups", "/storage")}
 
 
 @pytest.fixture(scope="module")
-def console(broker: Broker, bare: dict[str, str]) -> Iterator[Console]:
-    """After somebody has written what nobody should, and while a member of a group with such a name reads it."""
+def console(broker: Broker, empty_pages: dict[str, str]) -> Iterator[Console]:
+    """The console after clients have written hostile names, while a group with such a name has a member."""
     broker.create_topic("orders", config={"cleanup.policy": "compact"})
     broker.create_topic("wide", partitions=1000)
     server = {"bootstrap.servers": broker.bootstrap_servers}
@@ -81,24 +81,23 @@ def console(broker: Broker, bare: dict[str, str]) -> Iterator[Console]:
     consumer.close()
 
 
-def test_broker_without_topics(bare: dict[str, str]) -> None:
-    """Each page says that there are none."""
-    assert "There are no topics." in bare["/topics"]
-    assert "There are no groups." in bare["/groups"]
-    assert "There are no partitions." in bare["/storage"]
-    assert "<dt>Topics</dt>" in bare["/"]
+def test_pages_of_a_broker_without_topics(empty_pages: dict[str, str]) -> None:
+    assert "There are no topics." in empty_pages["/topics"]
+    assert "There are no groups." in empty_pages["/groups"]
+    assert "There are no partitions." in empty_pages["/storage"]
+    assert "<dt>Topics</dt>" in empty_pages["/"]
 
 
-def test_every_page(console: Console) -> None:
-    """Whatever a page leads to is there, down to the bytes of records, some pages of each kind."""
-    visits: dict[str, int] = {}
-    wanted = deque(["/storage/0/orders-0", "/"])  # of a kind, those of what was written come first
+def test_every_link_leads_to_a_page(console: Console) -> None:
+    """Follows the links of two pages of each kind, down to the bytes of a record."""
+    visited: dict[str, int] = {}
+    wanted = deque(["/storage/0/orders-0", "/"])  # begin with the partition that has records
     seen = set(wanted)
     while wanted:
         path = wanted.popleft()
         kind = re.sub(r"(?<=/groups/).+", "N", re.sub(r"\d+|(?<=/)[\w.]+-\d+", "N", path.partition("?")[0]))
-        visits[kind] = visits.get(kind, 0) + 1
-        if visits[kind] <= 2 and "wide" not in path:  # a thousand partitions have a test of their own
+        visited[kind] = visited.get(kind, 0) + 1
+        if visited[kind] <= 2 and "wide" not in path:  # its thousand partitions have their own test
             found = links(console.page(path)) - seen
             seen |= found
             wanted += sorted(found)
@@ -108,13 +107,13 @@ def test_every_page(console: Console) -> None:
         *("/storage/N/N", "/storage/N/N/N", "/storage/N/N/N/index", "/storage/N/N/N/timeindex"),
         *("/storage/N/N/N/batch/N", "/storage/N/N/N/batch/N/record/N"),
         *("/static/console.css", "/static/console.js", "/static/icon.svg"),
-    } <= set(visits)
+    } <= set(visited)
 
 
-def test_what_strangers_wrote_is_text(console: Console) -> None:
-    """Keys, values, headers, groups, client ids: in each place where they are shown."""
+def test_hostile_names_are_escaped(console: Console) -> None:
+    """Keys, values, headers, groups and client ids, on each page that shows them."""
     messages = console.page("/topics/orders/messages")
-    assert messages.count(ESCAPED) == 4  # key, value, a header's name and value
+    assert messages.count(ESCAPED) == 4  # key, value, header name, header value
     assert console.page("/groups").count(ESCAPED) == 1
     (address,) = (each for each in links(console.page("/groups")) if each.startswith("/groups/"))
     group = console.page(address)
@@ -125,8 +124,8 @@ def test_what_strangers_wrote_is_text(console: Console) -> None:
     assert ESCAPED in console.page(f"{batch}/record/0")
 
 
-def test_values_of_all_kinds(console: Console) -> None:
-    """Bytes that are no text, none at all, and JSON with half a character in it."""
+def test_values_of_all_kinds_are_shown(console: Console) -> None:
+    """Binary values, null, and JSON with half of a surrogate pair."""
     messages = console.page("/topics/orders/messages")
     assert "00000000  00 01 02 03" in messages
     assert "<em>null</em>" in messages
@@ -136,8 +135,8 @@ def test_values_of_all_kinds(console: Console) -> None:
         assert console.page(f"/topics/orders/messages?form={form}")
 
 
-def test_header_whose_name_is_no_text(console: Console) -> None:
-    """Clients do not send such names; whoever speaks the protocol may, behind others, when the interpreter is warm."""
+def test_header_name_that_is_not_utf8_is_shown(console: Console) -> None:
+    """The batch is behind 49 others, so that the interpreter has optimised the code that reads headers."""
     console.broker.create_topic("strange")
     host, _, port = console.broker.bootstrap_servers.rpartition(":")
     builder = BatchBuilder()
@@ -151,9 +150,7 @@ def test_header_whose_name_is_no_text(console: Console) -> None:
     assert "0xfffefdfc" in console.page(f"{batch}/record/0")
 
 
-def test_a_page_of_records_begins_where_one_likes(console: Console) -> None:
-    """By offset, by time, by count."""
-
+def test_messages_start_at_offset_or_time(console: Console) -> None:
     def offsets(query: str) -> list[str]:
         return re.findall(r'<th scope="row">(\d+)</th>', console.page(f"/topics/orders/messages?{query}"))
 
@@ -162,20 +159,19 @@ def test_a_page_of_records_begins_where_one_likes(console: Console) -> None:
     assert offsets("offset=1&count=2") == ["1", "2"]
     assert offsets("time=@1700000001500") == ["2", "3"]
     assert offsets("time=@1800000000000") == []
-    for query, told in (("partition=7", 404), ("offset=x", 400), ("form=x", 400), ("time=" + 9 * "9" * 999, 400)):
-        assert console.ask(f"/topics/orders/messages?{query}").status == told
+    for query, status in (("partition=7", 404), ("offset=x", 400), ("form=x", 400), ("time=" + 9 * "9" * 999, 400)):
+        assert console.ask(f"/topics/orders/messages?{query}").status == status
 
 
-def test_topic_of_a_thousand_partitions(console: Console) -> None:
-    """Each has a line."""
+def test_topic_of_a_thousand_partitions_is_shown(console: Console) -> None:
     page = console.page("/topics/wide")
     assert len(re.findall(r"<td>0 to 0</td>", page)) == 1000
     assert "/topics/wide/messages?partition=999" in page
     assert "There are no records here." in console.page("/topics/wide/messages?partition=999")
 
 
-def test_nothing_that_is_not_there(console: Console) -> None:
-    """Is said in a line; the metadata log, with users' credentials, is not there for a browser."""
+def test_missing_objects_get_404(console: Console) -> None:
+    """So does the metadata log, which has users' credentials."""
     assert (console.broker.data_directory / "__cluster_metadata-0").is_dir()
     topics = ("/topics/nothing", "/topics/no%20name", "/topics/%00", "/topics/" + 300 * "a")
     folders = ("/storage/0/nothing-0", "/storage/0/orders-0/7", "/storage/0/__cluster_metadata-0")
@@ -185,8 +181,8 @@ def test_nothing_that_is_not_there(console: Console) -> None:
         assert "<h1>" in answer.text
 
 
-def test_looking_leaves_no_group() -> None:
-    """Reading records commits nothing, and looking at anything else does not even make __consumer_offsets."""
+def test_reading_creates_no_group() -> None:
+    """The console commits nothing, and its pages do not create __consumer_offsets."""
     with Broker({"console.listeners": "http://127.0.0.1:0"}) as other:
         other.create_topic("only")
         console = Console(other)
@@ -200,24 +196,23 @@ def test_looking_leaves_no_group() -> None:
         assert "There are no groups." in console.page("/groups")
 
 
-def test_rates(console: Console) -> None:
-    """What the charts are drawn from, by the names that the page has."""
+def test_rates_have_the_names_of_the_charts(console: Console) -> None:
     samples = set(re.findall(r'data-(?:sample|per)="(\w{7,})"', console.page("/")))
-    told = console.ask("/rates.json")
-    assert told.headers["content-type"] == "application/json"
-    assert set(re.findall(r'"(\w+)": ?[\d.]+', told.text)) - {"at"} == samples
+    rates = console.ask("/rates.json")
+    assert rates.headers["content-type"] == "application/json"
+    assert set(re.findall(r'"(\w+)": ?[\d.]+', rates.text)) - {"at"} == samples
 
 
-def test_other_sites_names_lead_nowhere(console: Console) -> None:
-    """One whose name points to 127.0.0.1 by now reads nothing."""
+def test_unknown_host_names_are_rejected(console: Console) -> None:
+    """Prevents DNS rebinding: another site's name that now resolves to 127.0.0.1."""
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example"):
         answer = console.ask("/topics/orders/messages", headers={"host": host})
         assert (answer.status, "alert" in answer.text) == (421, False)
     assert console.ask("/topics", headers={"host": "localhost:1"}).status == 200
 
 
-def test_console_that_dies_is_told_of() -> None:
-    """And the broker goes on without it; killed itself, it takes its console along."""
+def test_broker_logs_a_console_that_dies() -> None:
+    """The broker runs on without it. A broker that is killed ends its console."""
     with Broker({"console.listeners": "http://127.0.0.1:0"}) as other:
         first = Console(other)
         first.page("/")
@@ -232,8 +227,7 @@ def test_console_that_dies_is_told_of() -> None:
         eventually(lambda: not is_alive(pid), "the console outlives its broker")
 
 
-def test_console_ends_with_its_broker_and_says_nothing() -> None:
-    """A stop in good order, by which nobody is surprised."""
+def test_console_ends_quietly_with_its_broker() -> None:
     broker = Broker({"console.listeners": "http://127.0.0.1:0"}).start()
     try:
         console = Console(broker)
@@ -247,8 +241,8 @@ def test_console_ends_with_its_broker_and_says_nothing() -> None:
         broker.stop()
 
 
-def test_ports_that_are_taken_leave_no_other_open() -> None:
-    """One that is not to be had stops the start of the broker."""
+def test_port_in_use_leaves_no_other_port_open() -> None:
+    """An unavailable port stops the start of the broker."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(CannotBind, match="the port is in use"):
@@ -258,13 +252,13 @@ def test_ports_that_are_taken_leave_no_other_open() -> None:
     free.close()
 
 
-def test_broker_without_a_console_knows_nothing_of_it() -> None:
-    """Neither a process nor a module, of ours or others."""
-    known = (
+def test_broker_without_console_has_no_process_of_it() -> None:
+    """It does not import the console's modules either."""
+    script = (
         "import sys; from pybroker.engine_process import enter; enter(); import broker.main, broker.broker; "
         "print(*sorted({each.partition('.')[0] for each in sys.modules}))"
     )
-    names = subprocess.run([sys.executable, "-I", "-c", known], capture_output=True, text=True, check=True).stdout
+    names = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True).stdout
     assert {"console", "starlette", "uvicorn", "jinja2", "confluent_kafka"} & set(names.split()) == set()
     with Broker() as broker:
         children = Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text()

@@ -1,4 +1,6 @@
-"""Access control entries, users' passwords and quotas, changed at the web console by who may, and by nobody else."""
+"""ACL entries, SCRAM passwords and quotas on the web console, changed by a user with the rights and refused
+to others.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """One whose users log in; `clerk` may do nothing."""
+    """A broker with a console that requires a login. User `clerk` has no rights."""
     config = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
         "security.inter.broker.protocol": "SASL_PLAINTEXT",
@@ -51,10 +53,10 @@ def address(broker: Broker) -> str:
 
 @pytest.fixture
 def admin(address: str) -> Visitor:
-    return of_user(address, "admin", "secret")
+    return logged_in(address, "admin", "secret")
 
 
-def of_user(address: str, user: str, password: str) -> Visitor:
+def logged_in(address: str, user: str, password: str) -> Visitor:
     visitor = Visitor(address)
     status, text = visitor.log_in(user, password)
     assert (status, ">Log out<" in text) == (200, True), text
@@ -76,8 +78,8 @@ def links(text: str, path: str) -> list[str]:
         {"resource": "delegation-token", "name": "*", "operation": "describe"},
     ],
 )
-def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
-    """Added with all its fields, shown, and gone once one has said so twice; another of the same names stays."""
+def test_acl_entry_is_added_shown_and_deleted(admin: Visitor, changed: dict[str, str]) -> None:
+    """The delete link asks before it deletes. An entry that differs only in its principal stays."""
     entry = {**ENTRY, **changed}
     other = {**entry, "principal": "User:other"}
     for each in (entry, other):
@@ -88,7 +90,7 @@ def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
     assert HOSTILE not in text
     status, asked = admin.ask(found[0])
     assert (status, "Delete this access control entry?" in asked) == (200, True)
-    assert found[0] in links(admin.ask("/access")[1], "/access/acls/delete")  # to look at it deletes nothing
+    assert found[0] in links(admin.ask("/access")[1], "/access/acls/delete")  # the link to the question deletes nothing
     status, text = admin.send("/access/acls/delete", **entry)
     assert (status, "The access control entry was deleted." in text) == (200, True)
     assert links(text, "/access/acls/delete") == [found[0].replace("shop", "other")]
@@ -97,7 +99,7 @@ def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"principal": "shop"}, "A principal is TYPE:NAME"),
         ({"name": ""}, "Which name?"),
@@ -106,24 +108,24 @@ def test_life_of_an_entry(admin: Visitor, changed: dict[str, str]) -> None:
         ({"resource": "table"}, "resource is one of"),
     ],
 )
-def test_entries_that_make_no_sense(admin: Visitor, changed: dict[str, str], told: str) -> None:
+def test_bad_acl_entries_are_rejected(admin: Visitor, changed: dict[str, str], message: str) -> None:
     status, text = admin.send("/access/acls", **{**ENTRY, **changed})
-    assert (status, told in text) == (400, True)
+    assert (status, message in text) == (400, True)
     assert links(admin.ask("/access")[1], "/access/acls/delete") == []
 
 
-def test_life_of_a_password(admin: Visitor, address: str, broker: Broker) -> None:
-    """Set, used, changed and taken away; it is on no page and in no log."""
+def test_password_is_set_used_changed_and_deleted(admin: Visitor, address: str, broker: Broker) -> None:
+    """No page and no log line has the password."""
     fields = {"user": "shop", "mechanism": "SCRAM-SHA-256", "password": PASSWORD, "again": PASSWORD}
     status, text = admin.send("/access/users", **fields, iterations="5000")
     assert (status, "The user can log in with that password." in text) == (200, True)
     assert re.search(r"shop</th><td>SCRAM-SHA-256</td><td class=\"n\">5000<", text)
-    of_user(address, "shop", PASSWORD)
+    logged_in(address, "shop", PASSWORD)
     changed = {**fields, "password": PASSWORD[::-1], "again": PASSWORD[::-1]}
     assert admin.send("/access/users", **changed)[0] == 200
-    of_user(address, "shop", PASSWORD[::-1])
+    logged_in(address, "shop", PASSWORD[::-1])
     assert "User or password is wrong" in Visitor(address).log_in("shop", PASSWORD)[1]
-    for wrong, told in (
+    for wrong, message in (
         ({"again": "other"}, "The two passwords differ"),
         ({"password": "", "again": ""}, "must have 1 to 1000"),
         ({"user": ""}, "Which user?"),
@@ -131,7 +133,7 @@ def test_life_of_a_password(admin: Visitor, address: str, broker: Broker) -> Non
         ({"mechanism": "PLAIN"}, "mechanism is one of"),
     ):
         status, text = admin.send("/access/users", **{**fields, **wrong})
-        assert (status, told in text, PASSWORD in text) == (400, True, False)
+        assert (status, message in text, PASSWORD in text) == (400, True, False)
     (link,) = links(admin.ask("/access")[1], "/access/users/remove")
     assert "Remove this password?" in admin.ask(link)[1]
     gone = {"user": "shop", "mechanism": "SCRAM-SHA-256"}
@@ -153,8 +155,8 @@ def test_life_of_a_password(admin: Visitor, address: str, broker: Broker) -> Non
         ({"of-ip": "default"}, "connection_creation_rate"),
     ],
 )
-def test_life_of_a_quota(admin: Visitor, entity: dict[str, str], key: str) -> None:
-    """Of users, clients, both, addresses, and of those who have none of their own."""
+def test_quota_is_set_shown_and_removed(admin: Visitor, entity: dict[str, str], key: str) -> None:
+    """Quotas of users, clients, both, addresses, and of the defaults of each."""
     for value, shown in (("1048576", "1,048,576"), ("2048", "2,048")):
         status, text = admin.send("/access/quotas", **entity, key=key, value=value)
         assert (status, "The quota was set." in text, shown in text) == (200, True, True)
@@ -177,13 +179,13 @@ def test_life_of_a_quota(admin: Visitor, entity: dict[str, str], key: str) -> No
         {"of-user": "default", "key": "no_such_rate"},
     ],
 )
-def test_quotas_that_make_no_sense(admin: Visitor, fields: dict[str, str]) -> None:
+def test_bad_quotas_are_rejected(admin: Visitor, fields: dict[str, str]) -> None:
     assert admin.send("/access/quotas", **{"key": "producer_byte_rate", "value": "1", **fields})[0] == 400
 
 
-def test_who_may_not(admin: Visitor, address: str) -> None:
-    """Is told so in the broker's words, and nothing has changed."""
-    clerk = of_user(address, "clerk", "secret")
+def test_user_without_rights_changes_nothing(admin: Visitor, address: str) -> None:
+    """The page has the broker's error message."""
+    clerk = logged_in(address, "clerk", "secret")
     status, text = clerk.ask("/access")
     assert (status, text.count("Cluster authorization failed")) == (200, 3)
     for path, fields in (

@@ -1,4 +1,4 @@
-"""What is changed at the web console, by forms; and what is looked for, followed and logged there."""
+"""Forms of the web console that change things, its filter, its tail of a topic, its transactions and its log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
 
 @pytest.fixture(scope="module")
 def console() -> Iterator[Console]:
-    """Of a broker with a topic of four records."""
+    """The console of a broker with a topic of four records."""
     with Broker({"console.listeners": "http://127.0.0.1:0", "num.partitions": 1}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         for number, key in enumerate(("text", "binary", "tombstone", "json")):
@@ -29,8 +29,8 @@ def console() -> Iterator[Console]:
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", None])
-def test_nothing_is_changed_for_other_sites(console: Console, origin: str | None) -> None:
-    """A page of one can have a browser send a form: not with a token that it would have to read here."""
+def test_forms_of_other_sites_are_rejected(console: Console, origin: str | None) -> None:
+    """A browser may send another site's form, but without the token of our page."""
     headers = {"content-type": "application/x-www-form-urlencoded", **({"origin": origin} if origin else {})}
     for path in (
         "/topics",
@@ -45,8 +45,8 @@ def test_nothing_is_changed_for_other_sites(console: Console, origin: str | None
     assert "access-control-allow-origin" not in console.ask("/topics", headers=headers).headers
 
 
-def test_a_life_of_a_topic(console: Console) -> None:
-    """Made, altered, filled, followed, deleted by forms; what the broker declines is said in its words."""
+def test_topic_forms_create_alter_fill_and_delete(console: Console) -> None:
+    """Errors of the broker appear in its own words."""
     forms = Forms(console)
     answer = forms.send(
         "/topics", name="formed", partitions="2", settings="cleanup.policy=compact\r\nretention.ms=1000"
@@ -75,9 +75,9 @@ def test_a_life_of_a_topic(console: Console) -> None:
     messages = "/topics/formed/messages"
     sent = forms.send(messages, partition="2", key="k", value="two\r\nlines", headers="a: b\r\nc:")
     assert (sent.status, sent.headers["location"]) == (303, f"{messages}?partition=2&offset=0&done=sent")
-    shown = console.page(sent.headers["location"])
-    assert "two\nlines" in shown
-    assert "<dt>a</dt>" in shown
+    rendered = console.page(sent.headers["location"])
+    assert "two\nlines" in rendered
+    assert "<dt>a</dt>" in rendered
     assert forms.send(messages, partition="2", key="k", **{"is-null": "1"}).status == 303
     assert "<em>null</em>" in console.page(f"{messages}?partition=2")
     assert forms.send(messages, value="no key").status == 409  # compacted
@@ -98,8 +98,8 @@ def test_a_life_of_a_topic(console: Console) -> None:
     assert console.ask("/topics/formed").status == 404
 
 
-def test_group_goes_on_elsewhere(console: Console) -> None:
-    """If nobody is in it: to the first record, the last, an offset, a time; and goes itself."""
+def test_group_form_resets_offsets_and_deletes(console: Console) -> None:
+    """It works only while the group has no members."""
     forms = Forms(console)
     server = {"bootstrap.servers": console.broker.bootstrap_servers}
     consumer = Consumer({**server, "group.id": "moved", "auto.offset.reset": "earliest", "enable.auto.commit": False})
@@ -127,8 +127,8 @@ def test_group_goes_on_elsewhere(console: Console) -> None:
     assert console.ask("/groups/moved").status == 404
 
 
-def test_filter_and_avro(console: Console) -> None:
-    """Only records with a word; values by a schema that one enters."""
+def test_messages_are_filtered_and_avro_is_decoded(console: Console) -> None:
+    """The schema of Avro values is a field of the form."""
     found = console.page("/topics/orders/messages?word=BINARY")
     assert re.findall(r'<th scope="row">(\d+)</th>', found) == ["1"]
     assert "4 records from offset 0 on were looked at" in found
@@ -137,28 +137,28 @@ def test_filter_and_avro(console: Console) -> None:
     producer.produce("avro", b"\0\0\0\0\1\x06foo")
     producer.produce("avro", b"\x7f")
     assert producer.flush(PATIENCE_S) == 0
-    shown = console.page("/topics/avro/messages?form=avro&schema=string")
-    assert '<pre tabindex="0">&#34;foo&#34;</pre>' in shown
-    assert "not an Avro value of this schema: -64 bytes are due at 1 of 1" in shown
+    rendered = console.page("/topics/avro/messages?form=avro&schema=string")
+    assert '<pre tabindex="0">&#34;foo&#34;</pre>' in rendered
+    assert "not an Avro value of this schema: -64 bytes are due at 1 of 1" in rendered
     assert console.ask("/topics/avro/messages?form=avro&schema=%7B").status == 400
 
 
-def told_id(answer: http.client.HTTPResponse) -> str:
-    """The next id of a stream of events."""
+def next_event_id(answer: http.client.HTTPResponse) -> str:
+    """Return the id of the next event of the stream."""
     while not (line := answer.readline()).startswith(b"id:"):
         assert line
     return line.split()[1].decode()
 
 
-def test_follower_that_comes_back_misses_nothing(console: Console) -> None:
-    """Also one whose stream has ended before any record came: it is told at once where that has begun."""
+def test_reconnected_tail_misses_no_record(console: Console) -> None:
+    """A stream sends its start offset at once, so it can resume even if it ended before the first record."""
     console.broker.create_topic("silent")
 
     def follow(**headers: str) -> tuple[str, http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = http.client.HTTPConnection(*console.address, timeout=PATIENCE_S)
         connection.request("GET", "/topics/silent/tail", headers=headers)
         answer = connection.getresponse()
-        return told_id(answer), connection, answer
+        return next_event_id(answer), connection, answer
 
     last, connection, _ = follow()
     connection.close()
@@ -166,28 +166,28 @@ def test_follower_that_comes_back_misses_nothing(console: Console) -> None:
     producer.produce("silent", "meanwhile")
     assert producer.flush(PATIENCE_S) == 0
     again, connection, answer = follow(**{"last-event-id": last})
-    assert (last, again, told_id(answer)) == ("-1", "-1", "0")
+    assert (last, again, next_event_id(answer)) == ("-1", "-1", "0")
     connection.close()
 
 
-def test_followers_are_few(console: Console) -> None:
-    """Each has a consumer; one that hangs up leaves its place to the next."""
+def test_tails_are_limited(console: Console) -> None:
+    """Each has a consumer. A connection that closes frees its place."""
     address = console.address
     path = "/topics/orders/tail?offset=1"
     assert console.ask("/topics/nothing/tail").status == 404
     assert console.ask("/topics/orders/tail?partition=9").status == 404
-    open_ones = []
+    connections = []
     try:
         for _ in range(8):
             connection = http.client.HTTPConnection(*address, timeout=PATIENCE_S)
-            open_ones.append(connection)
+            connections.append(connection)
             connection.request("GET", path, headers={"last-event-id": "1"})
             answer = connection.getresponse()
             assert answer.headers["content-type"].startswith("text/event-stream")
-            assert [told_id(answer), told_id(answer)] == ["1", "2"]
+            assert [next_event_id(answer), next_event_id(answer)] == ["1", "2"]
         assert console.ask(path).status == 429
     finally:
-        for each in open_ones:
+        for each in connections:
             each.close()
 
     def has_room() -> bool:
@@ -201,8 +201,8 @@ def test_followers_are_few(console: Console) -> None:
     eventually(has_room, "there is no room again")
 
 
-def test_transactions_and_the_log(console: Console) -> None:
-    """Who writes in transactions, who numbers what it writes, and what the broker says of itself."""
+def test_transactions_and_log_are_shown(console: Console) -> None:
+    """The transactions page shows a producer id and an open transaction, with hostile names escaped."""
     server = {"bootstrap.servers": console.broker.bootstrap_servers}
     producer = Producer({**server, "transactional.id": HOSTILE})
     producer.init_transactions()
@@ -218,8 +218,8 @@ def test_transactions_and_the_log(console: Console) -> None:
     assert "There are none." in console.page("/access")
 
 
-def test_read_only() -> None:
-    """There is no form, and none is taken."""
+def test_read_only_console_has_no_forms() -> None:
+    """It rejects requests that change anything."""
     with Broker({"console.listeners": "http://127.0.0.1:0", "console.read.only": True}) as other:
         console = Console(other)
         page = console.page("/topics")

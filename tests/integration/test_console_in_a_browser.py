@@ -1,4 +1,4 @@
-"""The web console as a user of the broker uses it, in a real browser: everything that is clicked, and who may do it."""
+"""The web console in a real browser: every control that users click, and the rights that it checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def client(broker: Broker, **more: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """One that asks who comes; `clerk` may read `orders`, `auditor` see that it is there; no more."""
+    """A broker with logins. User `clerk` may read `orders`, `auditor` may only describe it."""
     protocol, users = "SASL_PLAINTEXT", 'user_admin="secret" user_clerk="secret" user_auditor="secret"'
     config = {
         "listeners": f"{protocol}://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
@@ -84,7 +84,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(broker: Broker) -> str:
-    """The console's, once it listens: that may be a moment after the broker."""
+    """The URL of the console, once it accepts connections; it may start a moment after the broker."""
     ((host, port),) = re.findall(r"The console is at http://(\S+):(\d+)", broker.log)
     eventually(
         lambda: socket.create_connection((host, int(port))).close(),
@@ -97,7 +97,7 @@ def address(broker: Broker) -> str:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A window of somebody who is nobody yet. Whatever the browser complains of fails the test."""
+    """A page without a login. The test fails on errors in the browser's console."""
     context = browser.new_context(base_url=address, viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_MS)
     found = context.new_page()
@@ -106,7 +106,7 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     found.on("pageerror", lambda error: complaints.append(str(error)))
     yield found
     context.close()
-    # what the broker declines is an answer of status 409, which the browser calls an error, too
+    # the browser also reports responses with status 409, which are the broker's errors
     assert [each for each in complaints if "status of 409" not in each] == []
 
 
@@ -119,14 +119,14 @@ def log_in(page: Page, path: str = "/", user: str = "admin") -> None:
 
 
 def check(page: Page) -> None:
-    """Nothing on the page that axe calls serious or critical."""
+    """Assert that axe finds no serious or critical violation on the page."""
     found = Axe().run(page).response["violations"]
     serious = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
     assert serious == [], page.url
 
 
-def test_a_day_at_the_console(page: Page) -> None:
-    """A topic is made, gets a record that a page follows live, a setting, and goes; a group is moved."""
+def test_topics_and_groups_are_managed_by_forms(page: Page) -> None:
+    """Create a topic, send a record that a tail shows, set a config, delete the topic; reset a group's offsets."""
     log_in(page, "/topics")
     page.get_by_text("Create a topic").click()
     page.get_by_label("Name").fill("made-here")
@@ -138,7 +138,7 @@ def test_a_day_at_the_console(page: Page) -> None:
     page.get_by_role("link", name="Change retention.ms").click()
     page.get_by_label("Value of retention.ms").fill("-7")
     page.get_by_role("button", name="Set").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("retention.ms")  # the broker says why not
+    expect(page.get_by_role("heading", level=1)).to_contain_text("retention.ms")  # the broker's reason
     page.go_back()
     page.get_by_label("Value of retention.ms").fill("3600000")
     page.get_by_role("button", name="Set").click()
@@ -182,7 +182,7 @@ def test_a_day_at_the_console(page: Page) -> None:
 
 
 def test_access_is_changed_by_keyboard(page: Page) -> None:
-    """An entry, a password and a quota are made; before the entry is gone one is asked, and may leave it."""
+    """Add an ACL entry, a password and a quota. Deleting the entry asks first and can be cancelled."""
     log_in(page, "/access")
 
     def opened(word: str) -> None:
@@ -231,8 +231,8 @@ def test_access_is_changed_by_keyboard(page: Page) -> None:
     expect(asked).to_have_count(0)
 
 
-def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
-    """A subscription is made by keyboard, a client that it matches pushes; before it is gone one is asked."""
+def test_client_metrics_are_shown(page: Page, broker: Broker) -> None:
+    """Add a subscription by keyboard, and a client that it matches pushes. Removing it asks first."""
     log_in(page, "/clients")
     expect(page.locator("main")).to_contain_text("No subscriptions: clients send no metrics.")
     summary = page.locator("summary", has_text="Subscribe to metrics")
@@ -267,8 +267,8 @@ def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
     expect(page.locator("p.done")).to_have_text("The subscription was removed.")
 
 
-def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:
-    """By clicks; a name and its bytes light up together."""
+def test_links_lead_from_a_topic_to_bytes_of_a_record(page: Page) -> None:
+    """A field and its bytes are highlighted together."""
     log_in(page, "/topics/orders/messages?word=key-17")
     expect(page.locator("#messages tr")).to_have_count(1)
     expect(page.locator("#messages")).to_contain_text('"order": 17')
@@ -288,14 +288,14 @@ def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:
     assert page.locator("table.hex .lit").first.get_attribute("title") == "timestampDelta"
 
 
-def test_every_other_page(page: Page) -> None:
-    """Is there, says what it should, and is fit for everybody; in the dark, too."""
+def test_every_other_page_is_accessible_in_both_themes(page: Page) -> None:
+    """The axe checks run in the dark theme; the button for the light one works after a reload."""
     page.emulate_media(color_scheme="dark")
     log_in(page)
     expect(page.locator("[data-sample$=round_trip_seconds] output")).to_contain_text("ms")
     expect(page.locator("[data-sample*=requests] polyline")).to_have_attribute("points", re.compile(r"\d+,\d+"))
     check(page)
-    for name, told in (
+    for name, text in (
         ("Transactions", "There are no transactional ids."),
         ("Access", "User:clerk"),
         ("Clients", "Subscriptions"),
@@ -303,15 +303,15 @@ def test_every_other_page(page: Page) -> None:
         ("Storage", "hidden-0"),
     ):
         page.get_by_role("navigation", name="Console").get_by_role("link", name=name).click()
-        expect(page.locator("main")).to_contain_text(told)
+        expect(page.locator("main")).to_contain_text(text)
         check(page)
     page.get_by_role("button", name="Light", exact=True).click()
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_by_keyboard_alone(page: Page) -> None:
-    """The first key leads past the menu, and the page after a login can be gone through."""
+def test_keyboard_skips_the_menu(page: Page) -> None:
+    """The first Tab reaches the link past the menu, also on the page after a login."""
     page.goto("/storage")
     check(page)
     page.get_by_label("User").focus()
@@ -319,7 +319,7 @@ def test_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Tab")
     page.keyboard.type("secret")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Storage")).to_be_visible()  # where it was that one wanted to go
+    expect(page.get_by_role("heading", name="Storage")).to_be_visible()  # the page that the login interrupted
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
@@ -328,8 +328,8 @@ def test_by_keyboard_alone(page: Page) -> None:
     expect(page.locator("#folders tbody tr:visible")).to_have_count(1)
 
 
-def test_who_may_read_one_topic(page: Page) -> None:
-    """Sees that one, its files included, and is told by the broker of what is not theirs."""
+def test_user_sees_only_topics_with_rights(page: Page) -> None:
+    """Pages, files and forms of other topics are refused by the broker."""
     log_in(page, "/topics", user="clerk")
     expect(page.locator("#topics tbody tr")).to_have_count(1)
     page.get_by_role("link", name="orders").click()
@@ -359,8 +359,8 @@ def test_who_may_read_one_topic(page: Page) -> None:
     assert page.request.get("/topics", max_redirects=0).status == 303
 
 
-def test_who_may_not_read_a_topic_that_they_see(page: Page) -> None:
-    """Is told so, rather than that it has no records."""
+def test_messages_without_read_access_are_an_error(page: Page) -> None:
+    """An empty list would be misleading for a user who may describe the topic but not read it."""
     log_in(page, "/topics/orders", user="auditor")
     answer = page.request.get("/topics/orders/messages")
     assert (answer.status, "authorization failed" in answer.text()) == (403, True)
@@ -368,8 +368,8 @@ def test_who_may_not_read_a_topic_that_they_see(page: Page) -> None:
     assert (event.text().count("event: problem"), "authorization failed" in event.text()) == (1, True)
 
 
-def test_passwords_that_are_wrong(page: Page) -> None:
-    """Let nobody in, and a form of elsewhere does nothing for somebody who is in."""
+def test_wrong_passwords_and_forged_forms_are_rejected(page: Page) -> None:
+    """A form from another origin does nothing, even with a session's cookie."""
     page.goto("/")
     page.get_by_label("User").fill("admin")
     page.get_by_label("Password").fill("wrong")

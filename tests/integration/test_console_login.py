@@ -1,4 +1,4 @@
-"""The console of a broker whose users log in over TLS, with passwords that the broker keeps (SCRAM)."""
+"""Logins at the console of a broker with SASL_SSL and SCRAM credentials."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.certificates import Authority
 from tests.support.console_visitor import PATIENCE_S, Visitor
 
 
-def test_users_of_a_listener_with_tls(tmp_path: Path) -> None:
-    """Log in by the mechanism in which they have a password; by an authority that has not signed, nobody does."""
+def test_users_log_in_with_their_mechanism(tmp_path: Path) -> None:
+    """The console tries the mechanism that the user has a password for."""
     authority = Authority(tmp_path)
     config = {
         "listeners": "PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:0",
@@ -49,8 +49,8 @@ def test_users_of_a_listener_with_tls(tmp_path: Path) -> None:
         assert "secüret" not in broker.log
 
 
-def test_certificate_of_another_authority(tmp_path: Path) -> None:
-    """Whoever has the port is not told a password."""
+def test_certificate_of_an_unknown_authority_is_refused(tmp_path: Path) -> None:
+    """A program that took the broker's port must not receive passwords."""
     (tmp_path / "other").mkdir()
     authority, other = Authority(tmp_path), Authority(tmp_path / "other")
     config = {

@@ -14,10 +14,10 @@ from pybroker.testing import Broker
 from tests.support.terminal import on_terminal
 
 
-def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """With keys, headers, a tombstone, acknowledgements that are not waited for; by a file of properties as Kafka's.
+def test_consumer_prints_records_of_the_producer(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """With keys, headers, a tombstone, acks=0, and a properties file of Kafka.
 
-    A line that lacks something is the last one; those before it are sent.
+    A malformed line ends the producer; the lines before it are sent.
     """
     (tmp_path / "consumer.properties").write_text("group.id=shop\nauto.offset.reset=earliest\nmax.poll.records=5\n")
     with Broker({"num.partitions": 1}) as broker:
@@ -32,8 +32,8 @@ def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary
             timeout=60,
         )
         problem = b"-: the line at byte 41: there is no headers delimiter in it"
-        told = b"pybroker produce: %b: 2 lines are acknowledged, not the others\n" % problem
-        assert (sent.returncode, sent.stderr) == (1, told)
+        message = b"pybroker produce: %b: 2 lines are acknowledged, not the others\n" % problem
+        assert (sent.returncode, sent.stderr) == (1, message)
         read = [*at, "--consumer.config", str(tmp_path / "consumer.properties"), "--max-messages", "2"]
         for name in ("key", "partition", "offset", "headers"):
             read += ["--property", f"print.{name}=true"]
@@ -47,8 +47,8 @@ def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary
         assert b"shop" in capfdbinary.readouterr().out
 
 
-def test_performance_tools(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """In Kafka's words, with properties of a Java producer; what they print is Kafka's, too."""
+def test_perf_tools_print_lines_of_kafka(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """They take properties of a Java producer."""
     with Broker() as broker:
         at = ["--bootstrap-server", broker.bootstrap_servers, "--topic", "load"]
         assert tools.run("kafka-topics.sh", ["--create", *at]) == 0
@@ -70,8 +70,8 @@ def test_performance_tools(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         assert b", 10, " in capfdbinary.readouterr().out.splitlines()[1]
 
 
-def test_records_steer_no_terminal() -> None:
-    """What is piped is as it is."""
+def test_control_characters_are_escaped_on_terminals_only() -> None:
+    """A pipe gets the bytes unchanged."""
     with Broker({"num.partitions": 1}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         producer.produce("odd", b"\x1b]0;title\x07")

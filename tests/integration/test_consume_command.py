@@ -1,4 +1,4 @@
-"""`pybroker consume`: from where, until when, what of a record, and how it ends."""
+"""`pybroker consume`: start and end positions, output of a record, and how it ends."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(broker.bootstrap_servers, capsys)
 
 
-def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
-    """Beginning, offset, time; one partition; until the end, or so many."""
+def test_consume_starts_at_offset_or_time(sh: Shell, broker: Broker) -> None:
+    """From the beginning, an offset or a time; one partition; to the end, or a number of records."""
     broker.create_topic("read", partitions=2)
     write(broker, "read", *((0, f"a{n}", 1_700_000_000_000 + n * 1000) for n in range(5)), (1, "b", 1_700_000_002_000))
     end = ("--until-end", "--format", "%p:%o=%v ")
@@ -51,7 +51,7 @@ def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
 
 
 def test_consume_several_topics(sh: Shell, broker: Broker) -> None:
-    """Named, or all those whose whole names match; without Kafka's own."""
+    """By name, or by a regular expression that the whole name has to match. Internal topics are left out."""
     for topic in ("shop-1", "shop-22", "old-shop-1"):
         broker.create_topic(topic, partitions=2)
         write(broker, topic, (0, "first", 1000), (1, "last", 1000))
@@ -67,12 +67,12 @@ def test_consume_several_topics(sh: Shell, broker: Broker) -> None:
     assert read("--include", r"shop-\d+") == both
     assert read("--include", r"shop-\d+", "--max-messages", "1") in [[each] for each in both]
     assert read("--include", "(__consumer.*|old-.*)") == ["old-shop-1:0=first", "old-shop-1:1=last"]
-    told = "pybroker consume: no topic matches\n"
-    assert sh("consume", *end, "--include", "shop") == Done(1, "", told)
+    message = "pybroker consume: no topic matches\n"
+    assert sh("consume", *end, "--include", "shop") == Done(1, "", message)
 
 
-def test_consume_header_whose_name_is_no_text(sh: Shell, broker: Broker) -> None:
-    """Clients do not send such; whoever speaks the protocol may. Often enough that the interpreter is warm."""
+def test_consume_shows_a_header_name_that_is_not_utf8(sh: Shell, broker: Broker) -> None:
+    """The header is read often enough that the interpreter has optimised that code."""
     broker.create_topic("strange")
     builder = BatchBuilder()
     builder.append(int(time.time() * 1000), None, b"value", [("name", b"")])
@@ -87,8 +87,8 @@ def test_consume_header_whose_name_is_no_text(sh: Shell, broker: Broker) -> None
     assert headers == [[["name", ""]], [["\ufffd", None]]] * 20
 
 
-def test_consume_ends_behind_a_transaction(sh: Shell, broker: Broker) -> None:
-    """A marker is the last that stands in the partition, and no record; one that is aborted is left out if wanted."""
+def test_consume_ends_behind_a_transaction_marker(sh: Shell, broker: Broker) -> None:
+    """A marker is the last entry of the partition but no record. Aborted records are left out if wanted."""
     broker.create_topic("settled")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "settled"})
     producer.init_transactions(60)
@@ -102,8 +102,8 @@ def test_consume_ends_behind_a_transaction(sh: Shell, broker: Broker) -> None:
     assert sh.good(*whole, "--isolation-level", "read_committed").out == "kept\n"
 
 
-def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
-    """By letters, and as JSON."""
+def test_consume_prints_all_fields_of_a_record(sh: Shell, broker: Broker) -> None:
+    """With format letters, and as JSON."""
     broker.create_topic("shown")
     write(broker, "shown", (0, "ä", 1_700_000_000_123), headers={"trace": "7"})
     whole = ("consume", "shown", "--from-beginning", "--until-end")
@@ -112,8 +112,8 @@ def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
     assert sh.good(*whole, "--encoding", "hex").out == "c3a4\n"
     in_kafkas_words = ("print.timestamp=true", "print.headers=true", "print.key=true", "key.separator=|")
     properties = [word for each in in_kafkas_words for word in ("--formatter-property", each)]
-    told = "Processed a total of 1 messages\n"
-    assert sh(*whole, *properties) == Done(0, "CreateTime:1700000000123|trace:7|k|ä\n", told)
+    message = "Processed a total of 1 messages\n"
+    assert sh(*whole, *properties) == Done(0, "CreateTime:1700000000123|trace:7|k|ä\n", message)
     (row,) = sh.good(*whole, "--json").rows
     assert row == {
         "topic": "shown",
@@ -127,14 +127,14 @@ def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
 
 
 def consuming(broker: Broker, *options: str, stdout: int, before: str = "") -> subprocess.Popen[str]:
-    """The command as a process; `before`: what Python that does first."""
+    """Start the command as a process; `before` is Python code that runs first."""
     words = ["consume", *options, "--from-beginning", "--bootstrap-server", broker.bootstrap_servers]
     command = [sys.executable, "-c", f"{before}\nfrom pybroker.cli.main import main; main()", *words]
     return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
 
 
-def test_consume_goes_on_until_it_is_told(broker: Broker) -> None:
-    """SIGTERM is as Ctrl-C, and no mistake."""
+def test_consume_ends_at_sigterm_without_error(broker: Broker) -> None:
+    """SIGTERM has the effect of Ctrl-C."""
     topic = "going"
     broker.create_topic(topic)
     write(broker, topic, (0, "first", 1000))
@@ -148,8 +148,8 @@ def test_consume_goes_on_until_it_is_told(broker: Broker) -> None:
     assert process.returncode == 0
 
 
-def test_nobody_reads_on(broker: Broker) -> None:
-    """As with `| head`: no traceback, and nothing is told."""
+def test_consume_ends_quietly_when_its_pipe_closes(broker: Broker) -> None:
+    """As with `| head`: no traceback and no message."""
     broker.create_topic("long")
     write(broker, "long", *((0, "x" * 1000, 1000) for _ in range(300)))
     reading, writing = os.pipe()
@@ -161,8 +161,8 @@ def test_nobody_reads_on(broker: Broker) -> None:
     assert (process.returncode, err) == (0, "")
 
 
-def test_nobody_reads_on_and_nothing_comes(broker: Broker) -> None:
-    """The shell that waits for the end of the pipe need not wait for the next record."""
+def test_consume_notices_a_closed_pipe_without_records(broker: Broker) -> None:
+    """The shell waits for all processes of a pipe, so consume must not wait for the next record."""
     broker.create_topic("quiet")
     write(broker, "quiet", (0, "first", 1000))
     with consuming(broker, "quiet", stdout=subprocess.PIPE) as process:
@@ -175,8 +175,8 @@ def test_nobody_reads_on_and_nothing_comes(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("group", [(), ("--group", "later")])
-def test_consume_topics_that_come_and_go(broker: Broker, group: tuple[str, ...]) -> None:
-    """Those that match are read from their beginnings, and those that are deleted are missed by nobody."""
+def test_consume_follows_created_and_deleted_topics(broker: Broker, group: tuple[str, ...]) -> None:
+    """New topics that match are read from their beginning. Deleted ones are no error."""
     name = f"late{len(group)}"
     administration = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 

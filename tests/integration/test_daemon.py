@@ -1,4 +1,4 @@
-"""A broker in the background, by `pybroker serve --daemon` and `pybroker stop`."""
+"""A broker in the background: `pybroker serve --daemon` and `pybroker stop`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.support.shell import Done
 
 
 def run(folder: Path, *arguments: str) -> Done:
-    """A command in that folder; the broker may go on when it has ended."""
+    """Run a command in the directory; a broker that it starts outlives it."""
     done = subprocess.run(
         [sys.executable, "-m", "pybroker", *arguments], cwd=folder, capture_output=True, text=True, timeout=60
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def test_started_and_stopped(tmp_path: Path) -> None:
-    """It serves when the command returns; a second one is refused; the file of its id goes with it."""
+def test_daemon_starts_and_stops(tmp_path: Path) -> None:
+    """The broker serves when the command returns. A second one is refused. The PID file is removed at the stop."""
     started = run(tmp_path, "serve", "--daemon", "--ephemeral", "--print-json")
     assert (started.code, started.err) == (0, "")
     (announced,) = started.rows
@@ -42,22 +42,22 @@ def test_started_and_stopped(tmp_path: Path) -> None:
     assert not Path(str(announced["data_directory"])).exists()
 
 
-def test_console_and_metrics_are_there_when_it_returns(tmp_path: Path) -> None:
-    """Where is told; neither refuses who comes at once."""
+def test_console_and_metrics_serve_when_it_returns(tmp_path: Path) -> None:
+    """The printed JSON has their URLs."""
     listeners = [f"{each}.listeners=http://127.0.0.1:0" for each in ("console", "metrics")]
     options = [word for each in listeners for word in ("--override", each)]
-    (told,) = run(tmp_path, "serve", "--daemon", "--ephemeral", "--print-json", *options).rows
+    (started,) = run(tmp_path, "serve", "--daemon", "--ephemeral", "--print-json", *options).rows
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        for url, content in ((f"{told['console']}/", b"<html"), (f"{told['metrics']}/ready", b"ready")):
+        for url, content in ((f"{started['console']}/", b"<html"), (f"{started['metrics']}/ready", b"ready")):
             with opener.open(url, timeout=60) as answer:
                 assert content in answer.read()
     finally:
         assert run(tmp_path, "stop").code == 0
 
 
-def test_second_broker_of_a_directory(tmp_path: Path) -> None:
-    """One line: the directory is another's, whatever the file of its id is called; the first one goes on."""
+def test_second_broker_of_a_directory_is_refused(tmp_path: Path) -> None:
+    """Even with another PID file. The message names the directory, and the first broker runs on."""
     data = ["--override", f"log.dirs={tmp_path / 'data'}", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     assert run(tmp_path, "serve", "--daemon", *data).code == 0
     try:
@@ -69,21 +69,21 @@ def test_second_broker_of_a_directory(tmp_path: Path) -> None:
         assert run(tmp_path, "stop").code == 0
 
 
-def test_one_that_was_killed(tmp_path: Path) -> None:
-    """Its file is left behind: nobody is signalled, and the next broker takes it over."""
-    place = ("--pid-file", "its.pid")
-    assert run(tmp_path, "serve", "--daemon", "--ephemeral", *place, "--log-file", "its.log").code == 0
+def test_pid_file_of_a_killed_broker_is_replaced(tmp_path: Path) -> None:
+    """`stop` signals no process, and the next broker takes the file over."""
+    pid_file = ("--pid-file", "its.pid")
+    assert run(tmp_path, "serve", "--daemon", "--ephemeral", *pid_file, "--log-file", "its.log").code == 0
     os.kill(int((tmp_path / "its.pid").read_text()), signal.SIGKILL)
-    while (gone := run(tmp_path, "stop", *place, "--timeout", "5")).code == 0:
-        pass  # it may still be on its way out
+    while (gone := run(tmp_path, "stop", *pid_file, "--timeout", "5")).code == 0:
+        pass  # the killed process may still exist
     assert "not running any more" in gone.err or "No such file" in gone.err
-    started = run(tmp_path, "serve", "--daemon", "--ephemeral", *place)
+    started = run(tmp_path, "serve", "--daemon", "--ephemeral", *pid_file)
     assert "and logs to pybroker.log" in started.out
-    assert run(tmp_path, "stop", *place).code == 0
+    assert run(tmp_path, "stop", *pid_file).code == 0
 
 
-def test_start_that_fails(tmp_path: Path) -> None:
-    """What the broker says, its exit code, and no file of an id."""
+def test_failed_start_returns_the_brokers_exit_code(tmp_path: Path) -> None:
+    """Its message is printed, and there is no PID file."""
     failed = run(tmp_path, "serve", "--daemon", "--override", "listeners=NO")
     assert failed.code == 2
     assert "listeners" in failed.err
@@ -91,28 +91,30 @@ def test_start_that_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "started"),
     [(None, "No such file or directory"), ("7", "the broker of that file is not running any more")],
 )
-def test_nobody_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str) -> None:
-    """One line, exit code 1."""
+def test_stop_without_a_broker_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, started: str
+) -> None:
+    """The command prints one line and exits with code 1."""
     path = tmp_path / "pybroker.pid"
     if content is not None:
         path.write_text(content)
     assert daemon.main(["--pid-file", str(path)]) == 1
-    assert capsys.readouterr().err == f"pybroker stop: {path}: {told}\n"
+    assert capsys.readouterr().err == f"pybroker stop: {path}: {started}\n"
 
 
 def test_daemon_has_no_standard_input(capsys: pytest.CaptureFixture[str]) -> None:
-    """So it can neither take commands from it, nor end with it."""
+    """So it can neither read commands from it, nor stop when it ends."""
     with pytest.raises(SystemExit) as ended:
         daemon.start(["--daemon", "--control"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_process_that_is_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is not signalled: neither while others look at the file, nor while it is locked and its id is an old one."""
+def test_stop_signals_no_other_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither while the file is locked for reading only, nor when its id belongs to another program now."""
     path = tmp_path / "pybroker.pid"
     with subprocess.Popen(["sleep", "100"]) as other, path.open("w+") as file:
         try:

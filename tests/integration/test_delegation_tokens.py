@@ -1,4 +1,4 @@
-"""Delegation tokens from their making to their end, with stock clients on a broker of its own."""
+"""Delegation tokens from creation to expiry, with stock clients."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def alice(broker: OurBroker) -> Iterator[WireClient]:
 
 
 def log_in(client: WireClient, token: Struct) -> Struct:
-    """By SCRAM with a token; the last answer."""
+    """Authenticate by SCRAM with a token; return the last response."""
     assert client.call(SASL_HANDSHAKE, 1, mechanism=MECHANISM.sasl_name).error_code == 0
     bare = f"n={token.token_id},r=clientnonce,tokenauth=true"
     challenge = bytes(client.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,{bare}".encode()).auth_bytes)
@@ -65,8 +65,8 @@ def created(client: WireClient, max_lifetime_ms: int = -1) -> Struct:
     return client.call(CREATE_DELEGATION_TOKEN, 3, renewers=[], max_lifetime_ms=max_lifetime_ms, **owner)
 
 
-def test_from_its_making_to_its_end(broker: OurBroker, alice: WireClient) -> None:
-    """Whoever comes by it is alice, for as long as it lives, and can make no others."""
+def test_token_authenticates_as_its_owner_until_it_expires(broker: OurBroker, alice: WireClient) -> None:
+    """A client with the token acts as alice, but cannot create further tokens."""
     token = created(alice, 100_000)
     assert token.error_code == 0
     with WireClient(HOST, broker.port) as client:
@@ -74,15 +74,15 @@ def test_from_its_making_to_its_end(broker: OurBroker, alice: WireClient) -> Non
         assert answer.error_code == 0
         assert 90_000 < answer.session_lifetime_ms <= 100_000
         assert created(client).error_code == 64
-    told = alice.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens
-    assert [(each.token_id, each.principal_name) for each in told] == [(token.token_id, "alice")]
+    described = alice.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens
+    assert [(each.token_id, each.principal_name) for each in described] == [(token.token_id, "alice")]
     assert alice.call(EXPIRE_DELEGATION_TOKEN, 2, hmac=token.hmac, expiry_time_period_ms=-1).error_code == 0
     assert alice.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens == []
     with WireClient(HOST, broker.port) as client:
         assert log_in(client, token).error_code == 58
 
 
-def test_it_is_there_after_a_restart(broker: OurBroker, alice: WireClient) -> None:
+def test_token_survives_a_restart(broker: OurBroker, alice: WireClient) -> None:
     token = created(alice)
     broker.stop()
     broker.start()
@@ -90,8 +90,8 @@ def test_it_is_there_after_a_restart(broker: OurBroker, alice: WireClient) -> No
         assert log_in(client, token).error_code == 0
 
 
-def test_a_name_that_is_no_token_is_no_user_either(broker: OurBroker, alice: WireClient) -> None:
-    """librdkafka knows no tokens: without the extension the id is a user whom nobody knows."""
+def test_token_id_is_no_user_name(broker: OurBroker, alice: WireClient) -> None:
+    """librdkafka does not send the tokenauth extension, so the broker looks for a user of that name."""
     token = created(alice)
     failures: list[str] = []
     producer = Producer(

@@ -1,4 +1,4 @@
-"""What `make dist` builds: the same bytes each time, and all that a broker needs, where nothing else is installed."""
+"""The files of `make dist`: reproducible builds, and installations that need nothing else."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.certificates import PASSWORD, Authority
 from tests.support.environments import INSTALLERS, Environment
 from tests.support.wheelhouse import make_wheelhouse
 
-#: All that is installed without extras.
+#: All distributions that an installation without extras has.
 BASE = {"pybroker", "uvloop", "fastcrc", "crcmod", "msgspec", "cramjam", "xxhash", "google_re2"}
 MEGABYTE = 1_000_000
 
-# A project whose modules are named as rooms of the broker are
+# A project whose modules have names of the broker's rooms
 PROJECT = {
     "storage.py": "OWN = 'storage of the project'\n",
     "broker.py": "OWN = 'broker of the project'\n",
@@ -73,13 +73,13 @@ def test_names_are_the_projects():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both files, by their suffix."""
+    """The wheel and the source distribution, by suffix."""
     return build_packages(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
 def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is needed, of the versions that are tested; to build, too."""
+    """Wheels of the locked requirements, those for building included."""
     folder = tmp_path_factory.mktemp("wheelhouse")
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())
     own = (*known["project"]["dependencies"], *known["project"]["optional-dependencies"]["security"])
@@ -87,8 +87,8 @@ def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_builds_are_the_same(built: dict[str, Path]) -> None:
-    """Under different masks of modes; with all that is needed to build, and no folder that is not the package's."""
+def test_builds_are_reproducible(built: dict[str, Path]) -> None:
+    """With another umask, the files have the same bytes; they contain only the package."""
     former = os.umask(0o077)
     try:
         again = load_dist().build(EPOCH)
@@ -107,10 +107,10 @@ def test_builds_are_the_same(built: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("installer", "file"), [*((each, ".whl") for each in INSTALLERS), ("pip", ".gz")], ids=lambda each: each.lstrip(".")
 )
-def test_broker_of_an_empty_environment(
+def test_broker_runs_in_an_empty_environment(
     built: dict[str, Path], wheelhouse: Path, tmp_path: Path, installer: str, file: str
 ) -> None:
-    """Nothing but what it names comes with it, and that is small; it serves, and commands say what they lack."""
+    """Only the declared requirements are installed. Commands whose extras are missing name them."""
     environment = Environment(tmp_path, wheelhouse)
     environment.install(installer, str(built[file]))
     assert environment.packages() == BASE
@@ -136,8 +136,8 @@ def test_broker_of_an_empty_environment(
         assert f"pip install '.[{extra}]'" in refused.stderr
 
 
-def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
-    """PEM is served without extras; what takes them is refused in one line that names them, and served with them."""
+def test_tls_in_an_empty_environment(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
+    """PEM stores need no extras. Stores that do are refused in one line until the extra is installed."""
     authority = Authority(tmp_path)
     certificate = authority.issue("server")
     environment = Environment(tmp_path, wheelhouse)
@@ -163,8 +163,8 @@ def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, t
         send_and_receive(listeners["SSL"], **secured)
 
 
-def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
-    """Fixtures need no import and names stay the project's, in the first test of docs/reference/testing.md too."""
+def test_pytest_plugin_leaves_names_to_the_project(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
+    """Its fixtures need no import. The first test of docs/reference/testing.md passes too."""
     environment = Environment(tmp_path / "installed", wheelhouse)
     environment.install("pip", str(built[".whl"]), "pytest", "confluent-kafka")
     first = re.search(
@@ -183,7 +183,6 @@ def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhou
 if shutil.which("uvx") is not None:
 
     def test_uvx_runs_the_wheel(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
-        """Nothing is installed first."""
         environment = Environment(tmp_path, wheelhouse)
         assert environment.uvx(built[".whl"], "--version") == "pybroker 0.1.0\n"
         found = json.loads(environment.uvx(built[".whl"], "doctor", "--json").splitlines()[0])

@@ -1,6 +1,6 @@
-"""What holds for every command, found by their parsers: help, `--json`, and one line for what goes wrong.
+"""Rules for every command, found by their parsers: help, `--json`, and errors in one line.
 
-A new command, or a new action of one, has to have a line here, or a reason why it has none.
+A new command or action needs a line here, or a reason why it has none.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LIMIT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A command line that does something; `before`: what makes that possible.
+    """A command line that succeeds; `before` are lines that prepare it.
 
-    `code`: how it ends; `denied`: for a user who may do nothing: 0 where there is nothing to be seen then.
+    `code` is its exit code, and `denied` that for a user without rights: 0 if the user then sees an empty result.
     """
 
     words: str
@@ -97,7 +97,7 @@ LINES = {
     "users list": Line("users list"),
     "verify": Line("verify {data}"),
 }
-#: Commands without a line above: where they are run instead.
+#: Commands without a line above, and where they are tested instead.
 ELSEWHERE = {
     **dict.fromkeys(("archive", "restore"), "on Spark: tests/conformance/test_archive.py"),
     **dict.fromkeys(("record", "replay"), "a session is between them: tests/integration/test_record_replay.py"),
@@ -111,8 +111,8 @@ ELSEWHERE = {
     "kafka-home": "tests/integration/test_kafka_home.py",
     "serve": "tests/integration/test_testing.py",
 }
-#: Of what is wrong: nothing is told where nothing is.
-OF_WHAT_IS_WRONG = ("config validate", "transactions find-hanging")
+#: Commands that print problems: they print nothing if there are none.
+REPORTS_OF_PROBLEMS = ("config validate", "transactions find-hanging")
 #: Commands without --json, and why.
 WITHOUT_JSON = {
     **dict.fromkeys(("completion", "man", "random-uuid", "kafka-home"), "one text, or one value"),
@@ -123,14 +123,14 @@ WITHOUT_JSON = {
     ),
     "serve": "--print-json and --log-format json",
 }
-#: Of what one may not know of there is none.
+#: Parts of messages to users without rights.
 REFUSALS = ("uthoriz", "not allowed", "does not exist on this broker")
-#: Ends with 1 for a bad command line, as Apache Kafka's tools do.
-AS_KAFKAS = ("dump-log", "format", "random-uuid")
+#: Commands that exit with 1 for a bad command line, as those of Apache Kafka.
+EXIT_1_AS_KAFKA = ("dump-log", "format", "random-uuid")
 
 
 def leaves(commands: list[CommandLine]) -> dict[str, CommandLine]:
-    """Commands, or their actions where they have any, by what is typed."""
+    """Map the words of a command, or of each of its actions, to its parser."""
     found = {}
     for command in commands:
         for each in command.actions or (command,):
@@ -142,7 +142,7 @@ LEAVES = leaves(command_lines())
 
 
 def having(option: str) -> list[str]:
-    """Those with an option, of which there is a line."""
+    """Return the commands of LINES that have this option."""
     return sorted(
         name for name, each in LEAVES.items() if name in LINES and any(option in known.names for known in each.options)
     )
@@ -150,7 +150,7 @@ def having(option: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """With a listener for anybody, who may do everything, and one for users; a topic, and a transaction that was."""
+    """A broker with a listener for an anonymous super user, one for users, a topic, and a committed transaction."""
     with Broker(SECURED) as running:
         running.create_topic("orders")
         producer = Producer({"bootstrap.servers": running.bootstrap_servers, "transactional.id": "billing"})
@@ -164,7 +164,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[Broker]:
-    """One that topics are copied from."""
+    """The source broker of `mirror`."""
     with Broker() as running:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers})
         producer.produce("copied", "value")
@@ -173,7 +173,7 @@ def other() -> Iterator[Broker]:
 
 
 class Commands:
-    """Runs command lines of this file: those that talk to a broker in this process, which is quicker."""
+    """Runs command lines of this file; clients of a broker run in this process, which is quicker."""
 
     def __init__(self, folder: Path, other: Broker, capture: pytest.CaptureFixture[str]) -> None:
         self._folder = folder
@@ -217,27 +217,26 @@ def run(tmp_path: Path, other: Broker, capfd: pytest.CaptureFixture[str]) -> Com
 
 
 def at(name: str, server: str) -> list[str]:
-    """Options that name the broker, where a command takes them."""
+    """Return the options that name the broker, if the command has them."""
     return ["--bootstrap-server", server] if name in having("--bootstrap-server") else []
 
 
-def test_each_command_is_tried() -> None:
-    """Here, or elsewhere; what is no more is not named."""
+def test_each_command_has_a_test() -> None:
+    """In LINES or ELSEWHERE. Commands and files that no longer exist are not listed."""
     assert LINES.keys() | ELSEWHERE.keys() == LEAVES.keys()
     assert not LINES.keys() & ELSEWHERE.keys()
     root = Path(__file__).resolve().parents[2]
     assert all((root / reason.rpartition(" ")[2]).exists() for reason in ELSEWHERE.values())
 
 
-def test_each_command_has_json() -> None:
-    """But for those whose output is no rows of figures."""
+def test_each_command_has_json_or_a_reason() -> None:
     without = {name for name, each in LEAVES.items() if not any("--json" in option.names for option in each.options)}
     assert without == WITHOUT_JSON.keys()
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES))
 def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sentence, and each option with what it is for, or a value whose name says that."""
+    """A sentence about the command, and about each option unless it has a value with a telling name."""
     each = LEAVES[name]
     assert each.about.endswith((".", "?")) or " " in name
     assert len(each.about.split()) >= 2
@@ -256,27 +255,27 @@ def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(autouse=True)
 def _same_signals() -> Iterator[None]:
-    """Tools of Kafka's kind let a closed pipe end them: it would end this process later, in another test."""
+    """Kafka's tools restore the default SIGPIPE, which would later end this process in another test."""
     before = signal.getsignal(signal.SIGPIPE)
     yield
     signal.signal(signal.SIGPIPE, before)
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES.keys() - {"serve"}))
-def test_option_that_no_command_has(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line that names the command, and nothing else."""
+def test_unknown_option_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the command."""
     command, *words = name.split()
     with pytest.raises(SystemExit) as ended:
         import_module(modules()[command]).main([*words, "--no-such-option"])
     shown = capsys.readouterr()
-    assert ended.value.code == (1 if name in AS_KAFKAS else 2)
+    assert ended.value.code == (1 if name in EXIT_1_AS_KAFKA else 2)
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert shown.err.startswith(f"pybroker {command}")
 
 
 @pytest.mark.parametrize("name", sorted({*having("--json"), "stop"}))
-def test_json_of_each_command(run: Commands, broker: Broker, name: str) -> None:
-    """Each line of it is an object; nothing else is told on a stream that is no terminal."""
+def test_json_lines_are_objects(run: Commands, broker: Broker, name: str) -> None:
+    """Standard error stays empty if it is no terminal."""
     line = LINES[name]
     server = at(name, broker.bootstrap_servers)
     for each in line.before:
@@ -286,13 +285,13 @@ def test_json_of_each_command(run: Commands, broker: Broker, name: str) -> None:
     assert done.code == line.code, done.err
     assert all(isinstance(json.loads(row), dict) for row in done.out.splitlines())
     assert done.err.count("\n") == line.code, done.err
-    assert bool(done.out) is (line.code == 0) or name in OF_WHAT_IS_WRONG
+    assert bool(done.out) is (line.code == 0) or name in REPORTS_OF_PROBLEMS
 
 
 @pytest.mark.parametrize("name", having("--bootstrap-server"))
-def test_no_broker(run: Commands, name: str) -> None:
-    """One line that names the address."""
-    with socket.socket() as taken:  # bound and not listening: whoever connects is refused
+def test_unreachable_broker_is_one_line(run: Commands, name: str) -> None:
+    """The line has the address."""
+    with socket.socket() as taken:  # bound but not listening, so connections are refused
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = run(LINES[name].words, "--bootstrap-server", address, "--timeout", "5")
@@ -302,8 +301,8 @@ def test_no_broker(run: Commands, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def nobody(broker: Broker) -> list[str]:
-    """Options of a user who may do nothing."""
+def without_rights(broker: Broker) -> list[str]:
+    """Client options of a user without rights."""
     words = "users create nobody --password-file - --bootstrap-server"
     done = subprocess.run(
         [sys.executable, "-m", "pybroker", *words.split(), broker.bootstrap_servers],
@@ -319,18 +318,17 @@ def nobody(broker: Broker) -> list[str]:
 
 
 @pytest.mark.parametrize("name", having("--property"))
-def test_user_who_may_do_nothing(run: Commands, nobody: list[str], name: str) -> None:
-    """One line that says so; or nothing, where only what one may see is shown."""
+def test_user_without_rights_gets_one_line(run: Commands, without_rights: list[str], name: str) -> None:
+    """Or an empty result, where commands show only what the user may see."""
     line = LINES[name]
-    done = run(line.words, *nobody, "--json")
+    done = run(line.words, *without_rights, "--json")
     assert (done.code, done.err.count("\n")) == (line.denied, line.denied), done.out + done.err
     assert done.err.startswith(f"pybroker {name.partition(' ')[0]}: " if line.denied else "")
     assert not line.denied or any(words in done.err for words in REFUSALS)
     assert not line.denied or done.out == ""
 
 
-def test_broker_itself(tmp_path: Path) -> None:
-    """Its help, and an option that it has not."""
+def test_broker_help_and_unknown_option(tmp_path: Path) -> None:
     for option, code in (("--help", 0), ("--no-such-option", 2)):
         done = subprocess.run(
             [sys.executable, "-m", "pybroker", "serve", option],

@@ -1,4 +1,4 @@
-"""`pybroker perf`, `top`, `conformance`, and what else commands show: formats, filters, profiles."""
+"""`pybroker perf`, `top`, `conformance`, and options of other commands: formats, filters, profiles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
 
 
 class Schemas(BaseHTTPRequestHandler):
-    """A registry that knows one schema."""
+    """A schema registry with one schema."""
 
     def do_GET(self) -> None:
         body = json.dumps({"schema": '["null", "string"]'}).encode()
@@ -48,8 +48,8 @@ def registry() -> Iterator[str]:
         yield address
 
 
-def test_performance(sh: Shell, tmp_path: Path) -> None:
-    """Figures in the words of Kafka's tools, and as JSON."""
+def test_perf_prints_figures(sh: Shell, tmp_path: Path) -> None:
+    """In lines as those of Kafka's tools, and as JSON."""
     sh.good("topics", "create", "load")
     many = ("--topic", "load", "--num-records")
     line = r"500 records sent, [\d.]+ records/sec \([\d.]+ MB/sec\), .* ms max latency, \d+ ms 50th, .* ms 99.9th\.\n"
@@ -66,8 +66,7 @@ def test_performance(sh: Shell, tmp_path: Path) -> None:
     assert row["records"] == 3
 
 
-def test_top(sh: Shell, broker: Broker) -> None:
-    """What stands in a topic, and how far a group is behind."""
+def test_top_shows_topic_sizes_and_group_lag(sh: Shell, broker: Broker) -> None:
     sh.good("topics", "create", "seen", "--partitions", "2")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(3):
@@ -81,14 +80,14 @@ def test_top(sh: Shell, broker: Broker) -> None:
     seen = {"topic": "seen", "partitions": 2, "records": 3, "records_per_s": 0.0, "lag": 2}
     assert next(each for each in topics if each["topic"] == "seen") == seen
     assert next(each for each in groups if each["group"] == "slow")["lag"] == 2
-    told = sh.good("top", "--count", "2", "--interval", "0.05", "--sort", "name").out
-    assert told.count("TOPIC ") == 2
-    assert "\x1b" not in told
+    expected = sh.good("top", "--count", "2", "--interval", "0.05", "--sort", "name").out
+    assert expected.count("TOPIC ") == 2
+    assert "\x1b" not in expected
 
 
 @pytest.mark.parametrize("columns", [40, 60])
-def test_top_on_a_narrow_terminal(broker: Broker, columns: int) -> None:
-    """Figures are seen, whatever topics are called."""
+def test_top_keeps_figures_on_a_narrow_terminal(broker: Broker, columns: int) -> None:
+    """Long topic names are cut instead."""
     broker.create_topic(f"{columns}-" + 8 * "long-name-")
     words = ["top", "--count", "1", "--interval", "0.05", "--bootstrap-server", broker.bootstrap_servers]
     screen = on_terminal([sys.executable, "-m", "pybroker", *words], columns=columns).decode().splitlines()
@@ -99,8 +98,8 @@ def test_top_on_a_narrow_terminal(broker: Broker, columns: int) -> None:
     assert "records/s" in screen[0][:40]
 
 
-def test_filters(sh: Shell, broker: Broker) -> None:
-    """`--max-messages` counts what is shown."""
+def test_filters_select_records(sh: Shell, broker: Broker) -> None:
+    """`--max-messages` counts the records that pass the filter."""
     sh.good("topics", "create", "sieved")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for number in range(20):
@@ -120,8 +119,8 @@ def test_filters(sh: Shell, broker: Broker) -> None:
     assert sh.good("consume", "sieved", "--group", "sieve", "--max-messages", "1").out.split() == ["v2"]
 
 
-def test_values_with_a_schema(sh: Shell, broker: Broker, registry: str) -> None:
-    """As JSON, in a format or in an object; others as they are."""
+def test_values_with_a_schema_are_decoded(sh: Shell, broker: Broker, registry: str) -> None:
+    """In formats and in JSON. Other values are printed as they are."""
     sh.good("topics", "create", "typed")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for value in (b"\0\0\0\0\x09\x02\x02a", b"plain", b"\0\0\0\0\x09\0"):
@@ -140,10 +139,10 @@ def test_values_with_a_schema(sh: Shell, broker: Broker, registry: str) -> None:
     )
 
 
-def test_profile(
+def test_profile_gives_the_address(
     broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An address in a file; the command line's own wins."""
+    """Options of the command line have priority."""
     from pybroker.cli.cluster import main
 
     (tmp_path / "profiles.toml").write_text(f'[near]\nbootstrap-server = "{broker.bootstrap_servers}"\n')
@@ -154,8 +153,8 @@ def test_profile(
     assert "there is no profile far, but near" in capsys.readouterr().err
 
 
-def test_conformance(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    """A card for each version of each API; nothing is wrong with ours."""
+def test_conformance_finds_nothing_wrong_with_ours(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """It prints one result for each version of each API."""
     server = ["--bootstrap-server", broker.bootstrap_servers]
     assert conformance.main([*server, "--json"]) == 0
     *cards, summary = map(json.loads, capsys.readouterr().out.splitlines())
@@ -166,10 +165,10 @@ def test_conformance(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == "  3  Metadata                      v0-13    ok\n\n14 ok, 0 wrong, 0 not asked\n"
 
 
-def test_conformance_sees_a_wrong_answer(
+def test_conformance_finds_wrong_responses(
     broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a broker whose latest offset is one too many, and one that says that nobody is unknown."""
+    """The stubs raise the latest offset by one and accept an unknown member."""
     from protocol.messages.join_group import JOIN_GROUP
     from protocol.messages.list_offsets import LIST_OFFSETS
     from protocol.schema import Api, Struct
@@ -177,7 +176,7 @@ def test_conformance_sees_a_wrong_answer(
 
     ask = Stage.ask
 
-    def lie(stage: Stage, api: Api, version: int, *rest: object) -> Struct:
+    def wrong_response(stage: Stage, api: Api, version: int, *rest: object) -> Struct:
         answer = ask(stage, api, version, *rest)  # type: ignore[arg-type]
         if api is LIST_OFFSETS and version == 5:
             answer.topics[0].partitions[0].offset += 1
@@ -185,7 +184,7 @@ def test_conformance_sees_a_wrong_answer(
             answer.error_code = 0
         return answer
 
-    monkeypatch.setattr(Stage, "ask", lie)
+    monkeypatch.setattr(Stage, "ask", wrong_response)
     only = ["--api", "ListOffsets", "--api", "JoinGroup"]
     assert conformance.main(["--bootstrap-server", broker.bootstrap_servers, *only]) == 1
     out = capsys.readouterr().out
@@ -193,10 +192,10 @@ def test_conformance_sees_a_wrong_answer(
     assert "11  JoinGroup                     v0-9     WRONG      no error where UNKNOWN_MEMBER_ID is due\n" in out
 
 
-def test_conformance_of_a_broker_that_lacks_too_much(
+def test_conformance_needs_create_topics_and_metadata(
     broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that makes no topics, or tells of none: one line, exit code 2."""
+    """Without CreateTopics, or with empty Metadata, it prints one line and exits with code 2."""
     from protocol.api_keys import ApiKey
     from protocol.messages.metadata import METADATA
     from protocol.schema import Api, Struct
@@ -218,15 +217,15 @@ def test_conformance_of_a_broker_that_lacks_too_much(
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "__init__", without)
         assert conformance.main(server) == 2
-    told = "pybroker conformance: the broker has no version of CreateTopics that is known here\n"
-    assert capsys.readouterr().err == told
+    expected = "pybroker conformance: the broker has no version of CreateTopics that is known here\n"
+    assert capsys.readouterr().err == expected
     monkeypatch.setattr(Stage, "ask", empty)
     assert conformance.main(server) == 2
     assert capsys.readouterr().err.startswith("pybroker conformance: an answer lacks what was asked for: IndexError")
 
 
-def test_conformance_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody listens, or somebody who is no broker: one line, exit code 2."""
+def test_conformance_without_a_broker_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing listens, or a program that is no broker. One line, exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         for address in ("127.0.0.1:1", f"127.0.0.1:{other.getsockname()[1]}"):
             assert conformance.main(["--bootstrap-server", address, "--timeout", "0.2"]) == 2
@@ -236,10 +235,10 @@ def test_conformance_without_a_broker(capsys: pytest.CaptureFixture[str]) -> Non
     assert ended.value.code == 2
 
 
-def test_produce_has_the_options_of_the_others(
+def test_produce_has_common_options(
     sh: Shell, broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A profile, properties of a file, JSON."""
+    """A profile, a properties file, and JSON output."""
     from pybroker.cli.produce import main
 
     (tmp_path / "profiles.toml").write_text(f'[near]\nbootstrap-server = "{broker.bootstrap_servers}"\n')

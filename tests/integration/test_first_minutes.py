@@ -1,4 +1,4 @@
-"""The first minutes' commands, all but those that install: they do what the page shows."""
+"""The commands of the page "first minutes", except those that install, do what the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTALLING = 2
 
 
 def test_commands_print_what_the_page_shows(tmp_path: Path) -> None:
-    """In an empty folder, with `pybroker` on the path; but for the process's number and the port."""
+    """In an empty directory, with `pybroker` on PATH. Process id and port may differ."""
     port = free_port()
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -41,5 +41,5 @@ def test_commands_print_what_the_page_shows(tmp_path: Path) -> None:
         subprocess.run([command, "stop"], cwd=folder, check=False)
     assert SHOWN is not None
     shown = re.split(r"^\[.*\] \$ .*\n", SHOWN[1], flags=re.MULTILINE)[1 + INSTALLING :]
-    told = [re.sub(r"process \d+", "process N", each.printed).replace(str(port), "9092") for each in done]
-    assert told == [re.sub(r"process \d+", "process N", each) for each in shown]
+    printed = [re.sub(r"process \d+", "process N", each.printed).replace(str(port), "9092") for each in done]
+    assert printed == [re.sub(r"process \d+", "process N", each) for each in shown]

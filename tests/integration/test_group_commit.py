@@ -1,4 +1,4 @@
-"""flush.messages=1: each answer waits for the disk, and few forced writes serve many producers."""
+"""flush.messages=1: a response waits for the fsync of its batch, and one fsync serves many producers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOPIC_ID = b"topic-id-16bytes"
 
 
 class SlowDisk(FileSystem):
-    """Forces nothing to the disk, and takes its time for it. `syncs` counts; `at_once` is the most at a time."""
+    """An fsync that only takes time. `syncs` counts calls; `at_once` is the greatest number at a time."""
 
     def __init__(self) -> None:
         self.syncs = self.at_once = self._under_way = 0
@@ -42,14 +42,14 @@ class SlowDisk(FileSystem):
         self._under_way -= 1
 
     def sync_path(self, path: str) -> None:
-        """Names of new files: not what is counted here."""
+        """Ignore syncs of directories, which `syncs` does not count."""
 
 
 Life = Callable[[list[Partition], Background, SlowDisk], object]
 
 
-def with_partitions(directory: Path, count: int, life: Life) -> None:
-    """Run a coroutine with partitions of a topic, whose flushes are run by a real background."""
+def with_partitions(directory: Path, count: int, scenario: Life) -> None:
+    """Run a coroutine with partitions of a topic, whose flushes run on real background threads."""
 
     async def run() -> None:
         loop, clock, disk = asyncio.get_running_loop(), Clock(), SlowDisk()
@@ -68,7 +68,7 @@ def with_partitions(directory: Path, count: int, life: Life) -> None:
         ]  # fmt: skip
         disk.syncs = disk.at_once = 0
         try:
-            await life(partitions, background, disk)  # type: ignore[misc]
+            await scenario(partitions, background, disk)  # type: ignore[misc]
         finally:
             background.stop()
             logs.close(clock.now_ms())
@@ -77,7 +77,7 @@ def with_partitions(directory: Path, count: int, life: Life) -> None:
 
 
 async def produce(partition: Partition, background: Background, times: int) -> None:
-    """One producer, which sends the next batch when the one before is on the disk."""
+    """One producer, which sends the next batch when the previous one is on the disk."""
     for _ in range(times):
         builder = BatchBuilder()
         builder.append(time.time_ns() // 1_000_000, None, b"v")
@@ -95,35 +95,33 @@ async def until(deferred: Deferred[None]) -> None:
 
 
 @pytest.mark.parametrize("producers", [1, 20])
-def test_producers_of_a_partition_share_the_disk_s_time(tmp_path: Path, producers: int) -> None:
-    """Twenty producers need hardly more forced writes than one: a round serves all who wait."""
+def test_producers_of_a_partition_share_syncs(tmp_path: Path, producers: int) -> None:
+    """Twenty producers need hardly more syncs than one: a sync serves all who wait."""
 
-    async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
+    async def scenario(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         await asyncio.gather(*(produce(partitions[0], background, 10) for _ in range(producers)))
 
         assert partitions[0].log.log_end_offset == 10 * producers
         assert 10 <= disk.syncs <= 22
 
-    with_partitions(tmp_path, 1, life)
+    with_partitions(tmp_path, 1, scenario)
 
 
-def test_partitions_are_forced_to_the_disk_side_by_side(tmp_path: Path) -> None:
-    """And still those of one partition share."""
+def test_partitions_are_synced_in_parallel(tmp_path: Path) -> None:
+    """Producers of one partition still share its syncs."""
 
-    async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
+    async def scenario(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         await asyncio.gather(*(produce(partitions[each % 4], background, 10) for each in range(40)))
 
         assert sum(partition.log.log_end_offset for partition in partitions) == 400
         assert 40 <= disk.syncs <= 88
         assert disk.at_once > 1
 
-    with_partitions(tmp_path, 4, life)
+    with_partitions(tmp_path, 4, scenario)
 
 
-def test_a_producer_need_not_wait_to_send_the_next(tmp_path: Path) -> None:
-    """The batches that one producer has in flight are forced to the disk together too."""
-
-    async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
+def test_batches_in_flight_of_a_producer_share_syncs(tmp_path: Path) -> None:
+    async def scenario(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         waits = []
         for _ in range(50):
             builder = BatchBuilder()
@@ -135,13 +133,13 @@ def test_a_producer_need_not_wait_to_send_the_next(tmp_path: Path) -> None:
 
         assert disk.syncs <= 2
 
-    with_partitions(tmp_path, 1, life)
+    with_partitions(tmp_path, 1, scenario)
 
 
-def test_who_waits_when_the_broker_stops_is_told(tmp_path: Path) -> None:
-    """Requests in progress are completed, and every client gets a response."""
+def test_waiting_appends_end_when_the_broker_stops(tmp_path: Path) -> None:
+    """Appends in progress complete; later ones raise."""
 
-    async def life(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
+    async def scenario(partitions: list[Partition], background: Background, disk: SlowDisk) -> None:
         append = asyncio.create_task(produce(partitions[0], background, 1))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -151,11 +149,11 @@ def test_who_waits_when_the_broker_stops_is_told(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="stops"):
             await produce(partitions[0], background, 1)
 
-    with_partitions(tmp_path, 1, life)
+    with_partitions(tmp_path, 1, scenario)
 
 
 def test_requests_that_wait_for_the_disk_block_no_others(tmp_path: Path) -> None:
-    """They are appended as they come, forced to the disk together, and answered in order."""
+    """They are appended at once, synced together, and answered in order."""
     with OneConnection(tmp_path) as connection:
         broker = connection.broker
         partition = broker.topic(config=LogConfig(flush_messages=1))

@@ -1,4 +1,4 @@
-"""A data directory that is read while its broker writes to it: each time the beginning of what it has in the end."""
+"""A data directory is read while its broker writes: each read returns a prefix of the final records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.scale import scaled
 
 PARTITIONS = 2
 STEPS = min(3000, scaled(500))
-#: Segments of a few transactions each.
+#: Segments have only a few transactions each.
 SMALL = {"internal.segment.bytes": 2048, "segment.index.bytes": 1024, "index.interval.bytes": 256}
 
 Found = list[list[dict[str, Any]]]
@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 
 
 class Writer:
-    """Transactions of two producers, one amid another, committed and aborted, and records that are in none."""
+    """Committed and aborted transactions of two producers, interleaved, and records outside of transactions."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
@@ -45,7 +45,7 @@ class Writer:
         self._transactional = [
             Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{number}"}) for number in range(2)
         ]
-        #: The last offset of each partition that is known to be written.
+        #: The last acknowledged offset of each partition.
         self.acknowledged = [-1] * PARTITIONS
 
     def write(self) -> None:
@@ -88,7 +88,7 @@ class Writer:
 
 
 def stored(broker: OurBroker, topic: str, *, committed: bool) -> Found:
-    """What is in the directory now."""
+    """Return the rows that the directory has now."""
     found: Found = [[] for _ in range(PARTITIONS)]
     for row in rows(broker.log_dir, COLUMNS, topics=[topic], committed=committed):
         found[row["partition"]].append(row)
@@ -96,7 +96,7 @@ def stored(broker: OurBroker, topic: str, *, committed: bool) -> Found:
 
 
 def wait_until_all_is_decided(broker: OurBroker, topic: str) -> None:
-    """A commit is answered before its markers are written."""
+    """Wait for the last markers, as a commit is acknowledged before they are written."""
     with DataClient(HOST, broker.port) as client:
         for partition in range(PARTITIONS):
             eventually(
@@ -107,8 +107,8 @@ def wait_until_all_is_decided(broker: OurBroker, topic: str) -> None:
 
 
 @pytest.mark.parametrize("preallocate", [False, True])
-def test_each_read_goes_on_where_the_one_before_ended(broker: OurBroker, preallocate: bool) -> None:
-    """All that was acknowledged before is in it; nothing is left out, and nothing of an aborted transaction comes."""
+def test_each_read_continues_where_the_last_ended(broker: OurBroker, preallocate: bool) -> None:
+    """Each has all records acknowledged before, in order, and none of an aborted transaction."""
     topic = f"growing-{preallocate}".lower()
     with DataClient(HOST, broker.port) as client:
         client.create_topic(topic, PARTITIONS, {**SMALL, "preallocate": str(preallocate).lower()})
@@ -135,9 +135,9 @@ def test_each_read_goes_on_where_the_one_before_ended(broker: OurBroker, preallo
     wait_until_all_is_decided(broker, topic)
     with Reader() as reader:
         for committed, level in ((False, "read_uncommitted"), (True, "read_committed")):
-            told = topic_rows(reader, broker.bootstrap, topic, COLUMNS, **{"isolation.level": level})
+            read = topic_rows(reader, broker.bootstrap, topic, COLUMNS, **{"isolation.level": level})
             at_last = stored(broker, topic, committed=committed)
-            assert [row for of_partition in at_last for row in of_partition] == told
+            assert [row for of_partition in at_last for row in of_partition] == read
             for old, new in zip(found[committed], at_last, strict=True):
                 assert new[: len(old)] == old
     assert reads > 3

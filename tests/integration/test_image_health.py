@@ -1,4 +1,4 @@
-"""The image's check of health, at listeners of all kinds."""
+"""The image's health check, with listeners of all kinds."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def is_healthy() -> Callable[..., bool]:
     ("listener", "has_tls"),
     [("PLAINTEXT", False), ("LOGIN", False), ("SSL", True), ("MUTUAL", True), ("MUTUAL_OLD", True)],
 )
-def test_broker_that_is_up(broker: Broker, is_healthy: Callable[..., bool], listener: str, has_tls: bool) -> None:
-    """Also where clients have to have a certificate, and this one has none."""
+def test_running_broker_is_healthy(
+    broker: Broker, is_healthy: Callable[..., bool], listener: str, has_tls: bool
+) -> None:
+    """Also on a listener that requires client certificates, which the check lacks."""
     host, _, port = broker.listeners[listener].rpartition(":")
     assert is_healthy(host, int(port), has_tls)
 
 
-def test_who_is_no_broker(broker: Broker, is_healthy: Callable[..., bool]) -> None:
-    """Nobody, and TLS where none is spoken."""
+def test_missing_broker_and_wrong_protocol_are_unhealthy(broker: Broker, is_healthy: Callable[..., bool]) -> None:
+    """Nothing listens, or TLS is used with a plaintext listener."""
     host, _, port = broker.listeners["PLAINTEXT"].rpartition(":")
     assert not is_healthy(host, int(port), True)
     with socket.socket() as taken:

@@ -1,4 +1,4 @@
-"""The image's scripts, run as Testcontainers' modules run them in a container, with other paths."""
+"""The image's scripts, run as Testcontainers' modules run them, but with other paths."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT_S = 60
 
 @dataclass
 class Container:
-    """A directory with the image's scripts in it, and the programs that they find on their path."""
+    """A directory with the image's scripts and the programs that they find on PATH."""
 
     root: Path
     port: int = field(default_factory=free_port)
@@ -38,16 +38,16 @@ class Container:
         for folder, place in (("apache", "etc/kafka/docker"), ("confluent", "etc/confluent/docker")):
             shutil.copytree(DOCKER / folder, self.root / place)
             for path in (self.root / place).iterdir():
-                path.write_text(self.placed(path.read_text()))
+                path.write_text(self.with_own_paths(path.read_text()))
         (self.root / "opt/pybroker").mkdir(parents=True)
         shutil.copy(DOCKER / "entrypoint.py", self.root / "opt/pybroker")
 
-    def placed(self, script: str) -> str:
-        """A script of a container, for this directory."""
+    def with_own_paths(self, script: str) -> str:
+        """Return a script with the container's paths replaced by those of this directory."""
         return re.sub(r"(?<![\w/.])/(etc|opt)/(?=kafka|confluent|pybroker)", rf"{self.root}/\1/", script)
 
     def environment(self, *, kraft: bool) -> dict[str, str]:
-        """What the modules set, for listeners on loopback."""
+        """Return the variables that Testcontainers' modules set, for listeners on loopback."""
         listeners = f"PLAINTEXT://{HOST}:{self.port},BROKER://{HOST}:{self.broker_port}"
         protocols = "BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
         variables = {
@@ -78,9 +78,9 @@ class Container:
         return variables
 
     def start(self, script: str, variables: dict[str, str]) -> subprocess.Popen[str]:
-        """Run a start script as the container's shell would; the log is its standard output."""
+        """Run a start script as the container's shell does; its standard output is the log."""
         path = self.root / "testcontainers_start.sh"
-        path.write_text(self.placed(script))
+        path.write_text(self.with_own_paths(script))
         own = {
             "PATH": f"{self.root}/usr/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "KAFKA_LOG_DIRS": str(self.root / "data"),
@@ -106,7 +106,7 @@ def container(tmp_path: Path) -> Container:
 
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that are ended with all that they have started."""
+    """Processes that are ended after the test, with their children."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:
@@ -115,7 +115,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def wait_for(process: subprocess.Popen[str], expression: str) -> str:
-    """Read standard output until a line of it matches; what was read."""
+    """Read standard output until a line matches; return all of it."""
     assert process.stdout is not None
     lines = []
     ended = threading.Timer(LIMIT_S, process.kill)
@@ -133,7 +133,7 @@ def wait_for(process: subprocess.Popen[str], expression: str) -> str:
 
 ADVERTISED = "export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://127.0.0.1:{port},BROKER://127.0.0.1:{broker_port}"
 
-# Of the modules for Java with Apache Kafka's image and with Confluent's, Go, Python and .NET
+# The start scripts of Testcontainers' modules: Java with the images of Apache and of Confluent, Go, Python, .NET
 SCRIPTS = {
     "apache": (
         f"#!/bin/bash\n{ADVERTISED}\n/etc/kafka/docker/run \n",
@@ -172,8 +172,10 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_start_of_a_test_container(name: str, container: Container, started: list[subprocess.Popen[str]]) -> None:
-    """The line that is waited for stands on standard output, and a client is told the address of the script."""
+def test_start_scripts_of_testcontainers_work(
+    name: str, container: Container, started: list[subprocess.Popen[str]]
+) -> None:
+    """The log has the line that the module waits for. Clients get the script's address."""
     script, kraft, awaited = SCRIPTS[name]
     script = script.replace("{port}", str(container.port)).replace("{broker_port}", str(container.broker_port))
     variables = container.environment(kraft=kraft) | ({"CLUSTER_ID": CLUSTER_ID} if kraft and name != "go" else {})
@@ -187,8 +189,8 @@ def test_start_of_a_test_container(name: str, container: Container, started: lis
     assert (metadata.cluster_id == CLUSTER_ID) == (kraft and name != "go")
 
 
-def test_user_who_is_made_before_the_start(container: Container, started: list[subprocess.Popen[str]]) -> None:
-    """By a line at the end of Confluent's configure, as the module for Node does."""
+def test_user_is_created_before_the_start(container: Container, started: list[subprocess.Popen[str]]) -> None:
+    """By a line that Testcontainers for Node appends to Confluent's configure script."""
     listener = f"SECURE://{HOST}:{container.port},BROKER://{HOST}:{container.broker_port}"
     variables = container.environment(kraft=True) | {
         "CLUSTER_ID": CLUSTER_ID,

@@ -1,4 +1,4 @@
-"""Clients log in with what a JAAS file says that KAFKA_OPTS names, as with Kafka's scripts."""
+"""Clients authenticate as users of the JAAS file that KAFKA_OPTS names, as with Kafka's scripts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def test_users_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The right password gets in, another one does not. Kerberos, as images have it besides, is not offered."""
+def test_users_of_the_file_authenticate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong password fails. Kerberos, which such files also have, is not offered."""
     path = tmp_path / "kafka_jaas.conf"
     kerberos = f'{KERBEROS} required\n useKeyTab=true keyTab="/none" principal="kafka/localhost@REALM";'
     path.write_text(

@@ -1,4 +1,4 @@
-"""A broker started by the scripts of `pybroker kafka-home`, with the settings of other people's test suites."""
+"""A broker started by the scripts of `pybroker kafka-home`, with settings of other projects' test suites."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.support.ports import free_port
 STORES = Path(__file__).resolve().parents[1] / "data" / "keystores"
 LIMIT_S = 60
 
-# As kafka-python's fixture renders it, without what has no effect here; listeners of TLS with keytool's stores, whose
-# types it does not name
+# Rendered by kafka-python's fixture, without keys that have no effect here. The TLS listeners use stores of keytool
+# whose types are not given.
 KAFKA_PYTHON = """\
 process.roles=broker,controller
 node.id=0
@@ -64,7 +64,7 @@ KafkaServer {
 Client {};
 """
 
-# As trivup renders it for the suites of librdkafka and of its bindings
+# Rendered by trivup for the suites of librdkafka and its bindings
 TRIVUP = """\
 broker.id=3
 port={port}
@@ -111,7 +111,7 @@ org.apache.kafka.common.security.plain.PlainLoginModule required debug=true
 };
 """
 
-# As for brokers that have a ZooKeeper
+# For brokers with a ZooKeeper
 ZOOKEEPER = """\
 broker.id=0
 listeners=PLAINTEXT://{host}:{port}
@@ -132,7 +132,7 @@ zookeeper.session.timeout.ms=500
 
 @dataclass
 class Home:
-    """A directory of scripts, a broker's properties, and what was started by them."""
+    """The scripts' directory, a broker's properties, and the processes started by the scripts."""
 
     root: Path
     ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in ("port", "other", "docker")})
@@ -147,14 +147,14 @@ class Home:
         return path
 
     def run(self, script: str, *arguments: object) -> str:
-        """Run a script to its end; what it prints."""
+        """Run a script to its end; return its output."""
         command = [str(self.root / "kafka" / "bin" / script), *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def start(self, script: str, *arguments: object, environment: Mapping[str, str] | None = None) -> str:
-        """Start what goes on; the first line for which programs wait."""
+        """Start a script that keeps running; return the first line that the suites wait for."""
         command = [str(self.root / "kafka" / "bin" / script), *map(str, arguments)]
         process = subprocess.Popen(
             command, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True
@@ -188,7 +188,7 @@ def jaas(path: Path, text: str) -> dict[str, str]:
 
 
 def send(client: Mapping[str, str | int | float | bool]) -> None:
-    """One record, acknowledged."""
+    """Send a record and wait for its acknowledgement."""
     errors: list[object] = []
     producer = Producer(dict(client))
     producer.produce("topic", b"value", on_delivery=lambda error, _: errors.append(error))
@@ -196,8 +196,8 @@ def send(client: Mapping[str, str | int | float | bool]) -> None:
     assert errors == [None]
 
 
-def test_kafka_pythons_suite(home: Home) -> None:
-    """kafka-run-class kafka.Kafka; its line on standard output; users of a JAAS file; stores of keytool's."""
+def test_suite_of_kafka_python_starts_a_broker(home: Home) -> None:
+    """By kafka-run-class kafka.Kafka, with users of a JAAS file and stores of keytool."""
     properties = home.write(KAFKA_PYTHON)
     cluster_id = home.run("kafka-storage.sh", "random-uuid").strip()
     home.run("kafka-storage.sh", "format", "--standalone", "-t", cluster_id, "-c", properties)
@@ -219,8 +219,8 @@ def test_kafka_pythons_suite(home: Home) -> None:
     assert AdminClient(client).list_topics(timeout=LIMIT_S).cluster_id == cluster_id
 
 
-def test_trivups_clusters(home: Home) -> None:
-    """kafka-storage, kafka-server-start, and users made by kafka-configs with a list of all listeners."""
+def test_trivup_starts_a_broker(home: Home) -> None:
+    """By kafka-storage and kafka-server-start. kafka-configs adds users by a bootstrap list of all listeners."""
     properties = home.write(TRIVUP)
     home.run("kafka-storage.sh", "format", "-t", "c2d3b0d6-1e0a-11ee-be56-0242ac120002", "-c", properties)
     home.start("kafka-server-start.sh", properties, environment=jaas(home.root / "jaas.conf", TRIVUP_JAAS))
@@ -250,8 +250,8 @@ def test_trivups_clusters(home: Home) -> None:
     assert "1024" in home.run("kafka-configs.sh", *at, "--describe", *client)
 
 
-def test_suites_that_start_a_zookeeper(home: Home) -> None:
-    """It says that it is there, and the broker does without; keys of former versions are only warned of."""
+def test_zookeeper_script_answers_and_broker_ignores_it(home: Home) -> None:
+    """Keys of former versions only cause warnings."""
     (home.root / "zookeeper.properties").write_text(f"clientPort={home.ports['other']}\n")
     home.start("zookeeper-server-start.sh", home.root / "zookeeper.properties")
     with socket.create_connection((HOST, home.ports["other"]), LIMIT_S) as connection:
@@ -263,8 +263,8 @@ def test_suites_that_start_a_zookeeper(home: Home) -> None:
     send({"bootstrap.servers": f"{HOST}:{home.ports['port']}"})
 
 
-def test_log_is_on_standard_output_and_standard_error_stays_open(home: Home) -> None:
-    """kafka-python's suite reads both, and would read the end of the one again and again."""
+def test_log_is_on_stdout_and_stderr_stays_open(home: Home) -> None:
+    """kafka-python's suite reads both, and would read the end of a closed one again and again."""
     script = home.root / "kafka" / "bin" / "kafka-server-start.sh"
     command = [script, "--ephemeral", "--until-stdin-ends"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -273,13 +273,13 @@ def test_log_is_on_standard_output_and_standard_error_stays_open(home: Home) -> 
         assert process.stdin is not None
         assert any(b"Kafka Server started" in line for line in process.stdout)
         os.set_blocking(process.stderr.fileno(), False)
-        assert process.stderr.read() is None  # nothing yet, and no end
+        assert process.stderr.read() is None  # no output, and not closed
         process.stdin.close()
         assert b"Stopped in" in process.stdout.read()
 
 
-def test_wrong_password_of_a_store_refuses_the_start(home: Home) -> None:
-    """With its place, the key and the file; and without the password."""
+def test_wrong_store_password_refuses_the_start(home: Home) -> None:
+    """The message has line, key and file, but not the password."""
     properties = home.write(KAFKA_PYTHON.replace("=key-password", "=hidden"))
     script = home.root / "kafka" / "bin" / "kafka-server-start.sh"
 
@@ -292,16 +292,16 @@ def test_wrong_password_of_a_store_refuses_the_start(home: Home) -> None:
     )
 
     assert done.returncode == 2
-    told = (
+    message = (
         r":\d+: ssl\.key\.password: its password is wrong: "
         rf"it does not open the key localhost in {re.escape(str(STORES))}/server\.jks"
     )
-    assert re.search(told, done.stdout)
+    assert re.search(message, done.stdout)
     assert "hidden" not in done.stdout
 
 
-def test_daemon_leaves_its_caller_alone(tmp_path: Path) -> None:
-    """It makes the directory of its log, and holds no pipe of whoever has started it open."""
+def test_daemon_inherits_no_pipe_of_its_caller(tmp_path: Path) -> None:
+    """It creates the directory of its log."""
     make_home(tmp_path / "home")
     port, logs = free_port(), tmp_path / "logs"
     properties = tmp_path / "server.properties"
@@ -323,5 +323,5 @@ def test_daemon_leaves_its_caller_alone(tmp_path: Path) -> None:
 def _names(command_line: Path, word: str) -> bool:
     try:
         return word.encode() in command_line.read_bytes().split(b"\0")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False

@@ -1,6 +1,4 @@
-"""A data directory that people change between a clean stop and the next start: what they did counts, whatever the stop
-has noted of it.
-"""
+"""A data directory that users change between a clean stop and the next start: the broker uses the new content."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ NOTE = ".pybroker_in_order"
 
 
 def write(broker: Broker) -> None:
-    """A record into each partition."""
+    """Write a record to each partition."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for partition in range(PARTITIONS):
         producer.produce("t", b"x", partition=partition)
@@ -21,7 +19,7 @@ def write(broker: Broker) -> None:
 
 
 def counts(broker: Broker) -> list[int]:
-    """How many records each partition has, by reading them."""
+    """Return the number of records in each partition."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.partition.eof": True})
     consumer.assign([TopicPartition("t", partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     found, ended = [0] * PARTITIONS, 0
@@ -36,8 +34,8 @@ def counts(broker: Broker) -> list[int]:
     return found
 
 
-def test_what_was_changed_by_hand_while_it_was_stopped_counts() -> None:
-    """An index removed, something unfinished left, a topic id edited. Then all is as with any start, and a kill."""
+def test_manual_changes_after_a_clean_stop_are_used() -> None:
+    """An index is removed, an unfinished file added, a topic id edited. The start repairs them as after a kill."""
     with Broker() as broker:
         broker.create_topic("t", PARTITIONS)
         write(broker)

@@ -1,4 +1,4 @@
-"""The benchmark's load generators on a real socket: what the one in Go does, the one in Python does."""
+"""The benchmark's load generators on a real socket: those in Go and in Python do the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONSUMER = Client("consumers", bytes([0, 0, 0, 8]) + bytes(8), errors_at=(4,), f
 
 
 class Peer:
-    """Answers each frame by what `answer(frame)` gives; knows all the frames that came."""
+    """Answers each frame with `answer(frame)`, and keeps all frames that it received."""
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self.frames: list[bytes] = []
@@ -60,7 +60,7 @@ def good(frame: bytes) -> bytes:
 
 
 def records(frame: bytes) -> bytes:
-    """The response to a consumer: two batches and half of one, from the requested offset up to 6."""
+    """The response to a consumer: two and a half batches from the requested offset up to offset 6."""
     size = 12 if int.from_bytes(frame, "big") < 6 else 0
     return b"\0\0\0\7\0\0" + size.to_bytes(4, "big") + bytes(size)
 
@@ -97,8 +97,8 @@ def run(command: list[str], peer: Peer, folder: Path, clients: list[Client], sec
     return json.loads(outcome)
 
 
-def test_a_producer_sends_until_it_has_moved_enough(command: list[str], peers: Any, tmp_path: Path) -> None:
-    """With two requests under way the last answers come after that."""
+def test_producer_ends_after_its_bytes(command: list[str], peers: Any, tmp_path: Path) -> None:
+    """With two requests in flight, responses still arrive after that."""
     peer = peers(good)
 
     found = run(command, peer, tmp_path, [replace(PRODUCER, in_flight=2, limit_bytes=100)])["producers"]
@@ -109,8 +109,8 @@ def test_a_producer_sends_until_it_has_moved_enough(command: list[str], peers: A
     assert 0 < found["p50_ms"] <= found["p99_ms"] <= found["most_ms"] < found["seconds"] * 1000
 
 
-def test_a_consumer_reads_on_and_begins_again_at_the_end(command: list[str], peers: Any, tmp_path: Path) -> None:
-    """A batch that is cut is asked for again."""
+def test_consumer_restarts_at_the_end_of_the_log(command: list[str], peers: Any, tmp_path: Path) -> None:
+    """A batch that is cut off is fetched again."""
     peer = peers(records)
 
     found = run(command, peer, tmp_path, [replace(CONSUMER, limit_bytes=36)])["consumers"]
@@ -119,8 +119,8 @@ def test_a_consumer_reads_on_and_begins_again_at_the_end(command: list[str], pee
     assert (found["requests"], found["bytes"]) == (4, 36)
 
 
-def test_a_pair_is_timed_from_end_to_end(command: list[str], peers: Any, tmp_path: Path) -> None:
-    """Each batch that comes is one that was sent, in order; the consumer's answer waits for them."""
+def test_pair_is_timed_end_to_end(command: list[str], peers: Any, tmp_path: Path) -> None:
+    """Each batch that is received was sent, in order. The consumer's response waits for them."""
     produced = threading.Event()
 
     def answer(frame: bytes) -> bytes:
@@ -138,16 +138,16 @@ def test_a_pair_is_timed_from_end_to_end(command: list[str], peers: Any, tmp_pat
     assert 0 < found["consumers"]["most_ms"] < found["consumers"]["seconds"] * 1000
 
 
-def test_a_paced_client_keeps_its_pace(command: list[str], peers: Any, tmp_path: Path) -> None:
-    """A request each 50 ms, and none when the time is over; fewer only where the machine stalls."""
+def test_paced_client_keeps_its_rate(command: list[str], peers: Any, tmp_path: Path) -> None:
+    """One request each 50 ms until the time is over; fewer only if the machine stalls."""
     found = run(command, peers(good), tmp_path, [replace(PRODUCER, per_second=20)], seconds=2)["producers"]
 
     assert 1 <= found["requests"] <= 40
     assert found["seconds"] >= 1.9
 
 
-def test_an_error_ends_it(command: list[str], peers: Any, tmp_path: Path) -> None:
-    """Figures of refused requests would be none."""
+def test_error_ends_the_run(command: list[str], peers: Any, tmp_path: Path) -> None:
+    """Figures of rejected requests would be meaningless."""
     said = run(command, peers(lambda frame: b"\0\0\0\7\0\x57"), tmp_path, [PRODUCER])
 
     assert "answered a client of" in said

@@ -1,4 +1,4 @@
-"""A broker's metrics and health over HTTP, and what the service manager hears of its life."""
+"""A broker's metrics and health over HTTP, and its messages to the service manager."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Watched(OurBroker):
-    """A broker with an endpoint, and somebody on NOTIFY_SOCKET."""
+    """A broker with a metrics endpoint and a socket that receives its notifications."""
 
     def __init__(self, directory: Path) -> None:
         self.metrics_port = free_port()
@@ -45,7 +45,7 @@ class Watched(OurBroker):
             return str(answer.read(), "utf-8")
 
     def samples(self, name: str, labels: tuple[tuple[str, str], ...], value: float) -> Samples:
-        """All of them, once one has a value: who asks often gets those of up to a second ago."""
+        """Return all samples once the named one has `value`; the endpoint caches them for up to a second."""
 
         def scrape() -> Samples:
             return {
@@ -68,8 +68,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     running.notified.close()
 
 
-def test_manager_hears_that_clients_are_served(broker: Watched) -> None:
-    """Once the port is open."""
+def test_service_manager_is_notified_once_ready(broker: Watched) -> None:
+    """READY=1 comes after the port is open."""
     ready = broker.notification()
 
     assert ready[0] == "READY=1"
@@ -77,7 +77,7 @@ def test_manager_hears_that_clients_are_served(broker: Watched) -> None:
 
 
 def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
-    """The bytes that a client has written and read, in their size on the disk."""
+    """In bytes on the wire that clients sent and received."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("counted", partitions=1)
         for _ in range(3):
@@ -98,26 +98,26 @@ def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
     assert samples["kafka_server_kafkaserver_brokerstate", ()] == 3
 
 
-def test_totals_are_the_sums_of_what_is_told_one_by_one(broker: Watched) -> None:
-    """And no more than a page of numbers."""
+def test_totals_are_sums_of_the_metrics(broker: Watched) -> None:
+    """The page has little more than numbers."""
     with DataClient(HOST, broker.port) as client:
         for topic in ("summed", "another"):
             client.create_topic(topic, partitions=1)
             client.produce(topic, batch(b"x", b"y"))
             client.values(topic)
-        told = json.loads(broker.get("/totals"))
-        assert told["pybroker_connections"] == 1
+        totals = json.loads(broker.get("/totals"))
+        assert totals["pybroker_connections"] == 1
     records = "kafka_server_brokertopicmetrics_messagesin_total"
-    samples = broker.samples(records, (), told[records])
+    samples = broker.samples(records, (), totals[records])
 
     for direction in ("in", "out"):
         name = f"kafka_server_brokertopicmetrics_bytes{direction}_total"
-        assert told[name] == samples[name, ()] > 0
+        assert totals[name] == samples[name, ()] > 0
     requests = "kafka_network_requestmetrics_requests_total"
-    assert told[requests] == sum(value for (name, _), value in samples.items() if name == requests)
-    assert told["pybroker_loop_lag_seconds_count"] <= samples["pybroker_loop_lag_seconds_count", ()]
-    assert told["process_resident_memory_bytes"] > 10_000_000
-    assert told["process_cpu_seconds_total"] > 0
+    assert totals[requests] == sum(value for (name, _), value in samples.items() if name == requests)
+    assert totals["pybroker_loop_lag_seconds_count"] <= samples["pybroker_loop_lag_seconds_count", ()]
+    assert totals["process_resident_memory_bytes"] > 10_000_000
+    assert totals["process_cpu_seconds_total"] > 0
 
 
 def test_groups_have_offsets_members_and_lag(broker: Watched) -> None:
@@ -135,10 +135,10 @@ def test_groups_have_offsets_members_and_lag(broker: Watched) -> None:
     assert samples["kafka_coordinator_group_groupmetadatamanager_numgroups", ()] == 1
 
 
-def test_all_metrics_are_there(broker: Watched) -> None:
-    """Once there are topics and groups; nothing under a name that the table does not have.
+def test_all_documented_metrics_exist(broker: Watched) -> None:
+    """With topics and groups. No metric is missing in the table of names.
 
-    Those of Spark's queries are there where it has been told of their checkpoints (test_queries.py).
+    Those of Spark's queries need checkpoints (test_queries.py).
     """
     of_queries = ("pybroker_spark_", "pybroker_retention_held_")
     with DataClient(HOST, broker.port) as client:
@@ -161,18 +161,17 @@ def test_all_metrics_are_there(broker: Watched) -> None:
     assert "process_resident_memory_bytes" in typed
 
 
-def test_health_is_told(broker: Watched) -> None:
-    """And what else there is."""
+def test_health_paths_and_index_answer(broker: Watched) -> None:
     assert broker.get("/live") == "live\n"
     assert broker.get("/ready") == "ready\n"
     with pytest.raises(urllib.error.HTTPError) as refused:
         broker.get("/")
-    there_are = b"There are /metrics, /totals, /live, /ready, /queries, /clients\n"
-    assert (refused.value.code, refused.value.read()) == (404, there_are)
+    index = b"There are /metrics, /totals, /live, /ready, /queries, /clients\n"
+    assert (refused.value.code, refused.value.read()) == (404, index)
 
 
-def test_clients_that_say_nothing_keep_nobody_out(broker: Watched) -> None:
-    """For one more, the oldest is let go."""
+def test_idle_connections_do_not_block_others(broker: Watched) -> None:
+    """A further connection closes the oldest."""
     idle = [socket.create_connection((HOST, broker.metrics_port), timeout=60) for _ in range(20)]
     for each in idle[:8]:
         each.sendall(b"GET /li")
@@ -182,8 +181,8 @@ def test_clients_that_say_nothing_keep_nobody_out(broker: Watched) -> None:
         each.close()
 
 
-def test_port_that_is_taken_stops_the_start(broker: Watched, tmp_path: Path) -> None:
-    """Before a file is touched."""
+def test_port_in_use_refuses_the_start(broker: Watched, tmp_path: Path) -> None:
+    """Before the broker writes a file."""
     taken = f"http://{HOST}:{broker.metrics_port}"
     ended = run_broker(tmp_path, {"log.dirs": tmp_path / "logs", "metrics.listeners": taken})  # type: ignore[dict-item]
 
@@ -192,32 +191,32 @@ def test_port_that_is_taken_stops_the_start(broker: Watched, tmp_path: Path) -> 
     assert not (tmp_path / "logs").exists()
 
 
-def test_workers_tell_of_their_own_partitions(tmp_path: Path) -> None:
-    """Each on a port of its own; of the cluster, and of groups in all partitions, only the owner."""
+def test_workers_report_their_own_partitions(tmp_path: Path) -> None:
+    """Each on its own port. Only the main process reports the cluster and groups."""
     first = free_ports(2)
     broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
     broker.client().create_topic("t", 4)
     for index in range(4):
         broker.at("t", index).produce("t", batch(*[b"v"] * 3), index)
     broker.client().commit("readers", {("t", index): 1 for index in range(4)})
-    told = []
+    pages = []
     for port in (first, first + 1):
         with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
-            told.append(str(answer.read(), "utf-8"))
+            pages.append(str(answer.read(), "utf-8"))
 
-    sizes = [set(re.findall(r'kafka_log_log_size\{partition="(\d)",topic="t"\}', text)) for text in told]
+    sizes = [set(re.findall(r'kafka_log_log_size\{partition="(\d)",topic="t"\}', text)) for text in pages]
     assert sizes[0] | sizes[1] == {"0", "1", "2", "3"}
     assert [len(each) for each in sizes] == [2, 2]
-    assert ["kafka_controller_kafkacontroller" in text for text in told] == [True, False]
-    lags = re.findall(r'kafka_consumergroup_lag\{consumergroup="readers",partition="(\d)",topic="t"\} (.+)', told[0])
+    assert ["kafka_controller_kafkacontroller" in text for text in pages] == [True, False]
+    lags = re.findall(r'kafka_consumergroup_lag\{consumergroup="readers",partition="(\d)",topic="t"\} (.+)', pages[0])
     assert sorted(lags) == [(str(index), "2.0") for index in range(4)]
-    assert "pybroker_workers_serving 2.0" in told[0]
-    assert "pybroker_worker_restarts_total 0.0" in told[0]
+    assert "pybroker_workers_serving 2.0" in pages[0]
+    assert "pybroker_worker_restarts_total 0.0" in pages[0]
     broker.kill()
 
 
-def test_stop_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
-    """No stop is done in a millisecond; what was acknowledged is there at the next start."""
+def test_stop_timeout_ends_the_process(tmp_path: Path) -> None:
+    """Acknowledged records survive it."""
     broker = OurBroker(tmp_path, {"pybroker.shutdown.timeout.ms": "1"})
     with DataClient(HOST, broker.port) as client:
         client.create_topic("kept")
@@ -231,8 +230,8 @@ def test_stop_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
     broker.kill()
 
 
-def test_stop_is_told_and_health_ends(broker: Watched) -> None:
-    """The last test: the broker goes down."""
+def test_stop_is_notified_and_health_ends(broker: Watched) -> None:
+    """The last test of the file, as it stops the broker."""
     assert broker.stop() == 0
     assert broker.notification()[0] == "STOPPING=1"
     with pytest.raises(urllib.error.URLError):

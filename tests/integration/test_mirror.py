@@ -1,4 +1,4 @@
-"""`pybroker mirror` between two brokers of ours: broken off, followed, refused."""
+"""`pybroker mirror` between two brokers of ours: interrupted runs, followed topics, and copies that it refuses."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def mirror(sh: Shell, source: Broker, *arguments: str) -> Done:
     return sh("mirror", "--source", source.bootstrap_servers, "--until-end", *arguments)
 
 
-def test_follows_through_a_kill_until_it_is_told_to_end(source: Broker, target: Broker, sh: Shell) -> None:
-    """What is there, what comes, and topics that are made; a second process goes on where the first was killed."""
+def test_follows_topics_and_resumes_after_a_kill(source: Broker, target: Broker, sh: Shell) -> None:
+    """A second process continues where the killed one stopped. Topics that appear later are copied too."""
     write(source, "followed", "a", "b")
     command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers]
     command += ["--bootstrap-server", target.bootstrap_servers, "--topics", "followed.*", "--interval", "0.1"]
@@ -73,11 +73,11 @@ def test_follows_through_a_kill_until_it_is_told_to_end(source: Broker, target: 
     killed.kill()
     killed.communicate()
     write(source, "followed", "d", "e")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as going_on:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second:
         eventually(lambda: ends(target, sh, "followed") == [5])
-        going_on.send_signal(signal.SIGTERM)
-        out, _ = going_on.communicate(timeout=_LIMIT_S)
-    assert going_on.returncode == 0
+        second.send_signal(signal.SIGTERM)
+        out, _ = second.communicate(timeout=_LIMIT_S)
+    assert second.returncode == 0
     rows = [json.loads(line) for line in out.splitlines()]
     assert rows[-1]["records"] == 2
     first = next(row for row in rows if row.get("topic") == "followed")
@@ -88,15 +88,15 @@ def test_follows_through_a_kill_until_it_is_told_to_end(source: Broker, target: 
     ]
 
 
-def test_gaps(source: Broker, sh: Shell) -> None:
-    """A marker that nobody sees, or a record without a value: the offsets are the source's either way."""
+def test_gap_offsets_are_filled_with_markers_or_records(source: Broker, sh: Shell) -> None:
+    """Aborted records and markers leave gaps in the source. Filled in either way, the copy has the same offsets."""
     for name, gaps in (("seen", "records"), ("unseen", "markers")):
         producer = Producer({"bootstrap.servers": source.bootstrap_servers, "transactional.id": name})
         producer.init_transactions(_LIMIT_S)
         for finish in (producer.abort_transaction, producer.commit_transaction):
             producer.begin_transaction()
             producer.produce(name, "x", "key")
-            assert producer.flush(_LIMIT_S) == 0  # or an abort would leave it out
+            assert producer.flush(_LIMIT_S) == 0  # an abort drops records that are still queued
             finish(_LIMIT_S)
         (row,) = [row for row in mirror(sh, source, "--topic", name, "--gaps", gaps, "--json").rows if "records" in row]
         assert (row["records"], row["filled_offsets"]) == (1, 3)
@@ -107,8 +107,10 @@ def test_gaps(source: Broker, sh: Shell) -> None:
 
 
 @pytest.mark.parametrize("step", ["begin", "add", "end"])
-def test_killed_amid_a_marker(source: Broker, sh: Shell, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """What that has left open is ended before the end of the copy is looked at: offsets stay the source's."""
+def test_resumes_after_a_kill_while_writing_a_marker(
+    source: Broker, sh: Shell, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The next run ends the open transaction before it compares the copy, so offsets stay the source's."""
     topic = f"killed-after-{step}"
     producer = Producer({"bootstrap.servers": source.bootstrap_servers, "transactional.id": topic})
     producer.init_transactions(_LIMIT_S)
@@ -132,8 +134,8 @@ def test_killed_amid_a_marker(source: Broker, sh: Shell, monkeypatch: pytest.Mon
     assert read.replace("\n", "") == "0 a;2 b;4 c;"
 
 
-def test_marker_where_the_source_has_a_record(source: Broker, target: Broker, sh: Shell) -> None:
-    """Then it is no copy, whoever has written that."""
+def test_marker_in_place_of_a_record_is_not_a_copy(source: Broker, target: Broker, sh: Shell) -> None:
+    """Only the offsets of such a topic match those of the source."""
     write(source, "marked", "a", "b", "c")
     producer = Producer({"bootstrap.servers": target.bootstrap_servers, "transactional.id": "marks"})
     producer.init_transactions(_LIMIT_S)
@@ -145,8 +147,8 @@ def test_marker_where_the_source_has_a_record(source: Broker, target: Broker, sh
     assert "not a copy" in done.err
 
 
-def test_timestamps_of_any_age(source: Broker, target: Broker, sh: Shell) -> None:
-    """The copy takes what the source would not take any more, and has its limits in the end."""
+def test_copy_accepts_timestamps_beyond_the_limit(source: Broker, target: Broker, sh: Shell) -> None:
+    """The source already rejects such records. The copy gets the limit only once it is complete."""
     sh("topics", "create", "dated", server=source.bootstrap_servers)
     producer = Producer({"bootstrap.servers": source.bootstrap_servers})
     for timestamp in (1, 1_700_000_000_000):
@@ -159,8 +161,8 @@ def test_timestamps_of_any_age(source: Broker, target: Broker, sh: Shell) -> Non
     assert (described["configs"], ends(target, sh, "dated")) == ({"message.timestamp.before.max.ms": "1000"}, [2])
 
 
-def test_settings_and_partitions_come_along(source: Broker, target: Broker, sh: Shell) -> None:
-    """The broker's timestamps only when the copy is whole; partitions that the source gets later."""
+def test_topic_configs_and_new_partitions_are_copied(source: Broker, target: Broker, sh: Shell) -> None:
+    """LogAppendTime is set only once the copy is complete, or the copy would lose the source's timestamps."""
     at_source = ("topics", "create", "shaped", "--config", "cleanup.policy=compact")
     sh(*at_source, "--config", "message.timestamp.type=LogAppendTime", server=source.bootstrap_servers)
     mirror(sh, source, "--topic", "shaped")
@@ -171,8 +173,8 @@ def test_settings_and_partitions_come_along(source: Broker, target: Broker, sh: 
     assert len(ends(target, sh, "shaped")) == 3
 
 
-def test_group_that_works_with_the_copy_already(source: Broker, target: Broker, sh: Shell) -> None:
-    """Its offsets there do not go back; other groups are left alone."""
+def test_committed_offsets_of_the_copy_do_not_go_back(source: Broker, target: Broker, sh: Shell) -> None:
+    """Groups that `--groups` does not match are not copied."""
     write(source, "moved", "a", "b", "c")
     consume = ("consume", "moved", "--from-beginning", "--group")
     for group in ("ahead", "other"):
@@ -187,8 +189,8 @@ def test_group_that_works_with_the_copy_already(source: Broker, target: Broker, 
     assert place["offset"] == 2
 
 
-def test_topic_that_is_no_copy_is_refused(source: Broker, target: Broker, sh: Shell) -> None:
-    """Other records, more of them, more partitions: nothing is written to it."""
+def test_existing_topic_that_differs_is_refused(source: Broker, target: Broker, sh: Shell) -> None:
+    """It has other records, more records or more partitions. Nothing is written to it."""
     for topic, ours, theirs in (("other", ["a"], ["b", "c"]), ("longer", ["a", "b"], ["a"])):
         write(target, topic, *ours)
         write(source, topic, *theirs)
@@ -202,8 +204,8 @@ def test_topic_that_is_no_copy_is_refused(source: Broker, target: Broker, sh: Sh
     assert done.err == "pybroker mirror: wider: the copy has 2 partitions, the source 1\n"
 
 
-def test_somebody_else_writes_to_the_copy(source: Broker, target: Broker, sh: Shell) -> None:
-    """It is told, and the copy ends."""
+def test_foreign_record_in_the_copy_ends_the_mirror(source: Broker, target: Broker, sh: Shell) -> None:
+    """The mirror reports that the topic is not a copy and exits with code 1."""
     write(source, "shared", "a")
     assert mirror(sh, source, "--topic", "shared").code == 0
     write(target, "shared", "mine")
@@ -214,7 +216,7 @@ def test_somebody_else_writes_to_the_copy(source: Broker, target: Broker, sh: Sh
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "expected"),
     [
         (["--source", "127.0.0.1:1", "--timeout", "5"], 1, "127.0.0.1:1: "),
         (["--source", "SELF"], 2, "--source and --bootstrap-server are the same cluster"),
@@ -224,54 +226,56 @@ def test_somebody_else_writes_to_the_copy(source: Broker, target: Broker, sh: Sh
         (["--source", "SOURCE", "--topic="], 2, "which topic?"),
     ],
 )
-def test_refused(source: Broker, target: Broker, sh: Shell, arguments: list[str], code: int, told: str) -> None:
-    """One line, and nothing is made."""
+def test_bad_arguments_are_refused(
+    source: Broker, target: Broker, sh: Shell, arguments: list[str], code: int, expected: str
+) -> None:
+    """The command prints one line and creates no topic."""
     names = {"SELF": target.bootstrap_servers, "SOURCE": source.bootstrap_servers}
     done = sh("mirror", *(names.get(each, each) for each in arguments))
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
-    assert told in done.err
+    assert expected in done.err
     assert "nobodys" not in AdminClient({"bootstrap.servers": target.bootstrap_servers}).list_topics(timeout=60).topics
 
 
-def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: Shell) -> None:
-    """One line says so; its copy stays, the other topic goes on, and one that is made anew in its place is no copy."""
+def test_topic_deleted_while_mirrored_keeps_its_copy(source: Broker, target: Broker, sh: Shell) -> None:
+    """One line reports the deletion, and other topics continue. A new topic of that name is not copied."""
     gone, stays = "gone", "stays"
     for topic in (gone, stays):
         write(source, topic, "a", "b")
     command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--interval", "0.1"]
     command += ["--bootstrap-server", target.bootstrap_servers, "--topic", gone, "--topic", stays]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         eventually(lambda: ends(target, sh, gone) == ends(target, sh, stays) == [2])
         assert sh("topics", "delete", gone, server=source.bootstrap_servers).code == 0
-        assert following.stderr is not None
-        patience = Timer(_LIMIT_S, following.kill)
-        patience.start()
-        line = following.stderr.readline()
-        patience.cancel()
+        assert process.stderr is not None
+        watchdog = Timer(_LIMIT_S, process.kill)
+        watchdog.start()
+        line = process.stderr.readline()
+        watchdog.cancel()
         write(source, gone, "x", "y", "z")
         write(source, stays, "c")
         eventually(lambda: ends(target, sh, stays) == [3])
-        following.send_signal(signal.SIGTERM)
-        out, err = following.communicate(timeout=_LIMIT_S)
-    assert (following.returncode, err) == (0, ""), err
-    told = f"{gone}: it was deleted at the source: its copy stays unchanged, and the other topics continue"
-    assert line == f"pybroker mirror: {told}\n"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=_LIMIT_S)
+    assert (process.returncode, err) == (0, ""), err
+    expected = f"{gone}: it was deleted at the source: its copy stays unchanged, and the other topics continue"
+    assert line == f"pybroker mirror: {expected}\n"
     assert out.endswith("of 1 topics; 0 offsets without a record\n")
     assert ends(target, sh, gone) == [2]
 
 
-def test_topic_that_is_made_anew_while_it_follows(source: Broker, target: Broker, sh: Shell) -> None:
-    """Between two looks: it has another id. Nothing of the new one goes into the copy, and no topic is left to copy."""
-    write(source, "anew", "a", "b")
-    command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--topic", "anew"]
+def test_topic_recreated_while_mirrored_ends_the_mirror(source: Broker, target: Broker, sh: Shell) -> None:
+    """It has another topic id, so nothing of it is appended to the copy. The mirror ends as no topic is left."""
+    write(source, "recreated", "a", "b")
+    command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--topic", "recreated"]
     command += ["--bootstrap-server", target.bootstrap_servers, "--interval", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
-        eventually(lambda: ends(target, sh, "anew") == [2])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        eventually(lambda: ends(target, sh, "recreated") == [2])
         for action in ("delete", "create"):
-            assert sh("topics", action, "anew", server=source.bootstrap_servers).code == 0
-        _, err = following.communicate(timeout=_LIMIT_S)
-    assert following.returncode == 1
-    told, end = err.splitlines()
-    assert told.startswith("pybroker mirror: anew: it was ")
-    assert end == "pybroker mirror: the source has none of these topics any more"
-    assert ends(target, sh, "anew") == [2]
+            assert sh("topics", action, "recreated", server=source.bootstrap_servers).code == 0
+        _, err = process.communicate(timeout=_LIMIT_S)
+    assert process.returncode == 1
+    first, last = err.splitlines()
+    assert first.startswith("pybroker mirror: recreated: it was ")
+    assert last == "pybroker mirror: the source has none of these topics any more"
+    assert ends(target, sh, "recreated") == [2]

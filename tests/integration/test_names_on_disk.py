@@ -1,4 +1,4 @@
-"""What the wheel installs, beside packages of other people that have the names of the engine's own."""
+"""Installation of the wheel beside other packages that have names of the engine's rooms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.environments import Environment
 
 FOREIGN = "foreign-0.0.0-py3-none-any.whl"
 
-#: Tests of a project that uses all of these packages, and the fixtures of pybroker.
+#: Tests of a project that uses all these packages and pybroker's fixtures.
 TESTS = f"""
 import importlib
 import sys
@@ -62,7 +62,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment_of(folder: Path, *wheels: Path) -> Environment:
-    """Install wheels one after another, without what they need: that is borrowed from this environment."""
+    """Install wheels one after another. Their requirements come from this environment."""
     environment = Environment(folder, folder)
     environment.borrow()
     for each in wheels:
@@ -79,8 +79,8 @@ def test_wheel_installs_one_name(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["foreign", "pybroker"])
-def test_packages_of_the_same_names_live_together(wheel: Path, foreign: Path, tmp_path: Path, first: str) -> None:
-    """Whichever is installed first; the first is uninstalled, and the other is whole."""
+def test_packages_of_equal_names_coexist(wheel: Path, foreign: Path, tmp_path: Path, first: str) -> None:
+    """In either order of installation. Uninstalling the first leaves the other intact."""
     wheels = [foreign, wheel] if first == "foreign" else [wheel, foreign]
     environment = environment_of(tmp_path / "environment", *wheels)
     theirs = environment.files(*PACKAGES)
@@ -110,7 +110,7 @@ def test_packages_of_the_same_names_live_together(wheel: Path, foreign: Path, tm
     environment.uninstall(first)
     if first == "pybroker":
         assert environment.files(*PACKAGES) == theirs
-        assert environment.files("pybroker") == {}  # but for the bytecode that pytest keeps of plugins
+        assert environment.files("pybroker") == {}  # except bytecode that pytest caches for plugins
     else:
         assert environment.run("pybroker", "random-uuid").stdout.strip()
         with environment.broker() as listeners:
@@ -118,7 +118,7 @@ def test_packages_of_the_same_names_live_together(wheel: Path, foreign: Path, tm
 
 
 def test_module_loaded_before_the_engine_is_replaced(wheel: Path, foreign: Path, tmp_path: Path) -> None:
-    """A .pth file of the environment imports packages of these names in every process, isolated ones too."""
+    """A .pth file imports packages of these names in every process, isolated ones too."""
     environment = environment_of(tmp_path, foreign, wheel)
     (environment.site / "early.pth").write_text("import storage.log, protocol, tools, broker.main\n")
     with environment.broker() as listeners:
@@ -126,8 +126,8 @@ def test_module_loaded_before_the_engine_is_replaced(wheel: Path, foreign: Path,
     assert environment.run("pybroker", "random-uuid").stdout.strip()
 
 
-def test_editable_installation_maps_one_name(tmp_path: Path) -> None:
-    """It works from a tree with the engine's packages at its root, and nothing but pybroker can be imported."""
+def test_editable_installation_exposes_one_name(tmp_path: Path) -> None:
+    """The tree has the engine's packages at its root, but only pybroker can be imported."""
     environment = environment_of(tmp_path)
     environment.install("pip", "--no-deps", "--no-build-isolation", "--editable", str(copy_of_the_tree(tmp_path)))
     (finder,) = environment.site.glob("__editable___pybroker_*_finder.py")
@@ -138,7 +138,7 @@ def test_editable_installation_maps_one_name(tmp_path: Path) -> None:
 
 
 def copy_of_the_tree(folder: Path) -> Path:
-    """Copy what an installation needs, as git knows it: an editable installation writes beside its sources."""
+    """Copy the files that git tracks, as an editable installation writes beside its sources."""
     tree = folder / "tree"
     for name in (*PACKAGES, "pybroker"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))

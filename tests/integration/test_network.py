@@ -1,4 +1,4 @@
-"""The network room on real sockets of loopback: what clients do to a server, well or badly."""
+"""The network room on real loopback sockets, with well-behaved and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.scale import scaled
 from tests.support.wire import Closed
 
 
-def test_split_frames_and_frames_together(server):
-    """Requests sent byte by byte and many in one segment get the same answers."""
+def test_split_and_joined_frames_get_equal_responses(server):
+    """Requests are sent byte by byte, and many in one segment."""
     with connect(server) as client:
         for number in range(3):
             for byte in client.request_frame(ECHO, 2, auth_bytes=b"%d" % number):
@@ -34,23 +34,22 @@ def test_split_frames_and_frames_together(server):
 
 
 @pytest.mark.parametrize("size", [100_000, 1_048_576, 9_000_000])
-def test_large_requests(server, size):
-    """A batch of 1 MiB and more, answered with as many bytes."""
+def test_large_requests_are_answered(server, size):
+    """Batches of 1 MiB and more; the response is as large."""
     blob = random.Random(size).randbytes(size)
     with connect(server) as client:
         for _ in range(3):
             assert blob == client.call(ECHO, 2, auth_bytes=blob).auth_bytes
 
 
-def test_answers_keep_the_order_behind_a_parked_request(server, application):
-    """Requests behind a long poll are served after it."""
+def test_responses_keep_their_order_behind_a_long_poll(server, application):
     with connect(server) as client:
         client.send(ECHO, 2, auth_bytes=b"1")
         client.send(WAIT, 4)
         client.send(ECHO, 2, auth_bytes=b"2")
         assert client.receive().auth_bytes == b"1"
         eventually(lambda: len(application.waiting) == 1)
-        with connect(server) as other:  # when it is served, all of the first has been received
+        with connect(server) as other:  # the response to the first shows that all its bytes were received
             other.call(WAIT, 4, generation_id=1)
         assert len(application.started) == 1
         server.ask(lambda: application.waiting[0].resolve(WAIT.response()))
@@ -58,8 +57,8 @@ def test_answers_keep_the_order_behind_a_parked_request(server, application):
         assert client.receive().auth_bytes == b"2"
 
 
-def test_a_hang_up_takes_its_waiting_request_along(server, application):
-    """Also while the connection is not received from, because too much lies behind the parked request."""
+def test_disconnect_cancels_a_waiting_request(server, application):
+    """Also while the broker does not read, because too many requests queue behind the waiting one."""
     with connect(server) as client:
         client.send(WAIT, 4)
         eventually(lambda: len(application.waiting) == 1)
@@ -79,8 +78,8 @@ def test_a_hang_up_takes_its_waiting_request_along(server, application):
     eventually(lambda: not list(server.server.connections))
 
 
-def test_a_quiet_close_is_noticed_while_nothing_is_received(server, application):
-    """A FIN, not only a reset, ends what waits."""
+def test_closed_connection_is_noticed_without_reading(server, application):
+    """A FIN, not only a reset, cancels the waiting request."""
     with connect(server) as client:
         client.send(WAIT, 4)
         for _ in range(100):
@@ -92,8 +91,8 @@ def test_a_quiet_close_is_noticed_while_nothing_is_received(server, application)
             client.receive()
 
 
-def test_requests_before_a_half_close_are_still_served(server, application):
-    """A producer with acks=0 writes what it has and closes: nothing of it is lost because serving took longer."""
+def test_requests_before_a_half_close_are_served(server, application):
+    """A producer with acks=0 writes and closes. None of its requests may be lost because the broker is slower."""
     count = 3000
     with connect(server) as client:
         frames = b"".join(client.request_frame(ECHO, 2, auth_bytes=bytes(300)) for _ in range(count))
@@ -106,8 +105,8 @@ def test_requests_before_a_half_close_are_still_served(server, application):
     assert len(application.started) == count
 
 
-def test_a_half_closed_connection_gets_its_answers(server):
-    """A client that shuts its sending side down reads all it asked for, and then the end."""
+def test_half_closed_connection_gets_its_responses(server):
+    """A client that shuts down its sending side reads all responses, and then EOF."""
     with connect(server) as client:
         for number in range(100):
             client.send(ECHO, 2, auth_bytes=b"%d" % number)
@@ -127,8 +126,8 @@ def test_a_half_closed_connection_gets_its_answers(server):
         b"\0\0\0\x04abcd",
     ],
 )
-def test_garbage_closes_its_connection_and_no_other(server, garbage):
-    """HTTP, TLS, negative, empty, oversize and nonsense."""
+def test_garbage_closes_only_its_connection(server, garbage):
+    """HTTP, TLS, negative, empty, oversized and random frames."""
     with connect(server) as good, connect(server) as bad:
         bad.socket.sendall(garbage)
         assert bad.is_closed()
@@ -136,8 +135,8 @@ def test_garbage_closes_its_connection_and_no_other(server, garbage):
     eventually(lambda: not list(server.server.connections))
 
 
-def test_random_bytes_do_no_harm(server):
-    """Every connection is closed or waits for more; the server goes on."""
+def test_random_bytes_do_not_stop_the_server(server):
+    """Each connection is closed or waits for more bytes."""
     chance = random.Random(11)
     for _ in range(scaled(40)):
         with connect(server) as bad:
@@ -156,7 +155,7 @@ def test_random_bytes_do_no_harm(server):
 
 
 def test_file_slices_arrive_whole_at_a_slow_reader(server, application):
-    """Several partitions in an answer, read in small and irregular steps: the bytes are the file's."""
+    """The client reads several partitions in small, irregular steps and gets the bytes of the files."""
     pieces = [(0, 1_000_000), (17, 1), (500_000, 2_500_000), (3, 70_000)]
     chance = random.Random(3)
     with connect(server) as client:
@@ -180,8 +179,8 @@ def test_file_slices_arrive_whole_at_a_slow_reader(server, application):
     eventually(lambda: Slice.releases == 2 * len(pieces))
 
 
-def test_a_reader_that_stops_holds_up_only_itself(server, application):
-    """What it asked for stays in files; others are served meanwhile, and its end frees everything."""
+def test_stalled_reader_delays_only_itself(server, application):
+    """Its response stays in files, other clients are served, and closing it frees everything."""
     with connect(server) as stopped, connect(server) as other:
         for _ in range(50):
             stopped.send(FETCH, 11, **fetch((0, FILE_BYTES)))
@@ -193,8 +192,8 @@ def test_a_reader_that_stops_holds_up_only_itself(server, application):
     assert Slice.releases <= 50
 
 
-def test_a_file_that_ends_within_a_slice_closes_the_connection(server, application):
-    """Its length had been sent: nothing sensible can follow."""
+def test_truncated_file_slice_closes_the_connection(server, application):
+    """The response's length was sent already, so nothing else can follow."""
     with connect(server) as client:
         client.send(FETCH, 11, **fetch((FILE_BYTES - 10, 100)))
         with pytest.raises(Closed):
@@ -202,8 +201,7 @@ def test_a_file_that_ends_within_a_slice_closes_the_connection(server, applicati
     assert Slice.releases == 1
 
 
-def test_many_clients_at_once(server):
-    """A burst of connections is let in, and all are served."""
+def test_burst_of_connections_is_served(server):
     clients = [connect(server) for _ in range(300)]
     for client in clients:
         client.send(ECHO, 2, auth_bytes=b"here")
@@ -213,11 +211,11 @@ def test_many_clients_at_once(server):
     eventually(lambda: not list(server.server.connections))
 
 
-def test_pipelines_of_many_clients_under_threads(server):
-    """Four clients with deep pipelines of all kinds at once, each with its own bytes in its own order."""
+def test_pipelines_of_threads_keep_their_order(server):
+    """Four clients pipeline requests of all kinds. Each gets its own bytes in its own order."""
     failures = []
 
-    def client_life(seed):
+    def run_client(seed):
         chance = random.Random(seed)
         try:
             with connect(server) as client:
@@ -236,7 +234,7 @@ def test_pipelines_of_many_clients_under_threads(server):
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=client_life, args=(seed,)) for seed in range(4)]
+    threads = [threading.Thread(target=run_client, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Limits of the network room on real sockets: who waits, who is turned away, who is closed."""
+"""Limits of the network room on real sockets: connections that wait, are refused or are closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.network import ServerThread, request_frame
 
 
 def test_idle_connections_are_closed(application):
-    """connections.max.idle.ms; one that waits for an answer is not idle."""
+    """connections.max.idle.ms. A connection with a request in progress is not idle."""
     with ServerThread(application.handlers, max_idle_ms=300) as server:
         server.ask(server.server.schedule_idle_sweep)
         began = time.monotonic()
@@ -25,8 +25,8 @@ def test_idle_connections_are_closed(application):
             assert waiting.receive().error_code == 0
 
 
-def test_max_connections_waits_and_per_ip_refuses(application):
-    """At max.connections clients stay in the listen queue; above max.connections.per.ip they are turned away."""
+def test_max_connections_waits_and_per_ip_closes(application):
+    """Above max.connections clients stay in the listen queue. Above max.connections.per.ip they are closed."""
     with ServerThread(application.handlers, max_connections=2) as server:
         first, second, third = connect(server), connect(server), connect(server)
         for client in (first, second):
@@ -59,7 +59,7 @@ def test_max_connection_creation_rate(application):
 
 
 def test_running_out_of_file_descriptors_pauses_accepting(application):
-    """EMFILE: who is connected is served, and accepting goes on when descriptors come free."""
+    """EMFILE: open connections are served, and accepting resumes when descriptors are free."""
     with ServerThread(application.handlers) as server, connect(server) as first:
         assert first.call(ECHO, 2, auth_bytes=b"x").auth_bytes == b"x"
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -88,8 +88,8 @@ def test_running_out_of_file_descriptors_pauses_accepting(application):
             each.close()
 
 
-def test_held_requests_are_bounded(application):
-    """queued.max.request.bytes: beyond it a large request waits for the one before it, and small ones do not."""
+def test_request_memory_is_bounded(application):
+    """Above queued.max.request.bytes a large request waits for the one before; small ones are read."""
     blob = bytes(range(250)) * 40_000
     with ServerThread(application.handlers) as server, ThreadPoolExecutor() as pool:
         memory = server.server.memory
@@ -111,8 +111,8 @@ def test_held_requests_are_bounded(application):
         eventually(lambda: server.server.held_bytes == 0)
 
 
-def test_socket_options_are_as_configured(application):
-    """TCP_NODELAY and keep-alive on; socket.send.buffer.bytes on each connection (the kernel doubles it)."""
+def test_socket_options_are_set(application):
+    """TCP_NODELAY and keep-alive; socket.send.buffer.bytes on each connection (the kernel doubles it)."""
     with ServerThread(application.handlers, send_buffer_bytes=65_536) as server, connect(server) as client:
         client.call(ECHO, 2, auth_bytes=b"x")
         (connection,) = server.server.connections

@@ -1,4 +1,4 @@
-"""Which clients authenticate with a bearer token: stock clients, on a broker of its own."""
+"""Authentication with bearer tokens: stock clients against a broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.wire import WireClient
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """For kafka-python: always the same."""
+    """A token provider for kafka-python that always returns the same token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -44,7 +44,7 @@ def provider(directory: Path) -> Provider:
 
 @pytest.fixture(scope="module")
 def unsigned_port() -> int:
-    """Of the listener that takes tokens that nobody has signed."""
+    """The port of the listener that accepts unsigned tokens."""
     return free_port()
 
 
@@ -77,7 +77,7 @@ def log_in(client: WireClient, token: str) -> Any:
     return client.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,\1auth=Bearer {token}\1\1".encode())
 
 
-def test_a_session_lasts_as_long_as_its_token(broker: OurBroker, provider: Provider) -> None:
+def test_session_lasts_as_long_as_its_token(broker: OurBroker, provider: Provider) -> None:
     with WireClient(HOST, broker.port) as client:
         answer = log_in(client, provider.token(aud="brokers", exp=int(time.time()) + 100))
         assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b"")
@@ -85,7 +85,7 @@ def test_a_session_lasts_as_long_as_its_token(broker: OurBroker, provider: Provi
         assert client.call(METADATA, 12, topics=[]).brokers
 
 
-def test_a_token_for_others_is_refused_as_by_kafka(broker: OurBroker, provider: Provider) -> None:
+def test_token_for_another_audience_is_refused(broker: OurBroker, provider: Provider) -> None:
     with WireClient(HOST, broker.port) as client:
         answer = log_in(client, provider.token(aud="others"))
         assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b'{"status":"invalid_token"}')
@@ -108,7 +108,7 @@ def test_kafka_python(broker: OurBroker, provider: Provider) -> None:
 
 def test_librdkafka(broker: OurBroker, provider: Provider) -> None:
     token = provider.token(aud="brokers")
-    told: list[object] = []
+    errors: list[object] = []
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -118,14 +118,14 @@ def test_librdkafka(broker: OurBroker, provider: Provider) -> None:
         }
     )
     producer.poll(1)
-    producer.produce("t", b"value", on_delivery=lambda error, _: told.append(error))
+    producer.produce("t", b"value", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
-    assert told == [None]
+    assert errors == [None]
 
 
-def test_librdkafka_with_a_token_that_nobody_has_signed(broker: OurBroker, unsigned_port: int) -> None:
-    """Where the configuration asks for that, which the log says aloud."""
-    told: list[object] = []
+def test_librdkafka_with_an_unsigned_token(broker: OurBroker, unsigned_port: int) -> None:
+    """The listener is configured to accept it, and the log has a warning."""
+    errors: list[object] = []
     producer = Producer(
         {
             "bootstrap.servers": f"{HOST}:{unsigned_port}",
@@ -135,16 +135,16 @@ def test_librdkafka_with_a_token_that_nobody_has_signed(broker: OurBroker, unsig
             "sasl.oauthbearer.config": "principal=bob scope=may-enter",
         }
     )
-    producer.produce("t", b"value", on_delivery=lambda error, _: told.append(error))
+    producer.produce("t", b"value", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
-    assert told == [None]
+    assert errors == [None]
     warnings = [line for line in broker.output.splitlines() if "NOBODY HAS SIGNED" in line]
     assert len(warnings) == 1
     assert "Listener TRYING" in warnings[0]
 
 
-def test_a_token_that_nobody_has_signed_elsewhere(broker: OurBroker, provider: Provider, unsigned_port: int) -> None:
-    """It is refused where signed ones are asked for, and where it has not the scope; one that is signed, too."""
+def test_unsigned_token_elsewhere_is_refused(broker: OurBroker, provider: Provider, unsigned_port: int) -> None:
+    """By a listener for signed tokens, and without the right scope. That listener in turn refuses signed tokens."""
     unsigned, signed = provider.token(key="", algorithm="none", aud="brokers"), provider.token(scope=["may-enter"])
     for port, token, status in (
         (broker.port, unsigned, b"invalid_token"),

@@ -1,4 +1,4 @@
-"""`pybroker produce` against a broker: files and pipes once, keys, bytes as they are, what is too large."""
+"""`pybroker produce` against a broker: files and pipes, keys, binary lines, lines that are too large."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def produce(
     return subprocess.run(command(broker, topic, *arguments), input=stdin, capture_output=True, timeout=120)
 
 
-def test_bytes_of_standard_input_are_sent_as_they_are(broker: OurBroker) -> None:
-    """Empty lines, bytes that are no text, a last line without a newline."""
+def test_standard_input_is_sent_unchanged(broker: OurBroker) -> None:
+    """Empty lines, bytes that are not UTF-8, a last line without a newline."""
     done = produce(broker, "stdin", stdin=b"one\n\n\xff\xfe\x00\r\nlast")
 
     assert (done.returncode, done.stderr) == (0, b"pybroker produce: 4 lines are in stdin\n")
@@ -43,8 +43,8 @@ def test_bytes_of_standard_input_are_sent_as_they_are(broker: OurBroker) -> None
         assert [record.key for record in client.read_all("stdin")] == [None] * 4
 
 
-def test_files_are_sent_with_keys(broker: OurBroker, tmp_path: Path) -> None:
-    """The first group of the regular expression; null where it matches nothing."""
+def test_files_are_sent_with_keys_by_regex(broker: OurBroker, tmp_path: Path) -> None:
+    """The key is the first group of the regular expression, or null without a match."""
     (tmp_path / "one").write_bytes(b"user=7 a\nnobody\n")
     (tmp_path / "two").write_bytes(b"user=8 b\n")
     done = produce(broker, "keys", tmp_path / "one", tmp_path / "two", "--key-regex", r"user=(\d+)")
@@ -55,8 +55,8 @@ def test_files_are_sent_with_keys(broker: OurBroker, tmp_path: Path) -> None:
     assert found == [(b"7", b"user=7 a"), (None, b"nobody"), (b"8", b"user=8 b")]
 
 
-def test_keys_stand_before_a_separator(broker: OurBroker) -> None:
-    """The first of them counts; where there is none the line is a value without a key."""
+def test_keys_are_split_by_a_separator(broker: OurBroker) -> None:
+    """The first separator counts. A line without one has no key."""
     done = produce(broker, "parted", "--key-separator", "::", stdin=b"7::two::apples\nnobody\n::no key\n8::\n")
 
     assert done.returncode == 0
@@ -65,20 +65,20 @@ def test_keys_stand_before_a_separator(broker: OurBroker) -> None:
     assert found == [(b"7", b"two::apples"), (None, b"nobody"), (b"", b"no key"), (b"8", b"")]
 
 
-def test_line_that_is_too_long_is_cut_and_named(broker: OurBroker, tmp_path: Path) -> None:
+def test_oversized_line_is_cut_and_reported(broker: OurBroker, tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(b"short\n" + b"y" * 3_000_000 + b"\nend\n")
     done = produce(broker, "long", path)
 
     assert done.returncode == 0
-    told = f"{path}: the line at byte 6 has 3000000 bytes: sent without its last 2000000\n"
-    assert told.encode() in done.stderr
+    message = f"{path}: the line at byte 6 has 3000000 bytes: sent without its last 2000000\n"
+    assert message.encode() in done.stderr
     with DataClient(HOST, broker.port) as client:
         assert [len(value) for value in client.values("long")] == [5, 1_000_000, 3]
 
 
 def test_follower_skips_only_the_lines_that_are_rejected(broker: OurBroker, tmp_path: Path) -> None:
-    """Many small lines are too much at once: they are sent one by one."""
+    """If many small lines make a batch too large, they are sent one by one."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("small", configs={"max.message.bytes": 2000})
         lines = [b"%d" % number + b"x" * 100 for number in range(300)]
@@ -95,12 +95,12 @@ def test_follower_skips_only_the_lines_that_are_rejected(broker: OurBroker, tmp_
             process.kill()
         assert list(dict.fromkeys(client.values("small"))) == lines
     start = sum(len(line) + 1 for line in lines[:150])
-    told = (tmp_path / "output").read_text()
-    assert f"{path}: the line at byte {start} is left out: 5000 bytes are too many for small\n" in told
+    message = (tmp_path / "output").read_text()
+    assert f"{path}: the line at byte {start} is left out: 5000 bytes are too many for small\n" in message
 
 
-def test_interrupted_it_says_how_much_is_there(broker: OurBroker) -> None:
-    """As somebody ends who has typed lines, and hears nothing of lines that are lost."""
+def test_interrupt_prints_how_many_were_sent(broker: OurBroker) -> None:
+    """The user of a terminal would not notice lost lines otherwise."""
     line = [*command(broker, "typed"), "-"]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdin is not None
@@ -109,11 +109,11 @@ def test_interrupted_it_says_how_much_is_there(broker: OurBroker) -> None:
             client.create_topic("typed")
             eventually(lambda: client.values("typed"), equal_to=[b"one", b"two"])
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=60)[1]
-    assert (process.returncode, told) == (130, "pybroker produce: interrupted: 2 lines are acknowledged\n")
+        message = process.communicate(timeout=60)[1]
+    assert (process.returncode, message) == (130, "pybroker produce: interrupted: 2 lines are acknowledged\n")
 
 
-def test_sent_once_a_topic_that_does_not_take_it_is_a_failure(broker: OurBroker) -> None:
+def test_rejected_records_are_an_error(broker: OurBroker) -> None:
     with DataClient(HOST, broker.port) as client:
         client.create_topic("tiny", configs={"max.message.bytes": 200})
     done = produce(broker, "tiny", stdin=b"z" * 1000 + b"\n")

@@ -1,4 +1,4 @@
-"""Queries of Spark beside groups: what the broker's endpoint and `pybroker groups` tell of checkpoints."""
+"""Spark's queries beside groups: checkpoints in the broker's endpoint and in `pybroker groups`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "spark"
 
 
 class Followed(OurBroker):
-    """A broker that follows the checkpoints in `state` of its directory, with an endpoint."""
+    """A broker with an endpoint that follows the checkpoints in its directory `state`."""
 
     def __init__(self, directory: Path) -> None:
         self.metrics_port = free_port()
@@ -49,7 +49,7 @@ class Followed(OurBroker):
             return str(answer.read(), "utf-8")
 
     def queries(self, query: str, batch: int) -> dict[str, Any]:
-        """The answer of /queries, once a query has done a batch."""
+        """Return the response of /queries once the query has completed a batch."""
 
         def knows_it(answer: dict[str, Any]) -> bool:
             return any(each["query"] == query and each["batch"] == batch for each in answer["queries"])
@@ -73,8 +73,8 @@ def sh(broker: Followed, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(broker.bootstrap, capsys)
 
 
-def test_endpoint_tells_of_queries(broker: Followed) -> None:
-    """Their positions, their lag where the partition is there, and what could not be read."""
+def test_endpoint_returns_queries(broker: Followed) -> None:
+    """Positions, the lag of existing partitions, and checkpoints that cannot be read."""
     answer = broker.queries("archive", 1)
 
     assert {each["query"]: each["running_batch"] for each in answer["queries"]} == {
@@ -93,7 +93,7 @@ def test_endpoint_tells_of_queries(broker: Followed) -> None:
     assert broker.output.count(f"The checkpoint {broker.directory}/none cannot be read") == 1
 
 
-def test_metrics_have_them_too(broker: Followed) -> None:
+def test_metrics_have_queries(broker: Followed) -> None:
     """By query, topic and partition."""
     broker.queries("archive", 1)
     found = {
@@ -110,8 +110,8 @@ def test_metrics_have_them_too(broker: Followed) -> None:
     assert found["pybroker_spark_unreadable_checkpoints",] == 1
 
 
-def test_groups_have_queries_beside_them(sh: Shell, broker: Followed) -> None:
-    """With --queries; without it they are no groups."""
+def test_groups_command_lists_queries(sh: Shell, broker: Followed) -> None:
+    """Only with --queries."""
     broker.queries("archive", 1)
     listed = sh.good("groups", "list", "--queries", broker.url, "--json").rows
     assert {row["group"]: (row["state"], row["protocol"]) for row in listed} == {
@@ -125,27 +125,25 @@ def test_groups_have_queries_beside_them(sh: Shell, broker: Followed) -> None:
         {"topic": "orders", "partition": 0, "offset": 9, "end_offset": 20, "lag": 11},
         {"topic": "orders", "partition": 1, "offset": 8, "end_offset": 20, "lag": 12},
     ]
-    told = sh.good("groups", "describe", "without-a-jar", "--queries", f"{broker.url}/queries").out
-    assert told.startswith("without-a-jar: a query of Spark, batch 1 done\n")
+    expected = sh.good("groups", "describe", "without-a-jar", "--queries", f"{broker.url}/queries").out
+    assert expected.startswith("without-a-jar: a query of Spark, batch 1 done\n")
     refused = sh("groups", "describe", "archive")
     assert (refused.code, "there is no such group" in refused.err) == (1, True)
 
 
 @pytest.mark.parametrize(
-    ("url", "code", "told"),
+    ("url", "code", "expected"),
     [("localhost:9404", 2, "is no URL"), (f"http://{HOST}:1", 1, "refused"), ("{url}/metrics", 1, "404")],
 )
-def test_queries_are_not_to_be_had(sh: Shell, broker: Followed, url: str, code: int, told: str) -> None:
-    """One line, whatever is wrong."""
+def test_endpoint_errors_are_one_line(sh: Shell, broker: Followed, url: str, code: int, expected: str) -> None:
     refused = sh("groups", "list", "--queries", url.format(url=broker.url))
 
     assert refused.code == code
-    assert told in refused.err
+    assert expected in refused.err
     assert refused.err.count("\n") == 1
 
 
-def test_query_goes_on(broker: Followed) -> None:
-    """The next look has it."""
+def test_new_batch_of_a_query_is_seen(broker: Followed) -> None:
     commits = broker.state / "archive" / "commits"
     (commits / "2").write_text("v1\n{}")
     answer = broker.queries("archive", 2)
@@ -153,8 +151,7 @@ def test_query_goes_on(broker: Followed) -> None:
     assert archive["partitions"][1] == {"topic": "orders", "partition": 0, "offset": 11, "lag": 9}
 
 
-def test_broker_without_checkpoints_says_so(broker: Followed, tmp_path: Path) -> None:
-    """/queries is not found there."""
+def test_endpoint_without_checkpoints_is_404(broker: Followed, tmp_path: Path) -> None:
     port = free_port()
     other = OurBroker(tmp_path, {"metrics.listeners": f"http://{HOST}:{port}"})
     try:

@@ -1,4 +1,4 @@
-"""Clients with quotas on a broker of its own: they are slower, and nothing is lost; others notice nothing."""
+"""Clients with quotas: they are slower but lose nothing, and others are not slowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPIC = "limited"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    """Two windows of a second, so that what is too much shows soon."""
+    """A broker with two quota windows of a second, so that violations are noticed soon."""
     broker = OurBroker(tmp_path_factory.mktemp("quotas"), {"quota.window.num": "2"})
     yield broker
     broker.stop()
@@ -41,8 +41,8 @@ def limit(client: WireClient, kind: str, name: str | None, key: str, value: floa
     assert (answer.error_code, answer.error_message) == (0, None)
 
 
-def test_a_producer_and_a_consumer_are_slowed_down(broker: OurBroker, client: WireClient) -> None:
-    """What they take in the end is all of it, at the rate that they may."""
+def test_producer_and_consumer_are_throttled(broker: OurBroker, client: WireClient) -> None:
+    """They transfer all records at their rate."""
     client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)])
     limit(client, "client-id", "slow", "producer_byte_rate", 50_000.0)
     limit(client, "client-id", "slow", "consumer_byte_rate", 50_000.0)
@@ -66,7 +66,7 @@ def test_a_producer_and_a_consumer_are_slowed_down(broker: OurBroker, client: Wi
     consumer.close()
 
 
-def test_others_are_not(broker: OurBroker, client: WireClient) -> None:
+def test_clients_without_quota_are_not_throttled(broker: OurBroker, client: WireClient) -> None:
     limit(client, "client-id", "slow", "producer_byte_rate", 1.0)
     begun = time.monotonic()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, client_id="quick")
@@ -76,7 +76,7 @@ def test_others_are_not(broker: OurBroker, client: WireClient) -> None:
     assert time.monotonic() - begun < 5
 
 
-def test_an_address_that_connects_too_often(broker: OurBroker, client: WireClient) -> None:
+def test_address_over_its_connection_rate_is_throttled(broker: OurBroker, client: WireClient) -> None:
     limit(client, "ip", "127.0.0.9", "connection_creation_rate", 1.0)
     begun = time.monotonic()
     connections = [socket.create_connection((HOST, broker.port), source_address=("127.0.0.9", 0)) for _ in range(3)]

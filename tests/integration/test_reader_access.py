@@ -1,4 +1,4 @@
-"""Readers and writers of records on brokers that ask who one is: TLS, certificates of clients, SASL."""
+"""Readers and writers of records on secured listeners: TLS, client certificates, SASL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = {"topics": ["orders"], "pattern": None, "assigned": None}
 
 
 class SecuredBroker(OurBroker):
-    """`ports` by listener."""
+    """A broker with secured listeners; `ports` by listener."""
 
     def __init__(self, directory: Path, authority: Authority) -> None:
         self.ports = {name: free_port() for name in ("TLS", "MUTUAL", "LOGIN")}
@@ -90,7 +90,7 @@ def tls(broker: SecuredBroker, authority: Authority) -> dict[str, str]:
         "security.protocol": "SSL",
         "ssl.truststore.location": str(authority.path),
         "ssl.truststore.type": "PEM",
-        "request.timeout.ms": "60000",  # what another try does not change is told before
+        "request.timeout.ms": "60000",  # retries cannot change authentication errors, so they are raised earlier
     }
 
 
@@ -100,7 +100,7 @@ def sasl(broker: SecuredBroker, tls: dict[str, str]) -> dict[str, str]:
 
 
 def token(**claims: object) -> str:
-    """Nobody has signed it."""
+    """An unsigned token."""
     parts = ({"alg": "none"}, {"sub": "carol", "exp": time.time() + 600, "iat": time.time(), **claims})
     encoded = [urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
     return ".".join((*encoded, ""))
@@ -110,8 +110,8 @@ def password(module: str, user: str, password: str = "secret") -> str:
     return f'{module} required username="{user}" password="{password}";'
 
 
-def works(reader: Reader, properties: dict[str, str]) -> bool:
-    """A row is written, and read by all kinds of requests."""
+def assert_works(reader: Reader, properties: dict[str, str]) -> bool:
+    """Write a row and read it with all kinds of requests."""
     import pyarrow as pa
 
     row = pa.record_batch([pa.array([b"value"], pa.binary())], names=["value"])
@@ -126,9 +126,9 @@ def works(reader: Reader, properties: dict[str, str]) -> bool:
     ("mechanism", "module", "user"),
     [("PLAIN", PLAIN, "alice"), ("SCRAM-SHA-256", SCRAM, "bob"), ("SCRAM-SHA-512", SCRAM, "bob")],
 )
-def test_password(reader: Reader, sasl: dict[str, str], mechanism: str, module: str, user: str) -> None:
+def test_password_authenticates(reader: Reader, sasl: dict[str, str], mechanism: str, module: str, user: str) -> None:
     sasl |= {"sasl.mechanism": mechanism, "sasl.jaas.config": password(module, user)}
-    assert works(reader, sasl)
+    assert assert_works(reader, sasl)
 
     sasl["sasl.jaas.config"] = password(module, user, "hidden")
     with pytest.raises(AccessDenied, match=rf"kafka\.sasl\.jaas\.config: .*{user} .*{mechanism}: .*") as denied:
@@ -136,37 +136,37 @@ def test_password(reader: Reader, sasl: dict[str, str], mechanism: str, module: 
     assert "hidden" not in str(denied.value)
 
 
-def test_token(reader: Reader, sasl: dict[str, str], tmp_path: Path) -> None:
-    """Given as it is, or in a file."""
+def test_token_authenticates(reader: Reader, sasl: dict[str, str], tmp_path: Path) -> None:
+    """Given in a property or in a file."""
     sasl |= {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f'{BEARER} required token="{token()}";'}
-    assert works(reader, sasl)
+    assert assert_works(reader, sasl)
 
     path = tmp_path / "token"
     path.write_text(token())
     sasl |= {"sasl.jaas.config": f"{BEARER} required;", "sasl.oauthbearer.token.endpoint.url": path.as_uri()}
-    assert works(reader, sasl)
+    assert assert_works(reader, sasl)
 
     path.write_text(token(exp=1))
     with pytest.raises(AccessDenied, match=r"kafka\.sasl\.jaas\.config: .* does not accept the token: .*invalid_token"):
         reader.ask("reach_broker", properties={**sasl, "client.id": "another"})
 
 
-def test_mechanism_that_the_broker_does_not_take(reader: Reader, broker: SecuredBroker, tls: dict[str, str]) -> None:
+def test_unsupported_mechanism_is_an_error(reader: Reader, broker: SecuredBroker, tls: dict[str, str]) -> None:
     tls |= {"sasl.mechanism": "PLAIN", "sasl.jaas.config": password(PLAIN, "alice")}
     nobody_asks = {**tls, "bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT"}
     with pytest.raises(AccessDenied, match=r"kafka\.(security\.protocol|sasl\.mechanism): "):
         reader.ask("reach_broker", properties=nobody_asks)
 
 
-def test_certificate_of_the_broker(reader: Reader, tls: dict[str, str], tmp_path: Path) -> None:
-    assert works(reader, tls)
+def test_certificate_of_the_broker_is_checked(reader: Reader, tls: dict[str, str], tmp_path: Path) -> None:
+    assert assert_works(reader, tls)
 
     tls["ssl.truststore.location"] = str(Authority(tmp_path, "somebody-else").path)
     with pytest.raises(AccessDenied, match=r"kafka\.ssl\.truststore\.location: the certificate of .* is not accepted"):
         reader.ask("topic_ends", properties=tls, **ALL)
 
 
-def test_certificate_of_the_client(
+def test_certificate_of_the_client_is_sent(
     reader: Reader, broker: SecuredBroker, authority: Authority, tls: dict[str, str]
 ) -> None:
     tls["bootstrap.servers"] = f"{HOST}:{broker.ports['MUTUAL']}"
@@ -175,4 +175,4 @@ def test_certificate_of_the_client(
 
     store = authority.issue("client").with_suffix(".p12")
     tls |= {"ssl.keystore.location": str(store), "ssl.keystore.password": PASSWORD, "ssl.keystore.type": "PKCS12"}
-    assert works(reader, tls)
+    assert assert_works(reader, tls)

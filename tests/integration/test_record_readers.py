@@ -1,4 +1,4 @@
-"""Readers and writers of records against a broker: rows go in and come out again, by a process of their own."""
+"""Readers and writers of records in a process of their own: rows that are written are read again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("key", "value", "headers")
 
 
 class TlsBroker(OurBroker):
-    """Listens with TLS, too, on `tls_port`."""
+    """A broker that also listens with TLS, on `tls_port`."""
 
     def __init__(self, directory: Path, authority: Authority) -> None:
         port, self.tls_port = free_port(), free_port()
@@ -50,7 +50,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> It
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Reader]:
-    """One child for all tests: what fails in one is no matter in the next."""
+    """One process for all tests, as an error in one must not affect the next."""
     with Reader() as reader:
         yield reader
 
@@ -70,12 +70,12 @@ def write(reader: Reader, broker: OurBroker, topic: str, rows: list[dict[str, An
 def read(
     reader: Reader, broker: OurBroker, topic: str, start: int = EARLIEST, *, fail: bool = True, **properties: str
 ) -> list[dict[str, Any]]:
-    """All rows, or those from an offset on, partition by partition."""
+    """Return all rows, or those from an offset on, partition by partition."""
     return topic_rows(reader, broker.bootstrap, topic, COLUMNS, at_offset(start), fail=fail, **properties)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_rows_come_back_as_they_were_written(broker: OurBroker, reader: Reader, codec: str) -> None:
+def test_written_rows_are_read(broker: OurBroker, reader: Reader, codec: str) -> None:
     topic = f"codec-{codec}"
     create(broker, topic, 3)
     headers = [{"key": "name", "value": b"\xff"}, {"key": "null", "value": None}]
@@ -95,8 +95,8 @@ def test_rows_come_back_as_they_were_written(broker: OurBroker, reader: Reader, 
     assert sorted(map(repr, found)) == sorted(map(repr, rows))
 
 
-def test_transactions(broker: OurBroker, reader: Reader) -> None:
-    """Only those that were committed, up to the first that is open; or all there is."""
+def test_transactions_are_read_by_isolation_level(broker: OurBroker, reader: Reader) -> None:
+    """Committed rows up to the first open transaction, or all rows."""
     create(broker, "transactions")
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "readers"})
     producer.init_transactions(30)
@@ -121,7 +121,7 @@ def test_transactions(broker: OurBroker, reader: Reader) -> None:
     assert [row["value"] for row in everything] == [b"aborted", b"committed", b"aborted again", b"plain", b"open"]
 
 
-def test_deleted_records_are_an_error_or_left_out(broker: OurBroker, reader: Reader) -> None:
+def test_deleted_records_are_an_error_or_skipped(broker: OurBroker, reader: Reader) -> None:
     create(broker, "deleted")
     write(reader, broker, "deleted", [{"key": None, "value": b"%d" % number, "headers": None} for number in range(10)])
     with DataClient(HOST, broker.port) as client:
@@ -132,8 +132,8 @@ def test_deleted_records_are_an_error_or_left_out(broker: OurBroker, reader: Rea
     assert [row["value"] for row in read(reader, broker, "deleted", 2, fail=False)] == [b"6", b"7", b"8", b"9"]
 
 
-def test_tls(broker: TlsBroker, reader: Reader, authority: Authority) -> None:
-    """Leaders' addresses are those of the same listener; a certificate of somebody else's is not trusted."""
+def test_tls_is_used_for_all_brokers(broker: TlsBroker, reader: Reader, authority: Authority) -> None:
+    """Leaders' addresses are those of the TLS listener. Certificates of another authority are not trusted."""
     create(broker, "tls")
     tls = {
         "bootstrap.servers": f"{HOST}:{broker.tls_port}",
@@ -148,7 +148,7 @@ def test_tls(broker: TlsBroker, reader: Reader, authority: Authority) -> None:
         read(reader, broker, "tls", **tls)
 
 
-def test_what_is_not_there_is_one_sentence(broker: OurBroker, reader: Reader) -> None:
+def test_missing_objects_are_one_sentence(broker: OurBroker, reader: Reader) -> None:
     with pytest.raises(UnknownPartition, match="no topic nowhere"):
         read(reader, broker, "nowhere")
     nobody = {"bootstrap.servers": f"{HOST}:{free_port()}", "request.timeout.ms": "300"}

@@ -1,4 +1,4 @@
-"""Sessions of stock clients, kept by a proxy and played against other brokers."""
+"""Sessions of stock clients, recorded by a proxy and replayed against other brokers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def fresh() -> Iterator[Broker]:
-    """Another one, with nothing in it."""
+    """A second broker without topics."""
     with Broker() as running:
         yield running
 
@@ -51,39 +51,41 @@ def consume(servers: str, topic: str, group: str, count: int = 20, **properties:
     options = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer({**options, "isolation.level": "read_committed", **properties})
     consumer.subscribe([topic])
-    got = 0
-    while got < count:
+    received = 0
+    while received < count:
         message = consumer.poll(_WAIT_S)
         assert message is not None
-        got += message.error() is None
+        received += message.error() is None
     consumer.commit(asynchronous=False)
     consumer.close()
 
 
 def apis(file: Path) -> set[str]:
-    """What was asked."""
+    """Return the names of the APIs that the recording has requests of."""
     with file.open("rb") as opened:
         return {each.api for each in read(opened) if each.kind is Kind.REQUEST}
 
 
 @pytest.mark.parametrize("properties", [{"enable.idempotence": True}, {"transactional.id": "t"}], ids=str)
-def test_session_of_librdkafka(broker: Broker, fresh: Broker, tmp_path: Path, properties: dict[str, object]) -> None:
-    """A producer, and a group that reads and commits: a fresh broker answers the same, with other ids."""
+def test_replay_of_a_librdkafka_session_is_equal(
+    broker: Broker, fresh: Broker, tmp_path: Path, properties: dict[str, object]
+) -> None:
+    """A producer, and a group that reads and commits. The new broker answers the same but for ids."""
     file, topic = tmp_path / "session", f"rd-{len(properties)}-{'transactional.id' in properties}"
     with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
         write(recorder.address, topic, **properties)
         consume(recorder.address, topic, f"group-{topic}")
     assert {"Produce", "Fetch", "JoinGroup", "SyncGroup", "OffsetCommit", "InitProducerId"} <= apis(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    # so that ids of producers differ, and their epochs
+    # Give producers of the replay other ids and epochs than the recorded ones.
     write(fresh.bootstrap_servers, "another", **{**properties, "enable.idempotence": True})
     done = replay(file, fresh.bootstrap_servers)
     assert (done.code, done.err) == (0, ""), done.out
     assert done.out.endswith(" answers: no difference\n")
 
 
-def test_session_of_kafka_python(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
-    """Also where all that was told is played at once."""
+def test_replay_of_a_kafka_python_session_is_equal(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
+    """A second replay differs, as the broker then has the topics and records already."""
     file = tmp_path / "session"
     with Recorder(broker.bootstrap_servers, "-o", str(file), listen="localhost:0") as recorder:
         servers = f"localhost:{recorder.ports[0]}"
@@ -99,12 +101,12 @@ def test_session_of_kafka_python(broker: Broker, fresh: Broker, tmp_path: Path) 
     assert {"Produce", "Fetch", "JoinGroup", "OffsetCommit", "LeaveGroup"} <= apis(file)
     done = replay(file, fresh.bootstrap_servers)
     assert (done.code, done.err) == (0, ""), done.out
-    summary = replay(file, fresh.bootstrap_servers, "--json").rows[-1]  # what is there already differs
+    summary = replay(file, fresh.bootstrap_servers, "--json").rows[-1]  # the topics exist now
     assert summary["differ"] > 0
 
 
-def test_group_of_the_consumer_protocol(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
-    """KIP-848: heartbeats with epochs, member ids made by clients; the topic's id in assignments is another one."""
+def test_replay_of_a_consumer_protocol_group_is_equal(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
+    """KIP-848: heartbeats have epochs and member ids that clients choose. Assignments have other topic ids."""
     file = tmp_path / "session"
     with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
         write(recorder.address, "kip848")
@@ -115,7 +117,7 @@ def test_group_of_the_consumer_protocol(broker: Broker, fresh: Broker, tmp_path:
 
 
 def loopback() -> str:
-    """Of IPv6, where the machine has it."""
+    """Return the loopback address of IPv6 if the machine has it, else that of IPv4."""
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
             return "[::1]"
@@ -123,8 +125,8 @@ def loopback() -> str:
         return "127.0.0.1"
 
 
-def test_cluster_of_several_brokers(tmp_path: Path) -> None:
-    """A port for each, also of IPv6."""
+def test_each_broker_of_a_cluster_gets_a_port(tmp_path: Path) -> None:
+    """The recorder also listens on IPv6."""
     host, file, settings = loopback(), tmp_path / "session", {"num.workers": 2, "num.partitions": 4}
     with (
         Broker(settings) as cluster,
@@ -143,8 +145,8 @@ def test_cluster_of_several_brokers(tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, ""), done.out
 
 
-def test_broker_that_answers_otherwise(broker: Broker, tmp_path: Path) -> None:
-    """API, version and path of what differs; exit code 1; fields may be left out."""
+def test_replay_reports_responses_that_differ(broker: Broker, tmp_path: Path) -> None:
+    """Differences have an API, a version and a path; the exit code is 1. `--ignore` leaves fields out."""
     file = tmp_path / "session"
     with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
         write(recorder.address, "small")
@@ -156,15 +158,15 @@ def test_broker_that_answers_otherwise(broker: Broker, tmp_path: Path) -> None:
         codes = {(each["path"], each["recorded"], each["now"]) for each in produced}
         assert ("responses[small].partition_responses[0].error_code", 0, 10) in codes
         assert summary["differ"] == len({(each["connection"], each["request"]) for each in differences})
-        told = replay(file, other.bootstrap_servers).out
-        assert "    responses[small].partition_responses[0].error_code: recorded 0, now 10\n" in told
+        text = replay(file, other.bootstrap_servers).out
+        assert "    responses[small].partition_responses[0].error_code: recorded 0, now 10\n" in text
     with Broker({"num.partitions": 3}) as other:
         assert replay(file, other.bootstrap_servers).code == 1
         assert replay(file, other.bootstrap_servers, "--ignore", "partitions", "--ignore", "base_offset").code == 0
 
 
-def test_what_cannot_be_played(fresh: Broker, tmp_path: Path) -> None:
-    """One line, exit code 2."""
+def test_unreadable_recording_is_refused(fresh: Broker, tmp_path: Path) -> None:
+    """The command prints one line and exits with code 2."""
     file = tmp_path / "session"
     assert replay(file, fresh.bootstrap_servers).err == f"pybroker replay: {file}: No such file or directory\n"
     file.write_text("{}\n")
@@ -172,8 +174,8 @@ def test_what_cannot_be_played(fresh: Broker, tmp_path: Path) -> None:
     assert (done.code, done.err) == (2, f"pybroker replay: {file}: it does not begin like a recording\n")
 
 
-def test_requests_and_answers_by_name(broker: Broker, tmp_path: Path) -> None:
-    """Lines of JSON with what is in them; addresses are the cluster's, while clients are told others."""
+def test_json_lines_name_requests_and_responses(broker: Broker, tmp_path: Path) -> None:
+    """Recorded Metadata has the cluster's addresses, although clients get those of the recorder."""
     with (tmp_path / "lines").open("w+") as lines:
         with Recorder(broker.bootstrap_servers, "--json", stdout=lines.fileno()) as recorder:
             write(recorder.address, "shown")
@@ -184,14 +186,14 @@ def test_requests_and_answers_by_name(broker: Broker, tmp_path: Path) -> None:
     batch = produced["body"]["topic_data"][0]["partition_data"][0]["records"][0]
     assert batch["records"][0] | {"timestamp": 0} == {"offset": 0, "timestamp": 0, "key": "k0", "value": "v0"}
     assert batch["crc_valid"]
-    told = [each["body"]["brokers"] for each in rows if each["type"] == "answer" and each["api"] == "Metadata"]
-    assert f"{told[0][0]['host']}:{told[0][0]['port']}" == broker.bootstrap_servers
+    brokers = [each["body"]["brokers"] for each in rows if each["type"] == "answer" and each["api"] == "Metadata"]
+    assert f"{brokers[0][0]['host']}:{brokers[0][0]['port']}" == broker.bootstrap_servers
     assert {each["node"] for each in rows if each["type"] == "open"} == {None, 1}
     assert any("is at port" in line for line in recorder.lines)
 
 
-def test_lines_that_nobody_reads_on(broker: Broker) -> None:
-    """`| head -1`: it ends by itself, quietly."""
+def test_recorder_ends_quietly_when_its_pipe_closes(broker: Broker) -> None:
+    """As with `| head -1`."""
     with Recorder(broker.bootstrap_servers, "--json", stdout=subprocess.PIPE) as recorder:
         assert recorder.process.stdout is not None
         assert json.loads(recorder.process.stdout.readline())["type"] == "recording"
@@ -200,8 +202,8 @@ def test_lines_that_nobody_reads_on(broker: Broker) -> None:
     assert recorder.lines == []
 
 
-def test_lines_that_nobody_reads_hold_clients_up_but_no_signal(broker: Broker) -> None:
-    """What goes by waits, so that memory does not grow; it ends all the same."""
+def test_unread_pipe_blocks_clients_but_not_signals(broker: Broker) -> None:
+    """Requests wait for the pipe, so that memory does not grow. SIGTERM still ends the recorder."""
     with Recorder(broker.bootstrap_servers, "--json", stdout=subprocess.PIPE) as recorder:
         producer = Producer({"bootstrap.servers": recorder.address, "message.timeout.ms": 10_000})
         failed: list[object] = []
@@ -213,8 +215,8 @@ def test_lines_that_nobody_reads_hold_clients_up_but_no_signal(broker: Broker) -
     assert not any("Traceback" in line for line in recorder.lines)
 
 
-def test_disk_that_is_full(broker: Broker) -> None:
-    """It ends with a line that says so; clients lose their connections."""
+def test_full_disk_ends_the_recorder(broker: Broker) -> None:
+    """It prints one line and closes its connections."""
     with (
         Recorder(broker.bootstrap_servers, "-o", "/dev/full") as recorder,
         socket.create_connection(("127.0.0.1", recorder.ports[0]), _WAIT_S) as client,
@@ -225,8 +227,8 @@ def test_disk_that_is_full(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_it(broker: Broker, tmp_path: Path, number: int) -> None:
-    """With clients connected, and all that was said in the file."""
+def test_signal_ends_the_recorder_and_keeps_the_file(broker: Broker, tmp_path: Path, number: int) -> None:
+    """A client is connected at that time. The file has its request, response and close."""
     file = tmp_path / "session"
     with (
         Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder,
@@ -243,8 +245,8 @@ def test_signals_end_it(broker: Broker, tmp_path: Path, number: int) -> None:
     assert kinds == [Kind.OPEN, Kind.REQUEST, Kind.ANSWER, Kind.CLOSE]
 
 
-def test_strange_clients_and_no_broker(broker: Broker) -> None:
-    """The connection is closed with a line that says why; others go on."""
+def test_bad_frames_and_a_missing_broker_close_clients(broker: Broker) -> None:
+    """The recorder prints the reason. Other clients continue."""
     with Recorder(broker.bootstrap_servers, "-o", "/dev/null") as recorder:
         for data in (b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\0\0\0\x02ab"):
             with socket.create_connection(("127.0.0.1", recorder.ports[0])) as client:
@@ -254,17 +256,17 @@ def test_strange_clients_and_no_broker(broker: Broker) -> None:
     assert sum("is closed: " in line for line in recorder.lines) == 3
     assert not any("Traceback" in line for line in recorder.lines)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
+        unused = f"127.0.0.1:{taken.getsockname()[1]}"
     with (
-        Recorder(nobody, "-o", "/dev/null") as recorder,
+        Recorder(unused, "-o", "/dev/null") as recorder,
         socket.create_connection(("127.0.0.1", recorder.ports[0])) as client,
     ):
         assert client.recv(1) == b""
-    assert recorder.lines == [f"pybroker record: {nobody}: Connection refused"]
+    assert recorder.lines == [f"pybroker record: {unused}: Connection refused"]
 
 
-def test_port_that_is_taken(broker: Broker) -> None:
-    """One line, exit code 1."""
+def test_port_in_use_ends_the_recorder(broker: Broker) -> None:
+    """It prints one line and exits with code 1."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         recorder = Recorder(broker.bootstrap_servers, "--json", listen=f"127.0.0.1:{taken.getsockname()[1]}")
         assert recorder.wait() == 1

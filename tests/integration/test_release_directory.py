@@ -1,4 +1,4 @@
-"""A log directory that a release of pybroker wrote is opened by this tree, and goes on."""
+"""This tree opens a log directory that a release of pybroker wrote, and continues it."""
 
 import json
 import shutil
@@ -19,8 +19,8 @@ def served(broker: OurBroker) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("directory", releases(), ids=lambda path: path.name)
-def test_directory_of_a_release_is_served_and_written_on(directory: Path, tmp_path: Path) -> None:
-    """Topics, configurations, records, offsets of groups: as they were, and again after a stop and after kill -9."""
+def test_directory_of_a_release_is_served(directory: Path, tmp_path: Path) -> None:
+    """Topics, configs, records and committed offsets are unchanged, also after a stop and after kill -9."""
     shutil.copytree(directory, tmp_path / "logs", ignore=shutil.ignore_patterns("contents.json"))
     expected = json.loads((directory / "contents.json").read_text())
     broker = OurBroker(tmp_path)
@@ -44,7 +44,7 @@ def test_directory_of_a_release_is_served_and_written_on(directory: Path, tmp_pa
 
 
 def test_this_release_has_a_directory() -> None:
-    """Made by tests/support/release_directory.py when the version is raised."""
+    """tests/support/release_directory.py writes one when the version is raised."""
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     version = tomllib.loads(pyproject.read_text())["project"]["version"]
     assert f"pybroker-{version}" in {path.name for path in releases()}

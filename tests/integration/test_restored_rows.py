@@ -1,4 +1,4 @@
-"""Rows that are restored into a broker's topic by a process of its own: killed, repeated, each there once."""
+"""Rows restored into a topic by a separate process, killed and repeated: each row is there once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 
 
 def rows(start: int, count: int, partition: int = 0) -> pa.RecordBatch:
-    """Numbered rows, a second apart."""
+    """Return numbered rows, a second apart."""
     made = [
         {
             "partition": partition,
@@ -48,7 +48,7 @@ def rows(start: int, count: int, partition: int = 0) -> pa.RecordBatch:
 
 
 class Restore:
-    """A restore of one partition, again and again, as the same producer."""
+    """Restores one partition repeatedly, with the same producer id."""
 
     def __init__(self, broker: OurBroker, topic: str) -> None:
         self._properties = {"bootstrap.servers": broker.bootstrap}
@@ -57,24 +57,24 @@ class Restore:
             self._producer = reader.ask("new_producer", properties=self._properties)
 
     def run(self, reader: Reader) -> list[list[int]]:
-        """All rows; (partition, written, found)."""
+        """Restore all rows; return partition, number of rows written, and number found already."""
         batches = (rows(start, BATCH) for start in range(0, COUNT, BATCH))
-        places = {"0": {"base": 0, "index": 0}}
+        partitions = {"0": {"base": 0, "index": 0}}
         wanted = {"properties": self._properties, "topic": self._topic, "producer": self._producer}
-        told: dict[str, Any] = reader.tell("restore_topic", batches, partitions=places, **wanted)
-        done: list[list[int]] = told["partitions"]
+        answer: dict[str, Any] = reader.tell("restore_topic", batches, partitions=partitions, **wanted)
+        done: list[list[int]] = answer["partitions"]
         return done
 
 
-def test_process_that_is_killed_doubles_nothing(broker: OurBroker) -> None:
-    """At random moments; the broker may still have its last requests before it, unread."""
+def test_killed_process_duplicates_no_row(broker: OurBroker) -> None:
+    """It is killed at random moments. The broker may still have to read its last requests."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic("killed")
         restore, dice = Restore(broker, "killed"), random.Random(7)
         for _ in range(KILLS):
             reader = Reader()
             behind = client.bounds("killed")[1] + dice.randrange(COUNT // KILLS)
-            attempt = threading.Thread(target=lambda reader=reader: _until_it_dies(restore, reader))
+            attempt = threading.Thread(target=lambda reader=reader: _run_until_killed(restore, reader))
             attempt.start()
             while client.bounds("killed")[1] <= behind and attempt.is_alive():
                 pass
@@ -93,7 +93,7 @@ def test_process_that_is_killed_doubles_nothing(broker: OurBroker) -> None:
     assert [record.timestamp for record in records] == [each["timestamp"].timestamp() * 1000 for each in expected]
 
 
-def _until_it_dies(restore: Restore, reader: Reader) -> None:
+def _run_until_killed(restore: Restore, reader: Reader) -> None:
     try:
         restore.run(reader)
     except SourceError:
@@ -102,19 +102,19 @@ def _until_it_dies(restore: Restore, reader: Reader) -> None:
         reader.close()
 
 
-def test_target_is_described(broker: OurBroker) -> None:
-    """Its cluster, its partitions and the settings that a restore looks at; an error where there is none."""
+def test_target_topic_is_described(broker: OurBroker) -> None:
+    """With its cluster, partitions and the configs that matter to a restore. A missing topic is an error."""
     properties = {"bootstrap.servers": broker.bootstrap}
     with DataClient(HOST, broker.port) as client, Reader() as reader:
         client.create_topic("described", 2, {"retention.ms": 5000})
         asked = {"properties": properties, "pattern": None, "assigned": None}
-        told = reader.ask("describe_target", topics=["described"], **asked)
-        assert told["partitions"] == [[0, 0, 0], [1, 0, 0]]
-        assert told["settings"] == {
+        answer = reader.ask("describe_target", topics=["described"], **asked)
+        assert answer["partitions"] == [[0, 0, 0], [1, 0, 0]]
+        assert answer["settings"] == {
             "message.timestamp.type": "CreateTime",
             "retention.ms": "5000",
             "cleanup.policy": "delete",
         }
-        assert told["cluster"]
+        assert answer["cluster"]
         with pytest.raises(UnknownPartition, match="there is no topic nowhere"):
             reader.ask("describe_target", topics=["nowhere"], **asked)

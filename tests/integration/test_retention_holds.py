@@ -1,4 +1,4 @@
-"""Retention of a running broker beside checkpoints that are behind, as time is moved on."""
+"""Retention of a running broker while Spark's checkpoints lag behind, with an advanced clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
 
 
 class Stage:
-    """A broker that follows the checkpoints in `state`, as a test writes them."""
+    """A broker that follows the checkpoints in `state`, which the test writes."""
 
     def __init__(self, broker: Broker, state: Path, url: str) -> None:
         self.broker = broker
@@ -29,13 +29,13 @@ class Stage:
         self.client = DataClient(host, int(port))
 
     def produce(self, topic: str, count: int) -> None:
-        """So many records, each in a batch of its own, of the broker's time."""
+        """Append records in batches of one, with the broker's time."""
         now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
         for _ in range(count):
             self.client.produce(topic, batch(b"v" * 400, timestamp=now_ms))
 
     def commit(self, topic: str, number: int, offset: int) -> None:
-        """Do a batch of the query that is called as its topic, and wait until the broker knows."""
+        """Complete a batch of the query named like the topic, and wait until the broker has read it."""
         checkpoint = self._state / topic
         for name, text in (("offsets", "v1\n{}\n" + json.dumps({topic: {"0": offset}})), ("commits", "v1\n{}")):
             (checkpoint / name).mkdir(parents=True, exist_ok=True)
@@ -48,12 +48,12 @@ class Stage:
         eventually(queries, until=lambda found: (topic, number) in found)
 
     def starts(self) -> tuple[int, int]:
-        """Where the two topics begin once retention has been done."""
+        """Run retention; return the start offsets of the two topics."""
         self.broker.run_retention()
         return self.client.bounds("held")[0], self.client.bounds("let-go")[0]
 
-    def told(self, topic: str) -> str:
-        """The last that was told of a topic's retention."""
+    def last_retention_line(self, topic: str) -> str:
+        """Return the last log line about the topic's retention."""
         return [line for line in self.broker.log.splitlines() if f"Retention of {topic}-0" in line][-1]
 
 
@@ -74,29 +74,32 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
             yield running
 
 
-def test_retention_waits_for_slow_groups_if_configured(stage: Stage) -> None:
-    """And warns, of either, before and after; what has been read goes."""
+def test_retention_waits_for_queries_if_configured(stage: Stage) -> None:
+    """It logs warnings before and after. Records that were read are deleted."""
     for topic in ("held", "let-go"):
         stage.produce(topic, 20)
         stage.commit(topic, 0, 10)
 
     stage.broker.move_time_on(hours=9, minutes=30)
     assert stage.starts() == (0, 0)
-    assert "will soon take what has not been read: the query let-go has read it up to offset 10" in stage.told("let-go")
+    assert (
+        "will soon take what has not been read: the query let-go has read it up to offset 10"
+        in stage.last_retention_line("let-go")
+    )
 
     stage.broker.move_time_on(days=8)
-    held, let_go = stage.starts()
+    held, unheld = stage.starts()
     assert 0 < held <= 10
-    assert let_go == 20
-    assert "waits: the query held has read it up to offset 10; " in stage.told("held")
-    assert "the query let-go has read it up to offset 10, it begins at 20" in stage.told("let-go")
+    assert unheld == 20
+    assert "waits: the query held has read it up to offset 10; " in stage.last_retention_line("held")
+    assert "the query let-go has read it up to offset 10, it begins at 20" in stage.last_retention_line("let-go")
 
     stage.commit("held", 1, 20)
     assert stage.starts() == (20, 20)
 
 
 def test_restart_holds_until_checkpoints_are_read(stage: Stage, tmp_path: Path) -> None:
-    """One that cannot be read holds all that its topic allows, until it is removed."""
+    """An unreadable checkpoint holds as much as the topic allows, until it is repaired."""
     stage.produce("held", 20)
     stage.commit("held", 0, 20)
     (tmp_path / "state" / "held" / "offsets" / "0").write_text("v1\nbroken\nbroken")

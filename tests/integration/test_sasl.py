@@ -1,4 +1,4 @@
-"""Which clients authenticate by SASL, and which do not: stock clients and raw requests, on a broker of its own."""
+"""SASL authentication of stock clients and raw requests, against a broker of its own process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SESSION_MS = 3_000
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    """alice by each mechanism; sessions have an end on the second listener."""
+    """User alice has a password for each mechanism. Sessions on the second listener expire."""
     directory = tmp_path_factory.mktemp("sasl")
     port, short = free_port(), free_port()
     properties = {
@@ -135,8 +135,8 @@ class TestStockClients:
 
 
 @pytest.mark.parametrize("password", ["secret", "wrong"])
-def test_raw_tokens_after_a_handshake_of_version_0(client: WireClient, password: str) -> None:
-    """Clients from before KIP-152: a frame each way, and on a wrong password nothing but the end."""
+def test_handshake_v0_is_followed_by_raw_tokens(client: WireClient, password: str) -> None:
+    """Clients from before KIP-152 send the token without a request header. A wrong password closes the connection."""
     assert client.call(SASL_HANDSHAKE, 0, mechanism="PLAIN").error_code == 0
     token = plain_token("alice", password)
     client.socket.sendall(len(token).to_bytes(4) + token)
@@ -148,8 +148,8 @@ def test_raw_tokens_after_a_handshake_of_version_0(client: WireClient, password:
 
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("nobody", "secret")])
-def test_what_is_told_of_a_wrong_password(broker: OurBroker, user: str, password: str) -> None:
-    """Kafka's texts, the same for a user who is not there; then the connection ends."""
+def test_wrong_password_gets_the_message_of_kafka(broker: OurBroker, user: str, password: str) -> None:
+    """The error is the same for an unknown user. Then the broker closes the connection."""
     with WireClient(HOST, broker.port) as client:
         answer = log_in_plain(client, user, password)
         assert answer.error_code == 58
@@ -165,8 +165,8 @@ def test_what_is_told_of_a_wrong_password(broker: OurBroker, user: str, password
         assert client.socket.recv(1) == b""
 
 
-def test_a_mechanism_that_is_not_there(broker: OurBroker) -> None:
-    """Each listener has its own."""
+def test_unsupported_mechanism_returns_those_of_the_listener(broker: OurBroker) -> None:
+    """Each listener has its own list of mechanisms."""
     with WireClient(HOST, broker.port) as client:
         answer = client.call(SASL_HANDSHAKE, 1, mechanism="GSSAPI")
         assert (answer.error_code, answer.mechanisms) == (33, list(MECHANISMS))
@@ -176,10 +176,10 @@ def test_a_mechanism_that_is_not_there(broker: OurBroker) -> None:
         assert (answer.error_code, answer.mechanisms) == (33, ["PLAIN"])
 
 
-def test_nothing_else_is_served_before(broker: OurBroker) -> None:
-    """ApiVersions is; any other request, one too large, or bytes that are no request, end the connection.
+def test_requests_before_authentication_close_the_connection(broker: OurBroker) -> None:
+    """ApiVersions is served. Other requests, oversized frames and bytes that are no request close the connection.
 
-    Amid SASL a request is answered, late, and then that is the end.
+    Between handshake and token, a request gets ILLEGAL_SASL_STATE before the close.
     """
     with WireClient(HOST, broker.port) as client:
         assert client.call(API_VERSIONS, 4, client_software_name="test", client_software_version="1").error_code == 0
@@ -195,31 +195,31 @@ def test_nothing_else_is_served_before(broker: OurBroker) -> None:
             assert client.socket.recv(1) == b""
 
 
-def test_requests_sent_ahead_of_the_answer(client: WireClient) -> None:
-    """A client that does not wait for its answers is served as if it did."""
+def test_pipelined_requests_authenticate_in_order(client: WireClient) -> None:
+    """A client need not wait for the handshake's response before it sends its token."""
     client.send(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.send(SASL_AUTHENTICATE, 2, auth_bytes=plain_token("alice", "secret"))
     client.send(METADATA, 12, topics=[])
     client.send(SASL_AUTHENTICATE, 2, auth_bytes=plain_token("alice", "secret"))
     client.send(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     codes = [client.receive().error_code for _ in range(5)]
-    assert codes == [0, 0, 0, 34, 34]  # ILLEGAL_SASL_STATE: the session has no end
+    assert codes == [0, 0, 0, 34, 34]  # ILLEGAL_SASL_STATE: this listener has no re-authentication
 
 
-def test_sessions_end_and_begin_again(broker: OurBroker) -> None:
-    """The lifetime is told, the same user may come again, and after the end nothing but that is served."""
+def test_sessions_expire_unless_reauthenticated(broker: OurBroker) -> None:
+    """The response has the lifetime, and the same user may re-authenticate. An expired session is closed."""
     with WireClient(HOST, broker.short_port) as client:  # type: ignore[attr-defined]
         assert log_in_plain(client, "alice", "secret").session_lifetime_ms == SESSION_MS
         time.sleep(1)
         assert log_in_plain(client, "alice", "secret").session_lifetime_ms == SESSION_MS
         assert client.call(METADATA, 12, topics=[]).error_code == 0
-        assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34  # so soon again
+        assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34  # within a second of the last one
         time.sleep(SESSION_MS / 1000 + 0.2)
         with pytest.raises(Closed):
             client.call(METADATA, 12, topics=[])
 
 
-def test_nobody_becomes_another_user(broker: OurBroker) -> None:
+def test_reauthentication_as_another_user_fails(broker: OurBroker) -> None:
     with WireClient(HOST, broker.short_port) as client:  # type: ignore[attr-defined]
         log_in_plain(client, "alice", "secret")
         answer = log_in_plain(client, "bob", "other")
@@ -227,8 +227,8 @@ def test_nobody_becomes_another_user(broker: OurBroker) -> None:
         assert answer.error_message == ("Cannot change principals during re-authentication from User.alice: User.bob")
 
 
-def test_credentials_are_altered_and_told(broker: OurBroker, client: WireClient) -> None:
-    """A new user gets in, after a restart, too; a deleted one does not."""
+def test_scram_credentials_are_altered_and_described(broker: OurBroker, client: WireClient) -> None:
+    """A new user can authenticate, also after a restart. A deleted one cannot."""
     log_in_plain(client, "alice", "secret")
     salt = b"0123456789abcdef"
     upsertion = {
@@ -257,7 +257,7 @@ def test_credentials_are_altered_and_told(broker: OurBroker, client: WireClient)
         assert log_in_scram(other, SHA_512, "carol", "new")[-1].error_code == 58
 
 
-def test_the_key_of_made_up_salts_is_the_directory_s_own(broker: OurBroker) -> None:
+def test_key_of_made_up_salts_survives_a_restart(broker: OurBroker) -> None:
     key = broker.log_dir / KEY_FILE
     assert key.stat().st_mode & 0o777 == 0o600
     before = key.read_bytes()
@@ -266,12 +266,12 @@ def test_the_key_of_made_up_salts_is_the_directory_s_own(broker: OurBroker) -> N
     assert key.read_bytes() == before
 
 
-def test_no_secret_in_the_log(broker: OurBroker) -> None:
+def test_log_has_no_password(broker: OurBroker) -> None:
     assert "secret" not in broker.output
 
 
-def test_passwords_of_plain_are_altered_while_it_runs(broker: OurBroker, client: WireClient) -> None:
-    """Who comes after that needs the new one; what is taken back is as the file says again."""
+def test_plain_passwords_change_while_the_broker_runs(broker: OurBroker, client: WireClient) -> None:
+    """New connections need the new password. Deleting the config restores that of the file."""
     log_in_plain(client, "alice", "secret")
     key = "listener.name.clients.plain.sasl.jaas.config"
     for entry, codes in ((f'{MODULE} required user_alice="new";', [58, 0]), (None, [0, 58])):

@@ -1,7 +1,7 @@
-"""Secrets in all the places where a broker has some, logged in full: none of them comes out anywhere.
+"""Secrets of all kinds, with all logging on: no output of the broker or its commands has one.
 
-The log at its most talkative, DescribeConfigs, refusals, a start that fails, a broker that ends by an error, what
-`pybroker config` prints, and the metadata log as it is dumped.
+The output is: the log at level debug, DescribeConfigs, rejected changes, failed starts, an unexpected error,
+`pybroker config`, and dumps of the metadata log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PLAIN_MODULE = f"{_SECURITY}plain.PlainLoginModule required"
 _PROVIDERS = "org.apache.kafka.common.config.provider."
 MECHANISM = ScramMechanism.SCRAM_SHA_256
 _BROKER, _LOGGER = 4, 8
-#: What goes wrong is a step of doomed's login, and a change of their credential: Python's errors, with what was asked.
+#: Make logins and credential changes of user "doomed" raise ZeroDivisionError, so that tracebacks are logged.
 _SPOILED = """
 from pybroker.engine_process import enter
 
@@ -72,7 +72,7 @@ run()
 
 
 class Talkative(OurBroker):
-    """Says all that it ever says, and runs `program`."""
+    """A broker at log level debug that runs `program`."""
 
     program = _SPOILED
 
@@ -81,7 +81,7 @@ class Talkative(OurBroker):
 
 
 class Stage:
-    """A broker, its secrets by what they are, and all that it has told of them."""
+    """A broker, its secrets by description, and all outputs that may contain one."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory
@@ -106,8 +106,8 @@ class Stage:
             )
         }
         self.secrets["password of stores"] = PASSWORD
-        self.raw: dict[str, bytes] = {}  # those that are no text
-        self.told: dict[str, str] = {}
+        self.raw: dict[str, bytes] = {}  # secrets that are bytes
+        self.outputs: dict[str, str] = {}
         monkeypatch.setenv("BROKER_SECRET", self.secrets["password of a user in the environment"])
         self.ports = {name: free_port() for name in ("OPEN", "CLEAR", "STORES", "LOCKED")}
         self.provider = Provider(directory)
@@ -115,7 +115,7 @@ class Stage:
         config = directory / "format.properties"
         config.write_text(f"node.id=1\nlog.dirs={directory / 'logs'}\n")
         user = f"SCRAM-SHA-256=[name=first,password={self.secrets['password at the format']},iterations=4096]"
-        self.told["format"] = self._run("format", "-c", str(config), "--add-scram", user)
+        self.outputs["format"] = self._run("format", "-c", str(config), "--add-scram", user)
         self.broker = Talkative(directory, self.properties, port=self.ports["OPEN"])
 
     def _properties(self) -> dict[str, str]:
@@ -160,10 +160,11 @@ class Stage:
         )
         return done.stdout + done.stderr
 
-    # -- what happens -------------------------------------------------------------------------------------------------
+    # -- steps
+    # ------------------------------------------------------------------------------------------------------------
 
     def play(self) -> None:
-        """Log in rightly and wrongly, alter what there is, fail in the midst of it, print it all, end by an error."""
+        """Run all steps: logins, changes, failures, commands, dumps, an unexpected error and failed starts."""
         with WireClient(HOST, self.ports["OPEN"]) as client:
             self._alter(client, _LOGGER, {"root": "TRACE"})
             self._set_scram(client, "alice", self.secrets["password of a SCRAM user"])
@@ -175,18 +176,18 @@ class Stage:
         self._log_in_by_tokens()
         config = str(self._directory / "server.properties")
         for action in (["print"], ["print", "--given", "--json"], ["validate"], ["validate", "--strict"]):
-            self.told[f"config {action}"] = self._run("config", *action, config)
+            self.outputs[f"config {action}"] = self._run("config", *action, config)
         self.broker.stop()
         metadata = next((self._directory / "logs" / "__cluster_metadata-0").glob("*.log"))
         for arguments in (["--cluster-metadata-decoder"], ["--print-data-log", "--json"]):
-            self.told[f"dump {arguments}"] = self._run("dump-log", "--files", str(metadata), *arguments)
+            self.outputs[f"dump {arguments}"] = self._run("dump-log", "--files", str(metadata), *arguments)
         self._end_by_an_error()
         self._fail_to_start()
-        self.told["log"] = self.broker.output
+        self.outputs["log"] = self.broker.output
 
     @staticmethod
     def _alter(client: WireClient, kind: int, configs: Mapping[str, str | None]) -> list[tuple[int, str | None]]:
-        """Each by itself, None to take it away; error and text of each."""
+        """Alter each config in its own request (None deletes it); return error code and message of each."""
         outcomes = []
         for key, value in configs.items():
             change = AlterableConfig(name=key, config_operation=int(value is None), value=value)
@@ -202,10 +203,10 @@ class Stage:
             name=user, mechanism=MECHANISM, iterations=MIN_ITERATIONS, salt=salt, salted_password=salted
         )
         answer = client.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[upsertion])
-        self.told[f"SCRAM of {user}"] = repr(answer)
+        self.outputs[f"SCRAM of {user}"] = repr(answer)
 
     def _alter_configs(self, client: WireClient) -> None:
-        """To what cannot be used, and back, as the broker is to start again; then to what can."""
+        """Set unusable values and delete them, as the broker has to restart; then set a usable one."""
         wrong = self.secrets["password in what is refused"]
         configs = {
             "listener.name.clear.plain.sasl.jaas.config": f'{PLAIN_MODULE} user_erin="{wrong}',
@@ -216,7 +217,7 @@ class Stage:
         }
         outcomes = self._alter(client, _BROKER, configs)
         assert any(code for code, _ in outcomes), outcomes
-        self.told["refusals"] = repr(outcomes)
+        self.outputs["refusals"] = repr(outcomes)
         self._alter(client, _BROKER, dict.fromkeys(configs))
         users = (
             f'user_alice="{self.secrets["password of a user in the file"]}"'
@@ -233,7 +234,7 @@ class Stage:
         answer = client.call(DESCRIBE_CONFIGS, 4, resources=asked, include_synonyms=True, include_documentation=True)
         names = {each.name for result in answer.results for each in result.configs}
         assert "listener.name.clear.plain.sasl.jaas.config" in names
-        self.told["DescribeConfigs"] = repr(answer)
+        self.outputs["DescribeConfigs"] = repr(answer)
 
     def _log_in_by_passwords(self) -> None:
         secrets = self.secrets
@@ -246,7 +247,7 @@ class Stage:
             with WireClient(HOST, self.ports["CLEAR"]) as client:
                 answer = log_in_plain(client, user, password)
                 assert answer.error_code == code, user
-                self.told[f"PLAIN of {user}"] = repr(answer)
+                self.outputs[f"PLAIN of {user}"] = repr(answer)
         for user, password, code in (
             ("first", secrets["password at the format"], 0),
             ("alice", secrets["password of a SCRAM user"], 0),
@@ -277,7 +278,7 @@ class Stage:
                 message = f"n,,\1auth=Bearer {bearer}\1\1".encode()
                 answer = client.call(SASL_AUTHENTICATE, 2, auth_bytes=message)
                 assert (bytes(answer.auth_bytes) == b"") is (what == "right"), what
-                self.told[f"OAUTHBEARER: {what}"] = repr(answer)
+                self.outputs[f"OAUTHBEARER: {what}"] = repr(answer)
         with WireClient(HOST, self.ports["CLEAR"]) as client:
             log_in_plain(client, "alice", self.secrets["password of a user in the file"])
             made = client.call(CREATE_DELEGATION_TOKEN, 3, renewers=[], max_lifetime_ms=-1)
@@ -298,7 +299,7 @@ class Stage:
         self.broker.program = _SPOILED
 
     def _fail_to_start(self) -> None:
-        """Each for another secret that cannot be used."""
+        """Start the broker with one unusable secret after another."""
         secret = self.secrets["password in what is refused"]
         wrongs: list[Mapping[str, str]] = [
             {"listener.name.stores.ssl.keystore.password": secret},
@@ -312,8 +313,8 @@ class Stage:
             config = self._directory / f"wrong-{number}.properties"
             lines = {"node.id": "1", "log.dirs": str(self._directory / "logs"), **self.properties, **wrong}
             config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-            self.told[f"start {number}"] = self._run(str(config), "--log-level", "debug")
-            assert self.told[f"start {number}"], wrong
+            self.outputs[f"start {number}"] = self._run(str(config), "--log-level", "debug")
+            assert self.outputs[f"start {number}"], wrong
 
 
 @pytest.fixture(scope="module")
@@ -328,34 +329,34 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def forms(secret: Any) -> set[str]:
-    """A secret as it may stand in a text."""
+    """Return the encodings in which a secret may appear in a text."""
     data = secret.encode() if isinstance(secret, str) else secret
     return {data.decode(errors="replace"), b64encode(data).decode(), data.hex(), repr(data)[2:-1]}
 
 
-def test_no_secret_is_told(stage: Stage) -> None:
+def test_no_output_has_a_secret(stage: Stage) -> None:
     found = [
         (what, where)
         for what, secret in {**stage.secrets, **stage.raw}.items()
-        for where, text in stage.told.items()
-        if any(form in text for form in forms(secret)) and not _is_theirs(what, where)
+        for where, text in stage.outputs.items()
+        if any(form in text for form in forms(secret)) and not _is_expected(what, where)
     ]
     assert found == []
 
 
-def _is_theirs(what: str, where: str) -> bool:
-    """What is set while the broker runs is in the metadata log, as in Kafka's; it is shown to who may read that."""
+def _is_expected(what: str, where: str) -> bool:
+    """Configs that clients set are in the metadata log, as in Kafka's, so its dumps may have these secrets."""
     return where.startswith("dump") and what in (
         "password of a user in the file",
         "password that is set while it runs",
         "password of a store that is set while it runs",
-        "password in what is refused",  # later: by a start, or when certificates are read anew
+        "password in what is refused",  # the broker rejects it later: at its start, or when it reloads certificates
     )
 
 
-def test_all_of_it_has_happened(stage: Stage) -> None:
-    """Else there was nothing to be told."""
-    log = stage.told["log"]
+def test_each_step_left_its_trace(stage: Stage) -> None:
+    """Without these lines the test above would prove nothing."""
+    log = stage.outputs["log"]
     for line in (
         "ZeroDivisionError",
         "Serving AlterUserScramCredentials v0 failed",
@@ -365,6 +366,6 @@ def test_all_of_it_has_happened(stage: Stage) -> None:
         " is User:alice by SCRAM-SHA-256",
     ):
         assert line in log
-    dumped = stage.told["dump ['--cluster-metadata-decoder']"]
+    dumped = stage.outputs["dump ['--cluster-metadata-decoder']"]
     assert "USER_SCRAM_CREDENTIAL_RECORD" in dumped
-    assert "[hidden]" in stage.told["config ['print']"]
+    assert "[hidden]" in stage.outputs["config ['print']"]

@@ -1,4 +1,4 @@
-"""num.workers=2: two processes, each with partitions of its own, seen as two brokers."""
+"""num.workers=2: two processes with their own partitions, which clients see as two brokers."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def values(broker: WorkersBroker, topic: str, partitions: int) -> list[list[byte
     return [broker.at(topic, index).values(topic, index) for index in range(partitions)]
 
 
-def test_clients_see_two_brokers_and_route_by_themselves(broker: WorkersBroker) -> None:
-    """Either tells the same; records are where they are told to be, and nowhere else."""
+def test_clients_see_two_brokers_and_find_leaders(broker: WorkersBroker) -> None:
+    """Both return the same metadata. Requests to the other worker get NOT_LEADER_OR_FOLLOWER."""
     broker.client().create_topic("t", 4)
 
     for worker in (0, 1):
@@ -72,8 +72,8 @@ def test_clients_see_two_brokers_and_route_by_themselves(broker: WorkersBroker) 
     assert values(broker, "t", 4) == [[b"0"], [b"1"], [b"2"], [b"3"]]
 
 
-def test_what_is_decided_by_the_owner_holds_everywhere(broker: WorkersBroker) -> None:
-    """Asked of either, known to both when it is answered: topics, their configurations, defaults of the cluster."""
+def test_changes_reach_all_workers_before_the_response(broker: WorkersBroker) -> None:
+    """Topics, topic configs and cluster defaults, changed through either worker."""
     for worker in (0, 1):
         asked, other = broker.client(worker), broker.client(1 - worker)
         asked.create_topic("made", 4)
@@ -98,8 +98,8 @@ def test_what_is_decided_by_the_owner_holds_everywhere(broker: WorkersBroker) ->
             write(broker, "t", index, b"v" * 1000)
 
 
-def test_a_topic_that_a_client_uses_is_made_by_the_owner(broker: WorkersBroker) -> None:
-    """Metadata asked of a worker."""
+def test_metadata_at_a_worker_creates_a_topic(broker: WorkersBroker) -> None:
+    """Automatic creation goes to the main process."""
     topics = [MetadataRequestTopic(name="used")]
     until_made = time.monotonic() + 60
     while broker.client(1).call(METADATA, 9, topics=topics).topics[0].error_code:
@@ -107,8 +107,8 @@ def test_a_topic_that_a_client_uses_is_made_by_the_owner(broker: WorkersBroker) 
     assert "used" in broker.client().topics()
 
 
-def test_coordinators_are_the_owners(broker: WorkersBroker) -> None:
-    """A worker knows where they are, and is none; of groups it lists none."""
+def test_coordinators_are_at_the_main_process(broker: WorkersBroker) -> None:
+    """The other worker returns its address, answers NOT_COORDINATOR, and lists no groups."""
     broker.client().commit("g", {})
     found = broker.client(1).call(FIND_COORDINATOR, 3, key="g")
     assert (found.error_code, found.node_id, found.port) == (ErrorCode.NONE, 1, broker.port)
@@ -118,8 +118,8 @@ def test_coordinators_are_the_owners(broker: WorkersBroker) -> None:
     assert broker.client(1).new_producer_id() != broker.client().new_producer_id()
 
 
-def test_a_broker_tells_of_itself(broker: WorkersBroker) -> None:
-    """Its configuration under its own id, and the partitions that it has."""
+def test_worker_describes_itself(broker: WorkersBroker) -> None:
+    """Its configs under its own id, and its own partitions."""
     broker.client().create_topic("t", 2)
     for worker in (0, 1):
         resource = DescribeConfigsResource(
@@ -132,8 +132,8 @@ def test_a_broker_tells_of_itself(broker: WorkersBroker) -> None:
         assert found == [index for index in (0, 1) if broker.at("t", index) is broker.client(worker)]
 
 
-def test_who_is_not_the_leader_says_who_is(broker: WorkersBroker) -> None:
-    """With its address, so that a client need not ask for metadata (KIP-951); older versions hear the code alone."""
+def test_wrong_leader_returns_the_right_one(broker: WorkersBroker) -> None:
+    """With its address, so that clients need no Metadata (KIP-951)."""
     topic_id = broker.client().create_topic("t", 2)
     for index, leader in enumerate(broker.leaders("t")):
         other = broker.client(2 - leader)
@@ -150,38 +150,38 @@ def test_who_is_not_the_leader_says_who_is(broker: WorkersBroker) -> None:
             assert (node.node_id, node.host, node.port) == (leader, HOST, broker.port + leader - 1)
 
 
-def test_levels_of_loggers_are_those_of_all(broker: WorkersBroker) -> None:
-    """Set under any worker's id, and by signals; a worker that comes anew has them, too."""
+def test_logger_levels_apply_to_all_workers(broker: WorkersBroker) -> None:
+    """Set through any worker's id. A restarted worker gets them too."""
 
-    def tells_of_connections(worker: int) -> bool:
+    def logs_connections(worker: int) -> bool:
         port = broker.port + worker
         before = len(broker.output)
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline:
             with TxnClient(HOST, port):
                 pass
-            told = broker.output[before:].splitlines()
-            if any("DEBUG broker.network" in line and ("[worker 1]" in line) == bool(worker) for line in told):
+            lines = broker.output[before:].splitlines()
+            if any("DEBUG broker.network" in line and ("[worker 1]" in line) == bool(worker) for line in lines):
                 return True
         return False
 
-    assert not tells_of_connections(1)
+    assert not logs_connections(1)
     level = AlterableConfig(name="broker.network", config_operation=0, value="DEBUG")
     resource = AlterConfigsResource(resource_type=8, resource_name="2", configs=[level])
     answer = broker.client(1).call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
     assert answer.responses[0].error_code == ErrorCode.NONE
-    assert tells_of_connections(0)
-    assert tells_of_connections(1)
+    assert logs_connections(0)
+    assert logs_connections(1)
     [process_id] = broker.worker_ids()
     os.kill(process_id, signal.SIGKILL)
     broker.forget_clients()
     until(lambda: broker.client(1).topics())
-    assert tells_of_connections(1)
+    assert logs_connections(1)
 
 
 @pytest.mark.parametrize("version", [11, 12])
-def test_a_transaction_over_both_workers(broker: WorkersBroker, version: int) -> None:
-    """Partitions are looked for in it, or join by their first batch; in the end all have their markers."""
+def test_transaction_spans_both_workers(broker: WorkersBroker, version: int) -> None:
+    """Partitions join explicitly or with their first batch. All get their markers."""
     owner, count = broker.client(), 4
     owner.create_topic("t", count)
     owner.wait_for_coordinator("x")
@@ -204,8 +204,8 @@ def test_a_transaction_over_both_workers(broker: WorkersBroker, version: int) ->
         assert client.latest("t", index, committed=True) == client.latest("t", index, committed=False) == 4
 
 
-def test_a_transaction_ends_although_a_worker_has_died(broker: WorkersBroker) -> None:
-    """Its records are there, and the marker follows when it is back."""
+def test_transaction_ends_despite_a_dead_worker(broker: WorkersBroker) -> None:
+    """The marker is written once the worker is back."""
     owner = broker.client()
     owner.create_topic("t", 2)
     owner.wait_for_coordinator("x")
@@ -222,8 +222,8 @@ def test_a_transaction_ends_although_a_worker_has_died(broker: WorkersBroker) ->
         assert until(lambda index=index: broker.at("t", index).latest("t", index, committed=True)) == 2  # type: ignore[misc]
 
 
-def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBroker) -> None:
-    """Its records are there again, its clients find it under its port, and what was decided meanwhile holds there."""
+def test_dead_worker_is_restarted(broker: WorkersBroker) -> None:
+    """Its records are there, its port is the same, and it has changes of the meantime."""
     owner = broker.client()
     owner.create_topic("t", 2)
     for index in (0, 1):
@@ -249,8 +249,8 @@ def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBro
     assert values(broker, "meanwhile", 2) == [[b"new"], [b"new"]]
 
 
-def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
-    """No orphan is left; what was acknowledged is there after the next start, with any number of workers."""
+def test_death_of_the_main_process_ends_the_workers(tmp_path: Path) -> None:
+    """Acknowledged records are there after the next start, with any number of workers."""
     broker = WorkersBroker(tmp_path)
     broker.client().create_topic("t", 6)
     for index in range(6):
@@ -267,8 +267,8 @@ def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
         assert (tmp_path / "logs/.kafka_cleanshutdown").exists()
 
 
-def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> None:
-    """Its own, beside its clients; one that is not as it was closed, it mends."""
+def test_workers_open_logs_while_serving_clients(tmp_path: Path) -> None:
+    """After a clean stop. A log that was changed since then is repaired."""
     broker = WorkersBroker(tmp_path)
     broker.client().create_topic("t", 6)
     for index in range(6):
@@ -290,8 +290,7 @@ def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> 
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
 
-def test_one_worker_is_one_process(tmp_path: Path) -> None:
-    """The default has nothing of all this."""
+def test_one_worker_has_no_child_process(tmp_path: Path) -> None:
     broker = OurBroker(tmp_path)
     assert Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text() == ""
     assert broker.stop() == 0

@@ -1,4 +1,4 @@
-"""The site is built without a warning, its links lead somewhere, and nothing in it is of another host."""
+"""The documentation site builds without a warning. Its links work, and it loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 from tools.site.pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What a browser loads by itself: tag -> attribute.
+#: Tags with a URL that a browser loads by itself, and the attribute of that URL.
 _LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 _NOT_LOADED = {"canonical", "prev", "next", "alternate"}
 
 
 class _Page(HTMLParser):
-    """The links of a page, what it loads, and where links to it may lead."""
+    """One page: its links, the files that it loads, and the anchors that links may name."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does, but elsewhere."""
+    """The site, built as `make docs` does, in a temporary directory."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "tools.site", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -52,20 +52,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, _Page]:
-    """Path from the site's root -> page; the page of errors 404 stands for no place."""
+    """Map the path from the site's root to the page, for all pages but that of error 404."""
     files = [path for path in site.rglob("*.html") if path.name != "404.html"]
     return {path.relative_to(site).as_posix(): _Page(path.read_text()) for path in files}
 
 
 def _built(page: str) -> str:
-    """Where the page of a Markdown file is."""
+    """Return the path of the HTML page of this Markdown file."""
     stem = page.removesuffix(".md")
     folder, name = posixpath.split(stem)
     return posixpath.join(folder if name.lower() in ("index", "readme") else stem, "index.html")
 
 
-def test_each_page_is_there(pages: dict[str, _Page]) -> None:
-    """Those of docs/, and those that are made of the code."""
+def test_each_source_page_is_built(pages: dict[str, _Page]) -> None:
+    """Pages come from docs/ and from the code."""
     written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     expected = {_built(page) for page in (*written, *reference_pages())}
 
@@ -73,8 +73,8 @@ def test_each_page_is_there(pages: dict[str, _Page]) -> None:
     assert len(expected) > 150
 
 
-def test_links_within_the_site_lead_somewhere(site: Path, pages: dict[str, _Page]) -> None:
-    """To a file, and where they name one to an anchor in it."""
+def test_links_within_the_site_work(site: Path, pages: dict[str, _Page]) -> None:
+    """A link's file exists, and so does its anchor."""
     broken = []
     for path, page in pages.items():
         for link in {*page.links, *page.loads}:
@@ -86,17 +86,17 @@ def test_links_within_the_site_lead_somewhere(site: Path, pages: dict[str, _Page
             )
             if (site / target).is_dir():
                 target = posixpath.normpath(posixpath.join(target, "index.html"))
-            there = pages.get(target)
+            linked = pages.get(target)
             if not (site / target).is_file() or (
-                parts.fragment and there and unquote(parts.fragment) not in there.anchors
+                parts.fragment and linked and unquote(parts.fragment) not in linked.anchors
             ):
                 broken.append(f"{path}: {link}")
 
     assert broken == []
 
 
-def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, _Page]) -> None:
-    """Scripts, styles, fonts and pictures; a diagram of Mermaid would bring its script from elsewhere."""
+def test_nothing_is_loaded_from_other_hosts(site: Path, pages: dict[str, _Page]) -> None:
+    """Scripts, styles, fonts and pictures are local. Mermaid diagrams would load a script from another host."""
     assert {load for page in pages.values() for load in page.loads if urlsplit(load).netloc} == set()
     assert [path for path, page in pages.items() if "mermaid" in page.classes] == []
     styles = "".join(path.read_text() for path in site.rglob("*.css"))
@@ -104,8 +104,8 @@ def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, _Page]
     assert "@import" not in styles
 
 
-def test_each_setting_and_each_api_can_be_linked_to(pages: dict[str, _Page]) -> None:
-    """Rows of the tables have anchors; APIs have pages."""
+def test_configs_and_apis_can_be_linked_to(pages: dict[str, _Page]) -> None:
+    """Rows of the tables have anchors. Each API has a page."""
     assert {"log.segment.bytes", "num.workers"} <= pages["generated/configs/index.html"].anchors
     assert "pybroker_connections" in pages["generated/metrics/index.html"].anchors
     assert "UNKNOWN_TOPIC_OR_PARTITION" in pages["reference/error-codes/index.html"].anchors

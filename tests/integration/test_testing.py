@@ -1,4 +1,4 @@
-"""What tests of other projects get: `pybroker.testing`, its pytest plugin, and `pybroker serve` for other languages."""
+"""`pybroker.testing`, its pytest plugin, and `pybroker serve`: the tools for tests of other projects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """One that tests of this file share."""
+    """The broker that the tests of this file share."""
     with Broker({"auto.create.topics.enable": False}) as running:
         yield running
 
@@ -51,8 +51,8 @@ def end_offset(broker: Broker, topic: str) -> int:
     return end
 
 
-def values(broker: Broker, topic: str) -> int:
-    """How many records partition 0 has."""
+def record_count(broker: Broker, topic: str) -> int:
+    """Return the number of records in partition 0."""
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.partition.eof": True}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
@@ -66,7 +66,7 @@ def values(broker: Broker, topic: str) -> int:
 
 
 def test_restart_and_kill_keep_records_and_address(broker: Broker) -> None:
-    """Clients connect again by themselves; the broker is another process then."""
+    """Clients reconnect, although the broker is another process."""
     broker.create_topic("kept", partitions=2)
     address, pid = broker.bootstrap_servers, broker.pid
     write(broker, "kept", 5)
@@ -83,8 +83,8 @@ def test_restart_and_kill_keep_records_and_address(broker: Broker) -> None:
     assert broker.pid != pid
 
 
-def test_forks_start_from_the_same_records_and_go_on_alone(broker: Broker) -> None:
-    """Two of them, on data that the first one has as before."""
+def test_forks_share_records_and_diverge(broker: Broker) -> None:
+    """Two forks of one broker, which is unchanged."""
     broker.create_topic("loaded", config={"internal.segment.bytes": 10_000})
     write(broker, "loaded", 35)
     with pytest.raises(BrokerError, match="pause"):
@@ -102,14 +102,14 @@ def test_forks_start_from_the_same_records_and_go_on_alone(broker: Broker) -> No
 
 
 class NeverUp(Broker):
-    """Its process says nothing."""
+    """A broker whose process prints nothing."""
 
     def _command(self) -> list[str]:
         return [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-def test_start_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C comes before `with` has begun, so that nobody stops it."""
+def test_interrupted_start_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C arrives before the `with` block, which would have stopped it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     broker = NeverUp()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -124,7 +124,7 @@ def test_start_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch: p
 
 
 def test_faults_reach_the_client_and_end(broker: Broker) -> None:
-    """Errors at which it tries again, connections that break, a lost answer: no record is lost, and none is double."""
+    """Retriable errors, broken connections and a lost response. No record is lost or doubled."""
     broker.create_topic("faulty")
     broker.fail_next("Produce", "NOT_LEADER_OR_FOLLOWER", count=2)
     broker.disconnect_next("Produce", carried_out=True)
@@ -147,7 +147,7 @@ def test_faults_reach_the_client_and_end(broker: Broker) -> None:
 
 
 def test_fenced_producer_can_not_commit(broker: Broker) -> None:
-    """As one whose successor has begun."""
+    """Its successor has called InitProducerId."""
     broker.create_topic("fenced")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "fenced"})
     producer.init_transactions(60)
@@ -159,27 +159,27 @@ def test_fenced_producer_can_not_commit(broker: Broker) -> None:
         producer.commit_transaction(60)
 
 
-def test_time_background_work_and_restart() -> None:
-    """Records of eight days ago go, others stay; a restart does not turn the clock back, a fork has the same time."""
+def test_time_moves_and_survives_a_restart() -> None:
+    """Retention deletes records of eight days ago. A restart keeps the clock, and a fork has the same time."""
     with Broker() as broker:
         before = datetime.now(UTC)
-        stamped = {"message.timestamp.type": "LogAppendTime"}  # by the broker, whose time is what moves on
+        stamped = {"message.timestamp.type": "LogAppendTime"}  # timestamps of the broker, whose clock the test moves
         for name, config in (("aged", stamped), ("table", {"cleanup.policy": "compact"})):
             broker.create_topic(name, config=config)
             write(broker, name, 5, key=b"k")
         broker.roll("aged")
         broker.clean("table")
         broker.run_retention()
-        assert [values(broker, each) for each in ("aged", "table")] == [5, 1]
+        assert [record_count(broker, each) for each in ("aged", "table")] == [5, 1]
 
         assert broker.move_time_on(days=8) - before >= timedelta(days=8)
         broker.run_retention()
-        assert values(broker, "aged") == 0
+        assert record_count(broker, "aged") == 0
         broker.restart()
         assert broker.move_time_on() - before >= timedelta(days=8)
         write(broker, "aged", 2)
         broker.run_retention()
-        assert values(broker, "aged") == 2
+        assert record_count(broker, "aged") == 2
         broker.pause()
         with pytest.raises(BrokerError, match="not running"):
             broker.run_retention()
@@ -187,16 +187,15 @@ def test_time_background_work_and_restart() -> None:
             assert fork.move_time_on() - before >= timedelta(days=8)
 
 
-def test_several_workers_have_clocks_of_their_own() -> None:
-    """They run all the same, and take topics; what is in a test's hand elsewhere is refused in one line."""
+def test_several_workers_refuse_control_of_time() -> None:
+    """Such a broker runs and creates topics, but a test cannot move its clock."""
     with Broker({"num.workers": 2}) as broker:
         broker.create_topic("shared", partitions=2)
         with pytest.raises(BrokerError, match="several workers"):
             broker.move_time_on(days=1)
 
 
-def test_what_stands_in_the_way_is_told(broker: Broker, tmp_path: Path) -> None:
-    """With the broker's own words."""
+def test_errors_have_the_brokers_message(broker: Broker, tmp_path: Path) -> None:
     broker.create_topic("twice")
     with pytest.raises(BrokerError, match="already exists"):
         broker.create_topic("twice")
@@ -206,20 +205,20 @@ def test_what_stands_in_the_way_is_told(broker: Broker, tmp_path: Path) -> None:
         _ = Broker().bootstrap_servers
 
 
-def test_directory_of_the_callers_choice_stays(tmp_path: Path) -> None:
-    """Data and log can be looked at afterwards."""
+def test_chosen_directory_is_kept(tmp_path: Path) -> None:
+    """Data and log can be inspected afterwards."""
     with Broker(directory=tmp_path / "here") as broker:
         broker.create_topic("orders")
     assert (tmp_path / "here" / "data" / "orders-0").is_dir()
     assert "Stopped in" in broker.log
 
 
-def test_broker_ends_with_the_program_that_started_it() -> None:
-    """Also where that is killed: standard input ends then. What it had on the disk is gone."""
+def test_broker_ends_with_its_parent() -> None:
+    """Even if that is killed, as standard input ends then. Its data directory is removed."""
     launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True)
     assert launcher.stdout is not None
-    told = json.loads(launcher.stdout.readline())
-    watched = os.pidfd_open(told["pid"])
+    started = json.loads(launcher.stdout.readline())
+    watched = os.pidfd_open(started["pid"])
     launcher.kill()
     launcher.wait()
     launcher.stdout.close()
@@ -227,11 +226,11 @@ def test_broker_ends_with_the_program_that_started_it() -> None:
     signalled = _ends_within(watched, 60)
     os.close(watched)
     assert signalled
-    assert not Path(told["data_directory"]).exists()
+    assert not Path(started["data_directory"]).exists()
 
 
-def test_serve_for_programs(tmp_path: Path) -> None:
-    """One line of JSON on standard output, and a file's keys beside; SIGTERM ends it, with exit code 0."""
+def test_serve_for_other_languages(tmp_path: Path) -> None:
+    """It prints one line of JSON and takes a properties file. SIGTERM ends it with exit code 0."""
     (tmp_path / "server.properties").write_text("num.partitions=5\nlog.dirs=/nowhere\n")
     command = [
         sys.executable,
@@ -244,18 +243,18 @@ def test_serve_for_programs(tmp_path: Path) -> None:
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        assert told["pid"] == process.pid
-        assert told["listeners"] == {"PLAINTEXT": told["bootstrap_servers"]}
-        assert (Path(told["data_directory"]) / "meta.properties").exists()
+        started = json.loads(process.stdout.readline())
+        assert started["pid"] == process.pid
+        assert started["listeners"] == {"PLAINTEXT": started["bootstrap_servers"]}
+        assert (Path(started["data_directory"]) / "meta.properties").exists()
         process.send_signal(signal.SIGTERM)
         rest, log = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, ""), log
-    assert not Path(told["data_directory"]).exists()
+    assert not Path(started["data_directory"]).exists()
 
 
-def test_standard_input_that_can_not_be_waited_for() -> None:
-    """Refused: it would end at once."""
+def test_unusable_standard_input_is_refused() -> None:
+    """The broker would stop at once."""
     command = [sys.executable, "-m", "pybroker", "serve", "--ephemeral", "--until-stdin-ends"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -263,7 +262,7 @@ def test_standard_input_that_can_not_be_waited_for() -> None:
 
 
 def _ends_within(process: int, seconds: float) -> bool:
-    """Whether a process, given by its descriptor, is gone so soon."""
+    """Return whether the process of this descriptor ends within the time."""
     ended = select.poll()
     ended.register(process, select.POLLIN)
     return bool(ended.poll(seconds * 1000))

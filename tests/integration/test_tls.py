@@ -1,4 +1,4 @@
-"""Listeners with TLS: stock clients, stores of both kinds, clients' certificates, new certificates while it runs."""
+"""TLS listeners: stock clients, both kinds of stores, client certificates, and replaced certificates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGE = 3_000_000
 
 
 class TlsBroker(OurBroker):
-    """Listens in several ways; `ports` by listener."""
+    """A broker with several TLS listeners; `ports` by listener."""
 
     def __init__(self, directory: Path, authority: Authority) -> None:
         self.ports = {name: free_port() for name in LISTENERS}
@@ -79,7 +79,7 @@ def broker(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 class TlsWireClient(WireClient):
-    """The same behind TLS."""
+    """A client that speaks TLS."""
 
     def __init__(self, port: int, authority: Authority, certificate: Path | None = None) -> None:
         context = ssl.create_default_context(cafile=str(authority.path))
@@ -90,7 +90,7 @@ class TlsWireClient(WireClient):
 
 @pytest.mark.parametrize("listener", ["PEM", "STORE"])
 class TestStockClients:
-    """A record larger than a TLS record and a socket's buffer goes there and back."""
+    """They produce and consume a record larger than a TLS record and the socket's buffer."""
 
     def test_kafka_python(self, broker: TlsBroker, authority: Authority, listener: str) -> None:
         settings = {
@@ -124,7 +124,7 @@ class TestStockClients:
         consumer.close()
 
     def test_aiokafka(self, broker: TlsBroker, authority: Authority, listener: str) -> None:
-        async def there_and_back() -> bytes | None:
+        async def round_trip() -> bytes | None:
             context = ssl.create_default_context(cafile=str(authority.path))
             settings = {
                 "bootstrap_servers": f"{HOST}:{broker.ports[listener]}",
@@ -139,11 +139,11 @@ class TestStockClients:
             ) as consumer:
                 return (await consumer.getone()).value
 
-        assert asyncio.run(there_and_back()) == bytes(LARGE)
+        assert asyncio.run(round_trip()) == bytes(LARGE)
 
 
-def test_clients_certificates(broker: TlsBroker, authority: Authority, tmp_path: Path) -> None:
-    """The user is made of the name in it; without one, or with a stranger's, nobody gets in."""
+def test_client_certificates_give_the_principal(broker: TlsBroker, authority: Authority, tmp_path: Path) -> None:
+    """Clients without one, or with one of another authority, are rejected."""
     port = broker.ports["MUTUAL"]
     with TlsWireClient(port, authority, authority.issue("client")) as client:
         assert isinstance(client.socket, ssl.SSLSocket)
@@ -156,25 +156,25 @@ def test_clients_certificates(broker: TlsBroker, authority: Authority, tmp_path:
     assert "Failed authentication (SSL handshake failed" in broker.output
 
 
-def test_sasl_behind_tls(broker: TlsBroker, authority: Authority) -> None:
+def test_sasl_over_tls(broker: TlsBroker, authority: Authority) -> None:
     with TlsWireClient(broker.ports["LOGIN"], authority) as client:
         assert log_in_plain(client, "alice", "secret").error_code == 0
         assert client.call(METADATA, 12, topics=[]).error_code == 0
 
 
-def test_who_speaks_no_tls(broker: TlsBroker) -> None:
-    """Is let go, and so is who says nothing at all once it hangs up."""
+def test_plaintext_clients_are_closed(broker: TlsBroker) -> None:
+    """So is a silent client once it hangs up."""
     with socket.create_connection((HOST, broker.ports["PEM"])) as client:
         client.settimeout(60)
         client.sendall(bytes.fromhex("0000000a00120000000000000000"))
         with suppress(ConnectionResetError):
             answer = client.recv(100)
-            assert answer == b"" or answer[:1] == b"\x15"  # an alert
+            assert answer == b"" or answer[:1] == b"\x15"  # a TLS alert
     socket.create_connection((HOST, broker.ports["PEM"])).close()
     broker.catch_up()
 
 
-def test_many_pieces(broker: TlsBroker, authority: Authority) -> None:
+def test_split_and_joined_requests_over_tls(broker: TlsBroker, authority: Authority) -> None:
     """Requests byte by byte, and many at once."""
     with TlsWireClient(broker.ports["PEM"], authority) as client:
         frame = client.request_frame(METADATA, 12, topics=[])
@@ -187,15 +187,15 @@ def test_many_pieces(broker: TlsBroker, authority: Authority) -> None:
         assert {client.receive().error_code for _ in range(500)} == {0}
 
 
-def test_new_certificates(broker: TlsBroker, authority: Authority) -> None:
-    """Put where the old ones were, they count for new connections; a broken file changes nothing."""
+def test_replaced_certificates_apply_to_new_connections(broker: TlsBroker, authority: Authority) -> None:
+    """A broken file changes nothing."""
 
-    def serial() -> int:
+    def serial_number() -> int:
         certificate = ssl.get_server_certificate((HOST, broker.ports["PEM"]))
         return hash(certificate)
 
-    before, path = serial(), authority.issue("server")
-    after = eventually(serial, until=lambda found: found != before, interval_s=0.2)
+    before, path = serial_number(), authority.issue("server")
+    after = eventually(serial_number, until=lambda found: found != before, interval_s=0.2)
     path.write_text("nothing")
     time.sleep(1)
-    assert serial() == after
+    assert serial_number() == after

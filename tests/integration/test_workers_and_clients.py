@@ -1,4 +1,4 @@
-"""num.workers=2 and clients as people use them: they find both workers by themselves."""
+"""Stock clients of a broker with num.workers=2: they find the partitions of both workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.several_workers import WorkersBroker
 
 PARTITIONS = 4
 RECORDS = 200
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkersBroker]:
 
 @pytest.fixture
 def topic(broker: WorkersBroker, request: pytest.FixtureRequest) -> str:
-    """A topic that has partitions of both."""
+    """A topic with partitions of both workers."""
     name = request.node.name.replace("[", "-").replace("]", "")
     broker.client().create_topic(name, PARTITIONS)
     assert sorted(broker.leaders(name)) == [1, 1, 2, 2]
@@ -51,7 +51,7 @@ def written_with_librdkafka(broker: WorkersBroker, topic: str) -> None:
     for partition in range(PARTITIONS):
         for value in values(partition):
             producer.produce(topic, value, partition=partition)
-    assert producer.flush(_PATIENCE_S) == 0
+    assert producer.flush(_TIMEOUT_S) == 0
 
 
 def stored(broker: WorkersBroker, topic: str) -> list[list[bytes]]:
@@ -60,7 +60,7 @@ def stored(broker: WorkersBroker, topic: str) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("worker", [0, 1])
 def test_kafka_python_writes_and_reads(broker: WorkersBroker, topic: str, worker: int) -> None:
-    """Whichever of the two it asks first."""
+    """The bootstrap server may be either worker."""
     bootstrap = f"127.0.0.1:{broker.port + worker}"
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for partition in range(PARTITIONS):
@@ -72,21 +72,21 @@ def test_kafka_python_writes_and_reads(broker: WorkersBroker, topic: str, worker
 
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     consumer.assign([PythonPartition(topic, index) for index in range(PARTITIONS)])
-    found = [next(consumer) for _ in range(PARTITIONS * RECORDS)]
+    records_read = [next(consumer) for _ in range(PARTITIONS * RECORDS)]
     consumer.close()
     for partition in range(PARTITIONS):
-        assert [each.value for each in found if each.partition == partition] == values(partition)
+        assert [each.value for each in records_read if each.partition == partition] == values(partition)
 
 
 def test_kafka_python_in_a_group(broker: WorkersBroker, topic: str) -> None:
-    """Two members share what both workers have, and their offsets are there for the next one."""
+    """Two members share the partitions of both workers, and the broker has their committed offsets."""
     written_with_librdkafka(broker, topic)
     members = [
         KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=topic, auto_offset_reset="earliest")
         for _ in range(2)
     ]
     read: Counter[bytes] = Counter()
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     for member in members:
         member.subscribe([topic])
         know_topics(member, topic)
@@ -104,13 +104,13 @@ def test_kafka_python_in_a_group(broker: WorkersBroker, topic: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_librdkafka_in_a_group(broker: WorkersBroker, topic: str, protocol: str) -> None:
-    """Both protocols of groups."""
+    """With both group protocols."""
     written_with_librdkafka(broker, topic)
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "group.protocol": protocol}
     consumer = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.subscribe([topic])
     read: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while sum(map(len, read)) < PARTITIONS * RECORDS:
         assert time.monotonic() < deadline
         for record in consumer.consume(500, timeout=1):
@@ -122,21 +122,21 @@ def test_librdkafka_in_a_group(broker: WorkersBroker, topic: str, protocol: str)
     assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
 
 
-def test_librdkafka_moves_records_and_their_offsets_as_one(broker: WorkersBroker, topic: str) -> None:
-    """Consume, transform, produce in transactions over both workers; each third one is aborted and done again."""
+def test_librdkafka_consumes_and_produces_transactionally(broker: WorkersBroker, topic: str) -> None:
+    """Transactions span both workers. Each third one is aborted and repeated."""
     written_with_librdkafka(broker, topic)
     output = f"{topic}-output"
     broker.client().create_topic(output, PARTITIONS)
     move_in_transactions(broker.bootstrap, topic, output, PARTITIONS * RECORDS)
     broker.client().settled(topic)
     for partition in range(PARTITIONS):
-        found = broker.at(output, partition).committed_values(output, partition)
-        assert sorted(found) == sorted(values(partition))
+        records_read = broker.at(output, partition).committed_values(output, partition)
+        assert sorted(records_read) == sorted(values(partition))
     assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
 
 
 def check_every_third_is_missing(broker: WorkersBroker, topic: str) -> None:
-    """Of what was written in transactions with a record for each partition."""
+    """Assert that each partition lacks each third transaction, which was aborted, and has its markers."""
     broker.client().settled(topic)
     for partition in range(PARTITIONS):
         client = broker.at(topic, partition)
@@ -160,9 +160,7 @@ def test_kafka_python_commits_and_aborts(broker: WorkersBroker, topic: str) -> N
     check_every_third_is_missing(broker, topic)
 
 
-def test_aiokafka_commits_aborts_and_reads(broker: WorkersBroker, topic: str) -> None:
-    """In a group."""
-
+def test_aiokafka_commits_aborts_and_reads_in_a_group(broker: WorkersBroker, topic: str) -> None:
     async def scenario() -> Counter[bytes]:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=topic) as producer:
             for number in range(9):
@@ -177,40 +175,40 @@ def test_aiokafka_commits_aborts_and_reads(broker: WorkersBroker, topic: str) ->
         async with AIOKafkaConsumer(topic, isolation_level="read_committed", **settings) as consumer:
             return Counter([(await consumer.getone()).value for _ in range(6 * PARTITIONS)])
 
-    seen = asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    seen = asyncio.run(asyncio.wait_for(scenario(), _TIMEOUT_S))
     assert seen == {b"%d" % number: PARTITIONS for number in range(9) if number % 3}
     check_every_third_is_missing(broker, topic)
 
 
 def test_librdkafka_administers(broker: WorkersBroker, topic: str) -> None:
-    """Topics, their partitions, configurations, records and offsets, by way of a worker that decides nothing."""
+    """Requests for topics, partitions, configs and records go to a worker that is not the controller."""
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port + 1}"})
     made = f"{topic}-made"
-    admin.create_topics([NewTopic(made, 2)])[made].result(_PATIENCE_S)
-    admin.create_partitions([NewPartitions(made, PARTITIONS)])[made].result(_PATIENCE_S)
-    told = admin.list_topics(made, timeout=_PATIENCE_S)
-    assert sorted(told.brokers) == [1, 2]
-    assert sorted(each.leader for each in told.topics[made].partitions.values()) == [1, 1, 2, 2]
+    admin.create_topics([NewTopic(made, 2)])[made].result(_TIMEOUT_S)
+    admin.create_partitions([NewPartitions(made, PARTITIONS)])[made].result(_TIMEOUT_S)
+    cluster = admin.list_topics(made, timeout=_TIMEOUT_S)
+    assert sorted(cluster.brokers) == [1, 2]
+    assert sorted(each.leader for each in cluster.topics[made].partitions.values()) == [1, 1, 2, 2]
 
     for worker in (0, 1):
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker.node_id + worker))
-        described = admin.describe_configs([resource])[resource].result(_PATIENCE_S)
+        described = admin.describe_configs([resource])[resource].result(_TIMEOUT_S)
         assert described["num.workers"].value == "2"
 
     written_with_librdkafka(broker, topic)
     deleted = admin.delete_records([TopicPartition(topic, index, 7) for index in range(PARTITIONS)])
-    assert [each.result(_PATIENCE_S).low_watermark for each in deleted.values()] == [7] * PARTITIONS
+    assert [each.result(_TIMEOUT_S).low_watermark for each in deleted.values()] == [7] * PARTITIONS
     for index in range(PARTITIONS):
         assert broker.at(topic, index).bounds(topic, index) == (7, RECORDS)
 
-    admin.delete_topics([made])[made].result(_PATIENCE_S)
+    admin.delete_topics([made])[made].result(_TIMEOUT_S)
     with pytest.raises(KafkaException) as refused:
-        admin.delete_topics([made])[made].result(_PATIENCE_S)
+        admin.delete_topics([made])[made].result(_TIMEOUT_S)
     assert refused.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def test_kafka_python_administers(broker: WorkersBroker, topic: str) -> None:
-    """Groups are listed once, although all brokers are asked for them."""
+    """A group is listed once, although the client asks each broker."""
     broker.client().commit(topic, {(topic, 0): 3})
     admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{broker.port + 1}")
     made = f"{topic}-made"
@@ -223,8 +221,8 @@ def test_kafka_python_administers(broker: WorkersBroker, topic: str) -> None:
     admin.close()
 
 
-def test_clients_go_on_with_another_number_of_workers(tmp_path: Path) -> None:
-    """Partitions have another leader then, in the same epoch perhaps; a producer and a consumer live through that."""
+def test_clients_survive_a_changed_number_of_workers(tmp_path: Path) -> None:
+    """Partitions then have another leader, perhaps in the same epoch. A producer and a consumer continue."""
     broker = WorkersBroker(tmp_path, most=3)
     broker.client().create_topic("t", PARTITIONS)
     quick = {"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": 100, "log_level": 0}
@@ -241,8 +239,8 @@ def test_clients_go_on_with_another_number_of_workers(tmp_path: Path) -> None:
             for partition in range(PARTITIONS):
                 producer.produce("t", b"%d" % sent, partition=partition)
             sent += 1
-        assert producer.flush(_PATIENCE_S) == 0
-        deadline = time.monotonic() + _PATIENCE_S
+        assert producer.flush(_TIMEOUT_S) == 0
+        deadline = time.monotonic() + _TIMEOUT_S
         while sum(map(len, read)) < sent * PARTITIONS:
             assert time.monotonic() < deadline
             for record in consumer.consume(1000, timeout=0.5):

@@ -1,4 +1,4 @@
-"""Share groups with num.workers=2: the worker that leads a partition gives its records out, the owner has its state."""
+"""Share groups with num.workers=2: the partition's worker delivers records, the main process keeps their state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.several_workers import WorkersBroker, until
 from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
 
 RECORDS = 10
-#: A topic whose only partition is worker 1's.
+#: A topic whose only partition is at worker 1.
 NAME = next(name for name in map("shared-{}".format, range(9)) if worker_of(name, 0, 2) == 1)
 
 
@@ -41,7 +41,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkersBroker]:
 
 @pytest.fixture(scope="module")
 def owner(broker: WorkersBroker) -> Iterator[ShareClient]:
-    """A member of a group, with `RECORDS` records to read; it speaks to the coordinator."""
+    """A member of a group with `RECORDS` records to read, connected to the coordinator."""
     with member_of(broker, NAME) as client:
         broker.client(1).produce(NAME, batch(*[b"v%d" % number for number in range(RECORDS)]))
         client.join(NAME)
@@ -49,19 +49,19 @@ def owner(broker: WorkersBroker) -> Iterator[ShareClient]:
 
 
 def at_leader(broker: WorkersBroker, owner: ShareClient, member: str = "member") -> ShareClient:
-    """A member at the worker that leads."""
+    """Return a client of the worker that leads the partition."""
     client = ShareClient(HOST, broker.port + 1, timeout_s=180)
     client.group, client.topic_id, client.member = owner.group, owner.topic_id, member
     return client
 
 
 def offsets(member: ShareClient) -> list[int]:
-    """Of the records that a fetch gives."""
+    """Fetch once; return the offsets of the acquired records."""
     return [each for first, last, _ in member.acquire(wait_ms=60_000) for each in range(first, last + 1)]
 
 
 def lag(owner: ShareClient) -> int:
-    """As the owner tells it, who has to ask the worker for the end of the partition."""
+    """Return the lag that the coordinator reports; it asks the worker for the end offset."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=owner.group, topics=None)
     [group] = owner.call(DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=[asked]).groups
     [partition] = group.topics[0].partitions
@@ -70,35 +70,37 @@ def lag(owner: ShareClient) -> int:
 
 
 def read_all(broker: WorkersBroker, owner: ShareClient) -> None:
-    """Accept what no other test has."""
+    """Accept all records that the group has not finished yet."""
     with at_leader(broker, owner, "reader") as member:
         while lag(owner):
             for first, last, _ in member.acquire(wait_ms=60_000):
                 assert member.acknowledge((first, last, [1])) == "NONE ['0 NONE None']"
 
 
-def test_records_are_given_where_the_leader_is(broker: WorkersBroker, owner: ShareClient) -> None:
-    """A record that was acknowledged is in the owner's log by the response, and no other member gets it."""
+def test_records_are_acquired_from_the_leader(broker: WorkersBroker, owner: ShareClient) -> None:
+    """An acknowledged record is in the coordinator's log before the response, and no other member gets it."""
     with at_leader(broker, owner) as member:
         assert member.acquire(most=4, mode=1, wait_ms=60_000) == [(0, 3, 1)]
         assert member.acknowledge((0, 1, [1]), (2, 2, [2])) == "NONE ['0 NONE None']"
         assert owner.read().endswith("[(0, 1, 2, 1), (2, 2, 0, 1)]")
-        assert member.acknowledge((0, 0, [1])).startswith("NONE ['0 NONE")  # done with: nobody minds
+        assert member.acknowledge((0, 0, [1])).startswith("NONE ['0 NONE")  # already accepted: no error
         assert member.acknowledge((9, 9, [1])).startswith("NONE ['0 INVALID_RECORD_STATE")
         assert lag(owner) == RECORDS - 2
     with at_leader(broker, owner, "second") as second:
         given: list[int] = []
-        while len(given) < RECORDS - 2:  # what the first had left is given back with its connection
+        while len(given) < RECORDS - 2:  # records of the first member are released when its connection closes
             given += offsets(second)
         assert sorted(given) == list(range(2, RECORDS))
         assert second.acknowledge((2, RECORDS - 1, [1])) == "NONE ['0 NONE None']"
     assert lag(owner) == 0
 
 
-def test_who_does_not_lead_says_who_does(broker: WorkersBroker, owner: ShareClient) -> None:
-    """And only the owner coordinates."""
-    place = FetchTopic(topic_id=owner.topic_id, partitions=[FetchPartition(partition_index=0)])
-    answer = owner.call(SHARE_FETCH, 1, group_id=owner.group, member_id="m", topics=[place], max_bytes=1, max_records=1)
+def test_share_fetch_elsewhere_returns_the_leader(broker: WorkersBroker, owner: ShareClient) -> None:
+    """Only the main process coordinates."""
+    topic_to_fetch = FetchTopic(topic_id=owner.topic_id, partitions=[FetchPartition(partition_index=0)])
+    answer = owner.call(
+        SHARE_FETCH, 1, group_id=owner.group, member_id="m", topics=[topic_to_fetch], max_bytes=1, max_records=1
+    )
     [partition] = answer.responses[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.current_leader.leader_id == 2
@@ -107,8 +109,8 @@ def test_who_does_not_lead_says_who_does(broker: WorkersBroker, owner: ShareClie
     assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_a_worker_that_dies_knows_again_what_was_acknowledged(broker: WorkersBroker, owner: ShareClient) -> None:
-    """Accepted records do not come again, others do; offsets that are altered at the owner hold at the worker."""
+def test_restarted_worker_knows_acknowledged_records(broker: WorkersBroker, owner: ShareClient) -> None:
+    """Accepted records are not delivered again. Offsets altered at the coordinator apply at the worker."""
     read_all(broker, owner)
     first = broker.client(1).produce(NAME, batch(*[b"v"] * RECORDS))
     with at_leader(broker, owner, "third") as member:
@@ -123,7 +125,7 @@ def test_a_worker_that_dies_knows_again_what_was_acknowledged(broker: WorkersBro
         while len(given) < RECORDS - 2:
             given += offsets(member)
         assert sorted(given) == [first, *range(first + 3, first + RECORDS)]
-        owner.beat(-1)  # nobody is in the group now
+        owner.beat(-1)  # the group is empty now
         partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=first + 5)
         topic = AlterShareGroupOffsetsRequestTopic(topic_name=NAME, partitions=[partition])
         answer = owner.call(ALTER_SHARE_GROUP_OFFSETS, 0, group_id=owner.group, topics=[topic])
