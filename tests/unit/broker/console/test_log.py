@@ -1,4 +1,4 @@
-"""What the broker logs, on the way to its console."""
+"""Log records of the broker, on their way to its console."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def record(text: str, *arguments: object) -> logging.LogRecord:
     return logging.LogRecord("broker.test", logging.INFO, __file__, 1, text, arguments, None)
 
 
-def test_lines_on_a_pipe() -> None:
-    """One for each record, cut where it is long; nobody waits for who does not read, or is gone."""
+def test_records_are_lines_on_a_pipe() -> None:
+    """Long lines are cut. A full or closed pipe does not block."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     log = ConsoleLog(writer)
@@ -24,7 +24,7 @@ def test_lines_on_a_pipe() -> None:
     assert os.read(reader, 4096).endswith(b" INFO broker.test: two\\nlines of text\n")
     log.emit(record("\u00e4" * 100_000))
     assert len(os.read(reader, 100_000)) == 4096
-    for _ in range(100):  # more than the pipe holds
+    for _ in range(100):  # more than the pipe buffers
         log.emit(record("x" * 4000))
     held = os.read(reader, 1 << 20)
     assert 0 < held.count(b"\n") < 100
@@ -35,8 +35,8 @@ def test_lines_on_a_pipe() -> None:
     os.close(writer)
 
 
-def test_a_line_on_its_way_is_written_before_the_pipe_is_let_go() -> None:
-    """And none after it: the descriptor's number may be that of a segment by then."""
+def test_line_in_progress_is_written_before_the_close() -> None:
+    """And none after it, as the descriptor's number may be reused for a segment."""
     reader, writer = os.pipe()
     log = ConsoleLog(writer)
     formats, goes_on = threading.Event(), threading.Event()
@@ -66,10 +66,10 @@ def test_a_line_on_its_way_is_written_before_the_pipe_is_let_go() -> None:
         assert told.read() == b"on its way\n"
 
 
-def test_arguments_that_do_not_fit_are_not_raised_where_it_is_logged(
+def test_bad_log_arguments_are_reported_on_stderr(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are told of on standard error, as logging does where nobody has told it not to."""
+    """As by the logging module; the caller gets no exception."""
     monkeypatch.setattr(logging, "raiseExceptions", True)
     reader, writer = os.pipe()
     ConsoleLog(writer).handle(record("%d", "no number"))

@@ -1,4 +1,4 @@
-"""Whether there is a console at all, and what its process is told."""
+"""Start of the console's process."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def broker(**overrides: str) -> Any:
     return SimpleNamespace(config=config, server=SimpleNamespace(listeners=listeners), endpoint=None)
 
 
-def test_there_is_none_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is anything brought in for it."""
+def test_console_is_started_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it no package is imported for it."""
     monkeypatch.setitem(sys.modules, "broker.console.process", None)
 
     assert bind_console(configured()) is None
 
 
-def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to bring them."""
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs them."""
     found = importlib.util.find_spec
     monkeypatch.setattr(console_module, "find_spec", lambda name: None if name[0] in "uj" else found(name))
 
@@ -48,12 +48,12 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Process:
-    """Takes the place of the process: keeps what it was told, and ends when it is let go of."""
+    """Replaces the process: keeps its settings, and ends when its standard input is closed."""
 
     def __init__(self, command: list[str], *, pass_fds: list[int], **_: object) -> None:
         self.command = command
         self.stdin = Pipe()
-        for each in pass_fds:  # they are open when it starts
+        for each in pass_fds:  # the sockets are open when it starts
             with socket.socket(fileno=os.dup(each)) as listening:
                 assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
 
@@ -63,7 +63,7 @@ class Process:
 
 
 class Pipe(io.BytesIO):
-    """Its descriptor is of a real one."""
+    """A pipe with a real descriptor."""
 
     told = ""
 
@@ -78,8 +78,8 @@ class Pipe(io.BytesIO):
         self.told = self.getvalue().decode()
 
 
-def test_process_is_told_what_the_console_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is one of console/settings.py; sockets that it has been given are kept by nobody else, and listen."""
+def test_settings_are_sent_to_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a line that console/settings.py parses. The listening sockets are closed in the broker."""
     monkeypatch.setattr(subprocess, "Popen", Process)
     running = broker(log_dirs="one,/two", listeners="PLAINTEXT://:9092")
     made = Console([("127.0.0.1", 0)])

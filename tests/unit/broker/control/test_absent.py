@@ -1,4 +1,4 @@
-"""A broker that nobody commands."""
+"""A broker without a control channel."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ print([name for name in sys.modules if name.split(".")[:2] == ["broker", "contro
 """
 
 
-def test_nothing_of_it_is_loaded_unless_it_is_asked_for():
-    """Neither at the start nor by any handler."""
+def test_control_modules_are_loaded_on_demand():
+    """Neither the start nor a handler imports them."""
     command = [sys.executable, "-I", "-c", WHAT_A_START_LOADS]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"

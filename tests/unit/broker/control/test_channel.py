@@ -1,4 +1,4 @@
-"""Lines of JSON, in and out."""
+"""Commands and answers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class Stage:
-    """A channel to a broker whose retention ends when a test says so."""
+    """A channel to a broker; the test decides when its retention ends."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -46,24 +46,23 @@ def line(number: object, command: str, **arguments: object) -> bytes:
     return json.dumps({"id": number, "command": command, "arguments": arguments}).encode() + b"\n"
 
 
-def test_lines_in_any_pieces(stage: Stage) -> None:
-    """Several at once, and one byte by byte; arguments and empty lines may be left out."""
+def test_lines_may_arrive_in_pieces(stage: Stage) -> None:
+    """Several at once, or byte by byte. Arguments are optional and empty lines are ignored."""
     stage.channel.feed(line(1, "clear_faults") * 2 + b"\n")
     for octet in b'{"id": "a", "command": "clear_faults"}\n':
         stage.channel.feed(bytes([octet]))
     assert stage.told == [{"id": number, "result": None} for number in (1, 1, "a")]
 
 
-def test_an_answer_comes_when_its_command_is_carried_out(stage: Stage) -> None:
-    """A later one may be answered first."""
+def test_answer_comes_when_its_command_is_done(stage: Stage) -> None:
+    """A later command may be answered first."""
     stage.channel.feed(line(1, "run_retention") + line(2, "clear_faults"))
     assert [each["id"] for each in stage.told] == [2]
     stage.retained.resolve(None)
     assert stage.told[1:] == [{"id": 1, "result": None}]
 
 
-def test_commands_wait_until_the_broker_is_up() -> None:
-    """None is lost."""
+def test_commands_wait_for_the_start_of_the_broker() -> None:
     stage = Stage()
     stage.channel.feed(line(1, "move_time_on", milliseconds=5))
     assert stage.told == []
@@ -82,10 +81,10 @@ def test_commands_wait_until_the_broker_is_up() -> None:
         (b"{" * ((1 << 20) + 1), None, "a line of more than 1048576 bytes"),
     ],
 )
-def test_what_is_wrong_is_the_answer(
+def test_bad_commands_are_answered_with_an_error(
     stage: Stage, caplog: pytest.LogCaptureFixture, sent: bytes, number: object, why: str
 ) -> None:
-    """The asker's mistake is nothing for the broker's log; and what follows is carried out."""
+    """It is the caller's mistake, so the broker logs nothing. Later commands are carried out."""
     stage.channel.feed(sent)
     stage.channel.feed(line(9, "clear_faults"))
     refused, following = stage.told
@@ -95,16 +94,15 @@ def test_what_is_wrong_is_the_answer(
     assert caplog.messages == []
 
 
-def test_a_command_that_fails_is_told_and_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    """It is the broker's mistake then."""
+def test_failed_command_is_answered_and_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """Here the broker is at fault."""
     stage.channel.feed(line(1, "run_retention"))
     stage.retained.fail(OSError("the disk is gone"))
     assert stage.told == [{"id": 1, "error": "the disk is gone"}]
     assert caplog.messages == ["A command failed"]
 
 
-def test_the_broker_that_it_is_opened_for_has_its_dispatcher(stage: Stage) -> None:
-    """And its clock."""
+def test_broker_with_a_channel_has_dispatcher_and_clock(stage: Stage) -> None:
     before_ms = stage.channel.clock.now_ms()
     stage.channel.feed(line(1, "move_time_on", milliseconds=86_400_000))
     assert stage.told[0]["result"] >= before_ms + 86_400_000

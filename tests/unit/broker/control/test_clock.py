@@ -1,4 +1,4 @@
-"""A clock that is moved on."""
+"""A clock that tests can move forward."""
 
 import pytest
 
@@ -9,15 +9,15 @@ DAY_MS = 86_400_000
 
 
 def ahead_ms(clock):
-    """How far a clock is ahead of the system's, of the time of day and of the monotonic one, in days."""
+    """Return how far the clock is ahead of the system: time of day and monotonic time, in days."""
     system = Clock()
     return round((clock.now_ms() - system.now_ms()) / DAY_MS), round(
         (clock.monotonic_ms() - system.monotonic_ms()) / DAY_MS
     )
 
 
-def test_it_goes_as_the_systems_does_until_it_is_moved():
-    """Both of its readings, then by as much as was asked for."""
+def test_clock_follows_the_system_until_moved():
+    """Both readings move by the requested amount."""
     clock = AdjustableClock()
     assert ahead_ms(clock) == (0, 0)
     clock.move_on(8 * DAY_MS)
@@ -25,14 +25,14 @@ def test_it_goes_as_the_systems_does_until_it_is_moved():
     assert ahead_ms(clock) == (9, 9)
 
 
-def test_without_deadlines_it_is_only_later_in_the_day():
-    """Who waits for a deadline waits on."""
+def test_clock_without_deadlines_keeps_monotonic_time():
+    """Timers that wait for a deadline do not fire."""
     clock = AdjustableClock()
     clock.move_on(8 * DAY_MS, deadlines=False)
     assert ahead_ms(clock) == (8, 0)
 
 
-def test_it_does_not_go_back():
-    """Everything relies on that of the monotonic one."""
+def test_clock_does_not_go_back():
+    """The broker relies on a monotonic clock."""
     with pytest.raises(ValueError, match="not back"):
         AdjustableClock().move_on(-1)

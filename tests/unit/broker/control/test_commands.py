@@ -1,4 +1,4 @@
-"""What a test may ask of its broker."""
+"""The commands of the control channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EIGHT_DAYS_MS = 8 * DAY_MS
 
 
 class OnePool(InstantWorkers):
-    """Of one process, which works at once."""
+    """A broker of one process whose background work is done at once."""
 
     size = 1
 
@@ -32,7 +32,7 @@ class OnePool(InstantWorkers):
 
 
 class Stage:
-    """The commands, and the broker that they are for."""
+    """The commands, and the broker that they control."""
 
     def __init__(self, directory: Path, settings: dict[str, str] | None = None) -> None:
         self.broker: Any = TxnBroker(directory, settings)
@@ -50,7 +50,7 @@ class Stage:
         self.broker.clock.advance(milliseconds)
 
     def __call__(self, command: object, **arguments: object) -> Any:
-        """The result, once all that can happen has."""
+        """Run a command and all pending work; return the result."""
         result = self.commands.carry_out(command, arguments)
         self.broker.settle()
         return result.result() if isinstance(result, Deferred) else result
@@ -95,8 +95,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         ("clean", {"topic": "t"}, "t is not compacted"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_a_line(stage: Stage, command: object, arguments: Any, why: str) -> None:
-    """And changes nothing."""
+def test_invalid_arguments_are_one_line(stage: Stage, command: object, arguments: Any, why: str) -> None:
+    """Nothing changes."""
     stage.broker.create("t")
     stage.broker.client.wait_for_coordinator("unknown")
     with pytest.raises(Refused, match=why):
@@ -104,14 +104,12 @@ def test_what_makes_no_sense_is_told_in_a_line(stage: Stage, command: object, ar
     assert stage.log("t").segments.base_offsets == [0]
 
 
-def test_arguments_are_an_object(stage: Stage) -> None:
-    """Whatever JSON has besides."""
+def test_arguments_have_to_be_an_object(stage: Stage) -> None:
     with pytest.raises(Refused, match="an object, not"):
         stage.commands.carry_out("roll", ["t"])
 
 
-def test_faults_are_ordered_and_cleared(stage: Stage) -> None:
-    """By the API's name."""
+def test_faults_are_set_and_cleared_by_api(stage: Stage) -> None:
     ordered = stage.dispatcher._faults
     stage("delay", api="Produce", delay_ms=5, count=2)
     stage("fail_next", api="Produce", error="NOT_LEADER_OR_FOLLOWER")
@@ -124,8 +122,8 @@ def test_faults_are_ordered_and_cleared(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_fenced_producer_is_refused_and_the_next_one_goes_on(stage: Stage, is_open: bool) -> None:
-    """A transaction that was open is aborted first."""
+def test_fenced_producer_is_rejected_and_its_successor_works(stage: Stage, is_open: bool) -> None:
+    """An open transaction is aborted first."""
     stage.broker.create("t")
     client = stage.broker.client
     client.wait_for_coordinator("x")
@@ -144,8 +142,8 @@ def test_fenced_producer_is_refused_and_the_next_one_goes_on(stage: Stage, is_op
     assert client.latest("t", committed=True) == stage.log("t").log_end_offset
 
 
-def test_time_that_moves_on_brings_what_is_due(stage: Stage) -> None:
-    """In the next turn; and the new time is the answer."""
+def test_moved_time_fires_timers(stage: Stage) -> None:
+    """In the next turn. The command returns the new time."""
     called: list[str] = []
     stage.broker.timers.call_later(DAY_MS, lambda: called.append("due"))
     stage.broker.timers.call_later(EIGHT_DAYS_MS + 1, lambda: called.append("later"))
@@ -157,8 +155,8 @@ def test_time_that_moves_on_brings_what_is_due(stage: Stage) -> None:
     assert stage.moves == [True, False]
 
 
-def test_roll_and_retention_take_out_what_is_old(stage: Stage) -> None:
-    """A week later, by default; without the roll, too: Kafka rolls what is old first."""
+def test_roll_and_retention_delete_old_records(stage: Stage) -> None:
+    """After a week, by default. Retention rolls old segments first, as Kafka does."""
     stage.broker.create("t", 2)
     stage.write("t", b"a", b"b")
     assert stage("roll", topic="t") == {"t-0": 2, "t-1": 0}
@@ -172,8 +170,8 @@ def test_roll_and_retention_take_out_what_is_old(stage: Stage) -> None:
     assert stage.log("t").log_start_offset == 3
 
 
-def test_clean_compacts_what_is_there_however_little(stage: Stage) -> None:
-    """The active segment is closed first."""
+def test_clean_compacts_the_active_segment(stage: Stage) -> None:
+    """It is rolled first, however small."""
     stage.broker.cleaner.start()
     stage.broker.create("t", **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"})
     log = stage.log("t")
@@ -185,7 +183,7 @@ def test_clean_compacts_what_is_there_however_little(stage: Stage) -> None:
 
 
 def test_clean_without_a_cleaner_is_refused(stage: Stage) -> None:
-    """It is off, or has not been started."""
+    """The cleaner is disabled, or not started."""
     stage.broker.create("t", **{"cleanup.policy": "compact"})
     with pytest.raises(Refused, match="t-0: the cleaner is off"):
         stage("clean", topic="t")

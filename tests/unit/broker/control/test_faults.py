@@ -1,4 +1,4 @@
-"""Requests that a test wants to go wrong."""
+"""Faults that a test injects into requests."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.support.request_stage import RequestStage, decoded
 
 
 class Stage(RequestStage):
-    """A dispatcher whose handlers write down what they serve; Heartbeat has a fast path, too."""
+    """A dispatcher whose handlers record the requests that they serve; Heartbeat also has a fast path."""
 
     def __init__(self):
         self.loop = FakeLoop()
@@ -39,8 +39,8 @@ def requests_of(stage, api):
     return sum(each.requests for each in stage.dispatcher.prepared if each.api is api)
 
 
-def test_so_many_fail_and_are_not_served_then_all_is_as_ever():
-    """Of that API alone."""
+def test_a_number_of_requests_fail():
+    """They are not served, and other APIs are unaffected."""
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(2, error=ErrorCode.REBALANCE_IN_PROGRESS))
 
@@ -52,16 +52,15 @@ def test_so_many_fail_and_are_not_served_then_all_is_as_ever():
     assert requests_of(stage, HEARTBEAT) == 3
 
 
-def test_faults_of_an_api_come_in_the_order_in_which_they_were_ordered():
-    """One after the other."""
+def test_faults_of_an_api_apply_in_order():
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, error=ErrorCode.UNKNOWN_MEMBER_ID))
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, error=ErrorCode.ILLEGAL_GENERATION))
     assert [decoded(stage.ask()).error_code for _ in range(3)] == [25, 22, 0]
 
 
-def test_an_error_stands_where_the_request_has_partitions():
-    """With the names of what it asks for."""
+def test_injected_error_is_in_each_partition():
+    """The response has the topics and partitions of the request."""
     stage = Stage()
     stage.dispatcher.add(PRODUCE.key, Fault(1, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     partitions = [PartitionProduceData(index=index, records=b"") for index in (0, 3)]
@@ -73,8 +72,8 @@ def test_an_error_stands_where_the_request_has_partitions():
     assert [(each.index, each.error_code) for each in response.partition_responses] == [(0, 6), (3, 6)]
 
 
-def test_an_error_for_who_awaits_no_answer_closes_the_connection():
-    """An answer would be taken for that of the next request."""
+def test_error_for_acks_0_closes_the_connection():
+    """The client would take a response for that of its next request."""
     stage = Stage()
     stage.dispatcher.add(PRODUCE.key, Fault(1, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
     with pytest.raises(CloseConnection, match="NOT_LEADER_OR_FOLLOWER"):
@@ -82,8 +81,8 @@ def test_an_error_for_who_awaits_no_answer_closes_the_connection():
     assert stage.served == []
 
 
-def test_a_delayed_request_is_served_in_its_time_and_once():
-    """Its connection is muted until then; the next is served at once."""
+def test_delayed_request_is_served_once():
+    """Its connection is muted until then. The next request is served at once."""
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, delay_ms=500))
 
@@ -100,8 +99,7 @@ def test_a_delayed_request_is_served_in_its_time_and_once():
     assert requests_of(stage, HEARTBEAT) == 1
 
 
-def test_a_delayed_request_is_not_hit_by_the_next_fault():
-    """It has had its own."""
+def test_delayed_request_gets_no_second_fault():
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, delay_ms=500))
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, error=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -112,8 +110,8 @@ def test_a_delayed_request_is_not_hit_by_the_next_fault():
 
 
 @pytest.mark.parametrize(("is_served", "served"), [(False, []), (True, ["fast path", "Heartbeat"])])
-def test_a_connection_is_closed_before_or_after_the_work(is_served, served):
-    """After it only the answer is lost."""
+def test_connection_closes_before_or_after_the_request(is_served, served):
+    """After it, only the response is lost."""
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, is_served=is_served))
     with pytest.raises(CloseConnection, match="Heartbeat"):
@@ -121,8 +119,8 @@ def test_a_connection_is_closed_before_or_after_the_work(is_served, served):
     assert stage.served == served
 
 
-def test_a_lost_answer_that_was_to_come_later_is_given_up():
-    """As where the client hangs up."""
+def test_lost_response_cancels_a_waiting_request():
+    """As when the client disconnects."""
     stage = Stage()
     stage.reply = Deferred()
     stage.dispatcher.add(HEARTBEAT.key, Fault(1, is_served=True))
@@ -131,8 +129,8 @@ def test_a_lost_answer_that_was_to_come_later_is_given_up():
     assert stage.reply.cancelled
 
 
-def test_cleared_faults_do_not_come():
-    """Nor what was left of one that has begun."""
+def test_cleared_faults_do_not_apply():
+    """A fault that has begun ends too."""
     stage = Stage()
     stage.dispatcher.add(HEARTBEAT.key, Fault(2, error=ErrorCode.UNKNOWN_MEMBER_ID))
     assert decoded(stage.ask()).error_code == 25
@@ -140,8 +138,8 @@ def test_cleared_faults_do_not_come():
     assert decoded(stage.ask()).error_code == 0
 
 
-def test_a_version_that_is_not_served_has_its_own_answer():
-    """A fault for its API or not."""
+def test_unsupported_version_gets_its_own_response():
+    """With and without a fault for its API."""
     stage = Stage()
     stage.dispatcher.add(FETCH.key, Fault(1, error=ErrorCode.UNKNOWN_MEMBER_ID))
     with pytest.raises(CloseConnection, match="not served"):

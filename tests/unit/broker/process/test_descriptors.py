@@ -1,4 +1,4 @@
-"""How the process's file descriptors are shared out."""
+"""Division of the process's file descriptors."""
 
 import resource
 import subprocess
@@ -21,8 +21,8 @@ from broker.process.descriptors import Shares, lack, raise_limit, share_out
         (10, Shares(16, 1)),
     ],
 )
-def test_connections_get_what_log_files_and_the_reserve_leave(limit: int, shares: Shares) -> None:
-    """Few as they may be, everyone gets something."""
+def test_connections_get_the_remaining_descriptors(limit: int, shares: Shares) -> None:
+    """Log files and a reserve come first. Each share is at least one."""
     assert share_out(limit) == shares
 
 
@@ -37,10 +37,10 @@ def test_connections_get_what_log_files_and_the_reserve_leave(limit: int, shares
         ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), (1 << 20, resource.RLIM_INFINITY), 1 << 20),
     ],
 )
-def test_the_process_takes_what_it_may_have(
+def test_soft_limit_is_raised(
     before: tuple[int, int], after: tuple[int, int], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The soft limit goes up to the hard one, or to what is enough."""
+    """To the hard limit, or to what suffices."""
     limits = before
 
     def set_limit(_: int, wanted: tuple[int, int]) -> None:
@@ -53,8 +53,8 @@ def test_the_process_takes_what_it_may_have(
     assert limits == after
 
 
-def test_a_kernel_that_refuses_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fs.nr_open is above all limits."""
+def test_kernel_limit_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fs.nr_open may be below the hard limit."""
 
     def refuse(*_: object) -> None:
         raise ValueError("not allowed to raise maximum limit")
@@ -64,13 +64,13 @@ def test_a_kernel_that_refuses_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert raise_limit() == 1024
 
 
-def test_a_process_with_enough_lacks_nothing() -> None:
+def test_enough_descriptors_are_no_problem() -> None:
     assert lack() is None
 
 
 @pytest.mark.parametrize("limit", [8, 12, 16, 24])
-def test_too_few_are_a_line_and_code_1(limit: int, tmp_path: Path) -> None:
-    """Before anything is touched, and without a traceback."""
+def test_too_few_descriptors_are_one_line_and_code_1(limit: int, tmp_path: Path) -> None:
+    """Before any file is touched, and without a traceback."""
     command = [sys.executable, "-m", "broker.main", "--override", f"log.dirs={tmp_path}/logs"]
     started = subprocess.run(
         ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *command], capture_output=True, text=True, timeout=60

@@ -1,4 +1,4 @@
-"""Overrides of a broker that leaves nothing behind."""
+"""Overrides of a broker whose data directory is temporary."""
 
 import signal
 from pathlib import Path
@@ -17,8 +17,8 @@ def _signals():
         signal.signal(number, handler)
 
 
-def test_directory_is_there_while_the_broker_is():
-    """With what is in it; the configuration is one that is understood."""
+def test_temporary_directory_lives_as_long_as_the_broker():
+    """It is removed with its content. The configuration is valid."""
     with ephemeral({"num.partitions": "3"}) as overrides:
         config = load(overrides=overrides, strict=True)
         directory = Path(overrides["log.dirs"])
@@ -29,26 +29,25 @@ def test_directory_is_there_while_the_broker_is():
     assert not directory.exists()
 
 
-def test_overrides_win():
-    """Over what is quick."""
+def test_overrides_have_priority():
+    """Over the defaults that make such a broker quick."""
     with ephemeral(dict.fromkeys(QUICK, "7")) as overrides:
         assert {overrides[key] for key in QUICK} == {"7"}
 
 
 @pytest.mark.parametrize("key", ["log.dirs", "log.dir"])
-def test_directory_of_somebody_else_is_left_alone(tmp_path, key):
-    """It was chosen, so it is kept."""
+def test_given_directory_is_kept(tmp_path, key):
     with ephemeral({key: str(tmp_path)}) as overrides:
         assert overrides == {**QUICK, key: str(tmp_path)}
     assert tmp_path.exists()
 
 
-def test_signal_before_the_broker_is_there_removes_the_directory():
-    """As one after that does."""
+def test_early_signal_removes_the_directory():
+    """A signal before the broker starts has the effect of a later one."""
     context = ephemeral({})
     directory = Path(context.__enter__()["log.dirs"])
     with pytest.raises(SystemExit) as ended:
-        signal.raise_signal(signal.SIGTERM)  # to this thread: another one might hear of it after the block
+        signal.raise_signal(signal.SIGTERM)  # to this thread, as another one might handle it after the block
     context.__exit__(SystemExit, ended.value, None)
     assert ended.value.code == 0
     assert not directory.exists()

@@ -1,4 +1,4 @@
-"""The memory that there is: the machine's, or a control group's."""
+"""The available memory: the machine's, or the limit of a control group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNLIMITED = str((1 << 63) - 4096)
         pytest.param("0::/\n", {"memory.max": UNLIMITED}, MACHINES, id="more than there is"),
     ],
 )
-def test_the_smallest_limit_counts(tmp_path: Path, process: str, groups: dict[str, str], expected: int) -> None:
+def test_smallest_limit_counts(tmp_path: Path, process: str, groups: dict[str, str], expected: int) -> None:
     (tmp_path / "cgroup").write_text(process)
     for name, text in groups.items():
         file = tmp_path / "groups" / name
@@ -44,5 +44,5 @@ def test_the_smallest_limit_counts(tmp_path: Path, process: str, groups: dict[st
     assert memory_bytes(tmp_path / "cgroup", tmp_path / "groups") == expected
 
 
-def test_without_control_groups_it_is_the_machines(tmp_path: Path) -> None:
+def test_memory_without_control_groups_is_the_machines(tmp_path: Path) -> None:
     assert memory_bytes(tmp_path / "none", tmp_path) == MACHINES

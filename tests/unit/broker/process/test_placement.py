@@ -1,4 +1,4 @@
-"""Which worker has a partition."""
+"""The mapping of partitions to workers."""
 
 from collections import Counter
 
@@ -9,8 +9,8 @@ from metadata.topic_names import CLUSTER_METADATA, INTERNAL_TOPICS
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_partitions_of_a_topic_go_round(count: int) -> None:
-    """Each worker has as many as any other, give or take one; and the same ones whenever it is asked."""
+def test_partitions_of_a_topic_are_spread_evenly(count: int) -> None:
+    """The mapping is always the same."""
     for partitions in (1, count, 10):
         placed = [worker_of("t", index, count) for index in range(partitions)]
         counts = Counter(placed)
@@ -25,10 +25,10 @@ def test_topics_of_one_partition_are_spread() -> None:
 
 
 @pytest.mark.parametrize("topic", sorted({*INTERNAL_TOPICS, CLUSTER_METADATA}))
-def test_what_the_coordinators_write_is_the_owners(topic: str) -> None:
+def test_internal_topics_are_at_the_main_process(topic: str) -> None:
     assert {worker_of(topic, index, 3) for index in range(50)} == {MAIN}
 
 
-def test_the_places_are_those_of_former_versions() -> None:
-    """As they are not recorded, another function would send clients elsewhere after a restart."""
+def test_mapping_is_that_of_former_versions() -> None:
+    """It is not stored, so another function would move partitions at a restart."""
     assert [worker_of("orders", index, 3) for index in range(4)] == [(0xE52FFDEE + index) % 3 for index in range(4)]

@@ -1,4 +1,4 @@
-"""Lines of a start that other people's programs wait for."""
+"""Log lines of a start that other programs wait for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from broker.process.start_lines import start_lines
         r"Replayed UserScramCredentialRecord creating new entry for admin",
     ],
 )
-def test_each_line_that_is_waited_for_is_told(awaited: str) -> None:
-    """By Testcontainers' modules and kafka-python's tests, in their own expressions."""
+def test_lines_match_the_patterns_of_other_programs(awaited: str) -> None:
+    """The regular expressions of Testcontainers' modules and kafka-python's tests."""
     assert [line for line in start_lines(7, {"admin", "other"}) if re.search(awaited, line)]
 
 
-def test_thousands_of_users_are_not_all_told() -> None:
-    """The first ten by name."""
+def test_list_of_users_is_cut_to_ten() -> None:
     lines = list(start_lines(1, {f"user-{number:04}" for number in range(5000)}))
 
     assert len(lines) == 13

@@ -1,4 +1,4 @@
-"""Log directories that are not there, or do not work, at a start: what they had is told and not made anew."""
+"""Log directories that are missing or broken at a start: their partitions are reported, not created again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(node: Node, *records) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Of a broker that has stopped: log directories a (with the metadata), b, c, and partition 0, 1, 2 of m in each."""
+    """The root of a stopped broker: directories a (with metadata), b and c, and partition 0, 1, 2 of m in each."""
     node = start(tmp_path)
     write(node, new_record(30, TopicRecord, name="m", topic_id=TOPIC_ID))
     for index, name in enumerate("abc"):
@@ -61,7 +61,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def untouched(root: Path) -> dict[str, object]:
-    """What is there, without the metadata log, whose last index entries are written when it is read."""
+    """Return all files but the metadata log, whose last index entries are written when it is read."""
     return {path: facts for path, facts in picture(root).items() if "__cluster_metadata" not in path}
 
 
@@ -70,15 +70,15 @@ def leaders(node: Node) -> list[int]:
 
 
 def are_online(node: Node) -> list[bool]:
-    """Host the partitions, as the controller does."""
+    """Host the partitions, as the controller would; return which are online."""
     partitions = Partitions(node.logs, 1, Clock(), lambda partition: None, node.missing)
     values = config(Path("/x"), "a").log_config()
     return [partitions.create("m", TOPIC_ID, index, values, is_new=False).online for index in range(3)]
 
 
 @pytest.mark.parametrize("remount", [False, True])
-def test_unmounted_directory_with_partitions_is_refused(root: Path, remount: bool):
-    """Gone or empty: it is not formatted, nothing is touched; when it is back all is there."""
+def test_missing_directory_with_partitions_is_refused(root: Path, remount: bool):
+    """Removed or empty, as an unmounted volume. It is not formatted, and works again once it is back."""
     away = (root / "c").rename(root / "away")
     if remount:
         (root / "c").mkdir()
@@ -96,7 +96,7 @@ def test_unmounted_directory_with_partitions_is_refused(root: Path, remount: boo
 
 
 def test_added_directory_is_formatted_with_a_warning(root: Path, caplog: pytest.LogCaptureFixture):
-    """Nothing is missing, so it may be on purpose."""
+    """No partition is missing, so it may be intended."""
     node = start(root, "abcd")
 
     assert f"Log directory {root}/d is new: it has no meta.properties, others have" in caplog.messages
@@ -105,8 +105,8 @@ def test_added_directory_is_formatted_with_a_warning(root: Path, caplog: pytest.
     node.close(4000)
 
 
-def test_partitions_of_a_directory_that_was_left_out_are_offline(root: Path, caplog: pytest.LogCaptureFixture):
-    """They are not made anew elsewhere, and are served again with their directory."""
+def test_partitions_of_an_unlisted_directory_are_offline(root: Path, caplog: pytest.LogCaptureFixture):
+    """They are not created elsewhere, and are served again once their directory is listed."""
     node = start(root, "ab")
 
     assert leaders(node) == [1, 1, NO_LEADER]
@@ -119,8 +119,8 @@ def test_partitions_of_a_directory_that_was_left_out_are_offline(root: Path, cap
     node.close(5000)
 
 
-def test_crash_before_the_directory_went_leaves_no_leader(root: Path):
-    """On paper the broker still leads them."""
+def test_missing_directory_after_a_crash_has_no_leader(root: Path):
+    """The metadata still names the broker as their leader."""
     start(root).logs.unlock()
     node = start(root, "ab")
 
@@ -128,8 +128,8 @@ def test_crash_before_the_directory_went_leaves_no_leader(root: Path):
     node.close(4000)
 
 
-def test_partition_that_was_moved_by_hand_is_not_missing(root: Path):
-    """Its records are there, whichever directory the metadata has it in."""
+def test_manually_moved_partition_is_not_missing(root: Path):
+    """Its records exist, although the metadata names another directory."""
     (root / "c" / "m-2").rename(root / "b" / "m-2")
     node = start(root, "ab")
 
@@ -138,8 +138,8 @@ def test_partition_that_was_moved_by_hand_is_not_missing(root: Path):
     node.close(4000)
 
 
-def test_directory_formatted_by_hand_takes_the_place_of_a_lost_one(root: Path, caplog: pytest.LogCaptureFixture):
-    """Its partitions are made anew, as Apache Kafka does after `kafka-storage format`, and that is told."""
+def test_formatted_directory_replaces_a_lost_one(root: Path, caplog: pytest.LogCaptureFixture):
+    """Its partitions are created empty with a warning, as in Apache Kafka after `kafka-storage format`."""
     paths = [f"{root}/{name}" for name in "abc"]
     shutil.rmtree(root / "c")
     (root / "c").mkdir()
@@ -152,8 +152,8 @@ def test_directory_formatted_by_hand_takes_the_place_of_a_lost_one(root: Path, c
     node.close(4000)
 
 
-def test_directory_that_does_not_work_is_offline_alone(root: Path, caplog: pytest.LogCaptureFixture):
-    """A file in its place: Apache Kafka goes on with the others, too."""
+def test_broken_directory_goes_offline_alone(root: Path, caplog: pytest.LogCaptureFixture):
+    """A file has its path. Apache Kafka also continues with the others."""
     away = (root / "c").rename(root / "away")
     (root / "c").touch()
     failures = []
@@ -173,7 +173,7 @@ def test_directory_that_does_not_work_is_offline_alone(root: Path, caplog: pytes
 
 
 class Refusing(FileSystem):
-    """The local one, but `call` fails for what is in `path`, which does not look like it."""
+    """The local file system, but `call` fails below `path`, which looks normal."""
 
     def __init__(self, call: str, path: str, code: int) -> None:
         def refuse(at: str, *args: object, **named: object) -> object:
@@ -185,8 +185,8 @@ class Refusing(FileSystem):
 
 
 @pytest.mark.parametrize("call", ["make_directory", "lock", "replace_file"])
-def test_new_directory_that_cannot_be_made_is_offline_alone(root: Path, call: str):
-    """As one of which that is known before: a full disk, or a server that lets nobody write."""
+def test_new_directory_that_fails_goes_offline_alone(root: Path, call: str):
+    """As a known one does: the disk is full, or a file server denies writes."""
     failures = []
     refusing = Refusing(call, f"{root}/d", errno.EACCES)
     node = open_node(config(root, "abcd"), 1000, fs=refusing, on_failure=failures.append)
@@ -203,7 +203,7 @@ def test_new_directory_that_cannot_be_made_is_offline_alone(root: Path, call: st
     node.close(5000)
 
 
-def test_directory_that_cannot_be_locked_is_offline_with_its_partitions(root: Path):
+def test_unlockable_directory_is_offline(root: Path):
     node = open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/c", errno.EIO))
 
     assert [each.is_online for each in node.logs.directories] == [True, True, False]
@@ -213,30 +213,30 @@ def test_directory_that_cannot_be_locked_is_offline_with_its_partitions(root: Pa
 
 
 @pytest.mark.parametrize("call", ["make_directory", "lock"])
-def test_a_cluster_does_not_begin_with_a_directory_that_cannot_be_made(tmp_path: Path, call: str):
+def test_new_cluster_needs_all_directories(tmp_path: Path, call: str):
     with pytest.raises(DirectoryRefused, match="/b: cannot be used: Permission denied"):
         open_node(config(tmp_path, "ab"), 1000, fs=Refusing(call, f"{tmp_path}/b", errno.EACCES))
     start(tmp_path, "ab").close(2000)
 
 
 @pytest.mark.parametrize(("name", "code"), [("a", errno.EIO), ("c", errno.EMFILE)])
-def test_metadata_directory_that_cannot_be_locked_is_refused(root: Path, name: str, code: int):
-    """So is any for which there was no descriptor: its disk may be all right."""
+def test_unlockable_metadata_directory_is_refused(root: Path, name: str, code: int):
+    """So is a directory that no descriptor was left for, as its disk may be fine."""
     with pytest.raises(DirectoryRefused, match=f"/{name}: cannot be used"):
         open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/{name}", code))
     start(root).close(4000)
 
 
-def test_metadata_directory_that_does_not_work_is_refused(root: Path):
-    """Without it nobody knows what there is."""
+def test_broken_metadata_directory_is_refused(root: Path):
+    """Nothing else has the list of topics."""
     shutil.rmtree(root / "a")
     (root / "a").touch()
     with pytest.raises(DirectoryRefused, match="/a: cannot be read: Not a directory"):
         start(root)
 
 
-def test_no_new_cluster_beside_a_directory_that_does_not_work(root: Path):
-    """It may be of the old one."""
+def test_new_cluster_is_refused_beside_a_broken_directory(root: Path):
+    """That may be of the old cluster."""
     shutil.rmtree(root / "a")
     shutil.rmtree(root / "b")
     shutil.rmtree(root / "c")
@@ -246,22 +246,20 @@ def test_no_new_cluster_beside_a_directory_that_does_not_work(root: Path):
     assert [path.name for path in root.iterdir()] == ["c"]
 
 
-def test_meta_properties_that_make_no_sense_are_refused(root: Path):
-    """As Apache Kafka does: the directory works, but nobody knows whose it is."""
+def test_invalid_meta_properties_are_refused(root: Path):
+    """As in Apache Kafka: the directory works, but its cluster is unknown."""
     (root / "c" / "meta.properties").write_text("%%garbage")
     with pytest.raises(DirectoryRefused, match=r"/c: meta.properties cannot be used"):
         start(root)
 
 
-def test_a_log_that_comes_back_from_where_its_partition_moved_away_is_set_aside(
-    root: Path, caplog: pytest.LogCaptureFixture
-):
-    """Its disk failed before it could be removed; what goes on has removed since what it ends with."""
+def test_stale_log_of_a_moved_partition_is_set_aside(root: Path, caplog: pytest.LogCaptureFixture):
+    """Its disk failed before the log could be removed. The moved log has deleted the records that the stale one has."""
     node = start(root)
     append(opened(node.logs, "m", 0), batch(b"in use"))
     append(opened(node.logs, "m", 1), batch(b"else"))
     node.close(4000)
-    shutil.copytree(root / "b/m-1", root / "b/m-0")  # other records, of the same topic
+    shutil.copytree(root / "b/m-1", root / "b/m-0")  # other records of the same topic
     node = start(root)
     assert [record.value for record in read_all(opened(node.logs, "m", 0))] == [b"in use"]
     assert opened(node.logs, "m", 0).path == f"{root}/a/m-0"

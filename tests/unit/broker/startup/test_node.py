@@ -1,4 +1,4 @@
-"""The node's data at the start and at the end, in real directories."""
+"""Start and stop of a node, in real directories."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.metadata_log import CLEAN_SHUTDOWN
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, state, take_snapshot, write
 
 
-def test_new_node(tmp_path: Path):
-    """Formatted, bootstrapped, registered, unfenced, in the first epoch."""
+def test_new_node_is_formatted_and_registered(tmp_path: Path):
+    """Bootstrapped and unfenced, in the first epoch."""
     node = start(tmp_path)
     broker = node.image.brokers[1]
 
@@ -37,8 +37,8 @@ def test_new_node(tmp_path: Path):
     )
 
 
-def test_restart_finds_everything(tmp_path: Path):
-    """The next epoch of the same cluster; leader again, two leader epochs further (as Kafka counts them)."""
+def test_restart_begins_the_next_epoch(tmp_path: Path):
+    """Of the same cluster. Leader epochs rise by two, as Kafka counts them."""
     node = start(tmp_path)
     an_orders_topic(node)
     write(node, new_record(30, ConfigRecord, resource_type=2, resource_name="orders", name="retention.ms", value="5"))
@@ -57,7 +57,7 @@ def test_restart_finds_everything(tmp_path: Path):
 
 
 def test_clean_stop_is_marked_with_the_broker_epoch(tmp_path: Path):
-    """By that Kafka knows that nothing was missed."""
+    """Kafka compares it to detect missed metadata."""
     node = start(tmp_path)
     node.close(3000)
 
@@ -65,7 +65,7 @@ def test_clean_stop_is_marked_with_the_broker_epoch(tmp_path: Path):
 
 
 def test_restart_after_a_crash_begins_a_leader_epoch(tmp_path: Path):
-    """What was led is led again, one leader epoch further."""
+    """Partitions keep their leader, with a leader epoch that is one higher."""
     node = start(tmp_path)
     an_orders_topic(node)
     crash(node)
@@ -77,8 +77,8 @@ def test_restart_after_a_crash_begins_a_leader_epoch(tmp_path: Path):
     crash(again)
 
 
-def test_torn_end_of_the_metadata_log_is_cut(tmp_path: Path):
-    """A batch that was not written to its end never happened; all before it did."""
+def test_torn_end_of_the_metadata_log_is_truncated(tmp_path: Path):
+    """Only the incomplete batch is lost."""
     node = start(tmp_path)
     an_orders_topic(node)
     crash(node)
@@ -91,8 +91,8 @@ def test_torn_end_of_the_metadata_log_is_cut(tmp_path: Path):
     crash(again)
 
 
-def test_directory_of_kafka_goes_on(tmp_path: Path):
-    """Topics, logs and configurations of a recorded cluster; its next leader epoch (kraft.version 0)."""
+def test_directory_of_kafka_is_continued(tmp_path: Path):
+    """Topics, logs and configs of a recorded cluster, in its next leader epoch (kraft.version 0)."""
     shutil.copytree(CLEAN_SHUTDOWN, tmp_path / "kafka")
     node = start(tmp_path / "kafka")
 
@@ -107,8 +107,8 @@ def test_directory_of_kafka_goes_on(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x00garbage"])
-def test_quorum_state_missing_or_damaged_loses_nothing(tmp_path: Path, content: bytes | None):
-    """The epoch comes out of the log."""
+def test_missing_or_damaged_quorum_state_loses_nothing(tmp_path: Path, content: bytes | None):
+    """The epoch is read from the log."""
     start(tmp_path).close(3000)
     file = tmp_path / "__cluster_metadata-0/quorum-state"
     file.unlink()
@@ -120,8 +120,8 @@ def test_quorum_state_missing_or_damaged_loses_nothing(tmp_path: Path, content: 
     crash(node)
 
 
-def test_snapshot_takes_the_place_of_the_log(tmp_path: Path):
-    """With the log's beginning gone the state comes from the snapshot, voters and all."""
+def test_snapshot_replaces_the_start_of_the_log(tmp_path: Path):
+    """With the log's first segment deleted, the state comes from the snapshot, voters included."""
     node = start(tmp_path)
     an_orders_topic(node)
     before = state(node.image)
@@ -141,7 +141,7 @@ def test_snapshot_takes_the_place_of_the_log(tmp_path: Path):
 
 
 def test_damaged_snapshot_is_not_used(tmp_path: Path):
-    """The log still has everything."""
+    """The log still has all records."""
     node = start(tmp_path)
     an_orders_topic(node)
     name = take_snapshot(node)
@@ -153,8 +153,8 @@ def test_damaged_snapshot_is_not_used(tmp_path: Path):
     crash(again)
 
 
-def test_log_whose_beginning_is_gone_is_refused(tmp_path: Path):
-    """Without a snapshot nobody knows what stood there."""
+def test_log_without_its_start_is_refused(tmp_path: Path):
+    """Without a snapshot, the deleted records are unknown."""
     node = start(tmp_path)
     node.metadata_log.partition_log.roll(node.metadata_log.end_offset, 2500)
     node.close(3000)
@@ -165,8 +165,8 @@ def test_log_whose_beginning_is_gone_is_refused(tmp_path: Path):
         start(tmp_path)
 
 
-def test_contradicting_log_is_refused(tmp_path: Path):
-    """One line, and the directory can be tried again: it is unlocked."""
+def test_contradictory_log_is_refused(tmp_path: Path):
+    """With one line. The directory is unlocked, so another start can be tried."""
     node = start(tmp_path)
     node.metadata_log.append([new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID)], 2000)
     crash(node)
@@ -179,8 +179,8 @@ def test_contradicting_log_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("feature", "level"), [("metadata.version", 31), ("metadata.version", 6), ("group.version", 2), ("new.feature", 1)]
 )
-def test_features_that_are_not_known_are_refused(tmp_path: Path, feature: str, level: int):
-    """A later release's records would be misread."""
+def test_unknown_features_are_refused(tmp_path: Path, feature: str, level: int):
+    """Records of a later release would be misread."""
     node = start(tmp_path)
     write(node, new_record(30, FeatureLevelRecord, name=feature, feature_level=level))
     crash(node)
@@ -190,7 +190,7 @@ def test_features_that_are_not_known_are_refused(tmp_path: Path, feature: str, l
 
 
 def test_quorum_of_several_is_refused(tmp_path: Path):
-    """Going on alone would split it in two."""
+    """Continuing alone would split it in two."""
     start(tmp_path).close(3000)
     (tmp_path / "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint").unlink()
     for file in (tmp_path / "__cluster_metadata-0").iterdir():
@@ -204,8 +204,8 @@ def test_quorum_of_several_is_refused(tmp_path: Path):
         start(tmp_path)
 
 
-def test_segments_of_the_metadata_log_have_their_own_limits(tmp_path: Path):
-    """metadata.log.segment.ms and metadata.log.segment.bytes; nothing goes by time or size."""
+def test_metadata_log_has_its_own_segment_limits(tmp_path: Path):
+    """metadata.log.segment.ms and metadata.log.segment.bytes. No segment is deleted by time or size."""
     limits = {"metadata.log.segment.ms": "1234567", "metadata.log.segment.bytes": "9000000"}
     node = start(tmp_path, **limits, **{"log.roll.ms": "5", "log.segment.bytes": "2000000", "log.retention.ms": "5"})
     found = node.metadata_log.partition_log.config
@@ -215,8 +215,8 @@ def test_segments_of_the_metadata_log_have_their_own_limits(tmp_path: Path):
     node.close(2000)
 
 
-def test_metadata_in_a_directory_of_its_own(tmp_path: Path):
-    """metadata.log.dir is formatted like the others, and has no partitions."""
+def test_metadata_directory_has_no_partitions(tmp_path: Path):
+    """metadata.log.dir is formatted like the others."""
     overrides = {"metadata_log_dir": str(tmp_path / "meta")}
     node = start(tmp_path / "logs", **overrides)
     an_orders_topic(node)
@@ -230,7 +230,7 @@ def test_metadata_in_a_directory_of_its_own(tmp_path: Path):
     again.close(4000)
 
 
-def test_dynamic_configuration_is_in_force(tmp_path: Path):
+def test_dynamic_configs_apply_at_the_start(tmp_path: Path):
     """From the metadata, before any log is loaded."""
     node = start(tmp_path)
     value = new_record(30, ConfigRecord, resource_type=4, resource_name="", name="log.retention.ms", value="77")
@@ -243,8 +243,8 @@ def test_dynamic_configuration_is_in_force(tmp_path: Path):
     again.close(4000)
 
 
-def test_disk_that_fails_at_the_stop_leaves_no_clean_mark_and_no_lock(tmp_path: Path):
-    """The directory is told to be offline, once; the next start recovers."""
+def test_disk_failure_at_the_stop_leaves_no_clean_mark(tmp_path: Path):
+    """The directory is reported offline once and unlocked. The next start recovers it."""
     failures = []
     fs = FailingFileSystem(broken=True)
     node = open_node(config(tmp_path), 1000, fs=fs, on_failure=failures.append)
@@ -256,8 +256,8 @@ def test_disk_that_fails_at_the_stop_leaves_no_clean_mark_and_no_lock(tmp_path: 
     assert sorted(start(tmp_path).image.topics_by_name) == ["orders"]
 
 
-def test_files_that_had_to_be_made_anew_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """One line each, as Apache Kafka tells it."""
+def test_recreated_files_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """One line each, as in Apache Kafka."""
     start(tmp_path).close(3000)
     (tmp_path / "recovery-point-offset-checkpoint").write_text("garbage")
     start(tmp_path, 4000).close(5000)

@@ -1,4 +1,4 @@
-"""Recovery in processes of its own: the same outcome as in this one, whatever becomes of a process."""
+"""Recovery in separate processes: the outcome equals that in this process, even if a process dies."""
 
 import io
 import shutil
@@ -21,7 +21,7 @@ PARTITIONS = 6
 
 
 def filled(root: Path) -> Path:
-    """Partitions of some segments each, after a crash; the third is damaged, the last has a torn tail."""
+    """Partitions of several segments after a crash; the third is damaged, the last has a torn tail."""
     manager = LogManager([str(root)])
     manager.lock()
     manager.load(lambda topic: CONFIG, T0)
@@ -42,7 +42,7 @@ def filled(root: Path) -> Path:
 
 
 def loaded(root: Path, small_bytes: int) -> tuple[object, list[Cut], list[RecoveryJob], dict[str, Recovered]]:
-    """All that matters of the logs, after a recovery in processes where there are at least `small_bytes`."""
+    """Return the state of the logs after recovery by processes, if there are at least `small_bytes`."""
     manager = LogManager([str(root)])
     jobs: list[RecoveryJob] = []
     done: dict[str, Recovered] = {}
@@ -72,8 +72,8 @@ def loaded(root: Path, small_bytes: int) -> tuple[object, list[Cut], list[Recove
     return state, manager.cuts, jobs, done
 
 
-def test_processes_recover_as_this_one_does(tmp_path: Path) -> None:
-    """Offsets, segments, producers, records, cuts; and all is forced to the disk with the next flush."""
+def test_processes_recover_as_this_process_does(tmp_path: Path) -> None:
+    """Offsets, segments, producers, records, truncations; the next flush syncs everything."""
     here = filled(tmp_path / "logs")
     shutil.copytree(here, tmp_path / "copy")
     state, cuts, jobs, done = loaded(here, small_bytes=1 << 40)
@@ -89,8 +89,8 @@ def test_processes_recover_as_this_one_does(tmp_path: Path) -> None:
     assert sizes[f"{here}/t-0"] == 0 < sizes[f"{here}/t-1"] < sizes[f"{here}/t-5"]
 
 
-def test_partition_that_a_process_cannot_recover_is_left_for_later(tmp_path: Path) -> None:
-    """The others are done; whoever opens the log meets the same error."""
+def test_unrecoverable_partition_is_left_for_its_open(tmp_path: Path) -> None:
+    """The others are recovered. Opening the log raises the same error."""
     root = filled(tmp_path)
     jobs = [
         RecoveryJob(str(root), StoredLog(f"{root}/t-{partition}", "t", partition, CONFIG, T0), 1)
@@ -105,8 +105,8 @@ def test_partition_that_a_process_cannot_recover_is_left_for_later(tmp_path: Pat
     assert {f"{root}/t-{partition}" for partition in range(PARTITIONS) if partition != 1} <= set(done)
 
 
-def test_process_that_dies_leaves_its_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is lost and nothing hangs: the logs are recovered where they are opened."""
+def test_jobs_of_a_dead_process_are_done_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs are recovered when they are opened."""
     root = filled(tmp_path)
     script = tmp_path / "dies.py"
     script.write_text("import sys; sys.stdin.buffer.read(8)")
@@ -118,8 +118,8 @@ def test_process_that_dies_leaves_its_jobs(tmp_path: Path, monkeypatch: pytest.M
     assert len(state) == PARTITIONS
 
 
-def test_what_a_process_had_to_make_anew_is_told(tmp_path: Path) -> None:
-    """As a start without processes tells it."""
+def test_recreated_files_of_a_process_are_logged(tmp_path: Path) -> None:
+    """As by a start without processes."""
     here = filled(tmp_path / "logs")
     (here / "t-2/leader-epoch-checkpoint").write_text("nonsense")
     shutil.copytree(here, tmp_path / "copy")
@@ -134,10 +134,10 @@ def test_what_a_process_had_to_make_anew_is_told(tmp_path: Path) -> None:
     assert "/t-2/leader-epoch-checkpoint: is damaged and was rebuilt from the records" in told[1]
 
 
-def test_what_a_process_says_is_in_the_log(
+def test_log_lines_of_a_process_reach_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In lines of its own, also when it was the last that it said."""
+    """Also the last lines before its end."""
     script = tmp_path / "says.py"
     script.write_text("import sys; sys.stdin.buffer.read(8); sys.stderr.write('one\\ntw\\u00f6'); sys.exit(1)")
     monkeypatch.setattr(recovery.worker, "__file__", str(script))
@@ -151,7 +151,7 @@ class Terminal(io.StringIO):
 
 
 def test_progress_on_a_terminal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    """It is written over itself, and gone at the end."""
+    """It is overwritten, and cleared at the end."""
     seconds = iter([0.0, 2.0, 4.0])
     stream = Terminal()
     progress = Progress("Recovery", 10, 100 << 20, stream=stream, now=lambda: next(seconds))
@@ -165,8 +165,7 @@ def test_progress_on_a_terminal_is_one_line(caplog: pytest.LogCaptureFixture) ->
     assert caplog.text == ""
 
 
-def test_progress_elsewhere_is_a_line_in_the_log_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
-    """Every five seconds."""
+def test_progress_elsewhere_is_logged_every_five_seconds(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     stream = io.StringIO()
     progress = Progress("Recovery", 10, 100 << 20, stream=stream, now=lambda: now[0])

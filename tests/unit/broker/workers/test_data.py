@@ -1,4 +1,4 @@
-"""What a worker leaves of its logs at a stop."""
+"""The logs of a worker at a stop."""
 
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +15,10 @@ from tests.support.logs import T0
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_log_that_has_still_to_be_checked_is_no_clean_stop(tmp_path: Path, clean: bool) -> None:
-    """The owner, who marks the directories, is told; a log that waits after a clean stop is none of that."""
+def test_unchecked_log_prevents_a_clean_shutdown_mark(tmp_path: Path, clean: bool) -> None:
+    """The main process marks directories only if all logs are checked. Logs that were closed cleanly may stay
+    unopened.
+    """
     logs = LogManager([str(tmp_path)])
     logs.lock()
     logs.unopened.put(logs.directories[0], StoredLog(f"{tmp_path}/t-0", "t", 0, LogConfig(), T0, clean=clean))

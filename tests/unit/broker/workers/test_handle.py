@@ -1,4 +1,4 @@
-"""A worker as the owner sees it."""
+"""A worker as seen from the main process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class WorkersLink:
-    """Remembers what is said, and answers when the test does."""
+    """Records messages; the test answers requests."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -44,7 +44,7 @@ class WorkersLink:
 
 
 class Transactions:
-    """Remembers which workers it was told of."""
+    """Records which workers came back."""
 
     def __init__(self) -> None:
         self.back: list[int] = []
@@ -68,8 +68,8 @@ def member(link: WorkersLink) -> WorkerHandle:
     return made
 
 
-def test_one_that_opens_its_logs_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
-    """It hears all that was recorded meanwhile before it lets clients in; from then on it is."""
+def test_worker_opening_its_logs_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
+    """It gets all records before it serves clients. From then on it is waited for."""
     member.open()
     link.told.clear()
     member.follow(Records(1, ()))
@@ -84,8 +84,8 @@ def test_one_that_opens_its_logs_is_not_waited_for(member: WorkerHandle, link: W
     assert caught_up.done
 
 
-def test_one_that_opens_its_logs_is_asked_nothing(member: WorkerHandle, link: WorkersLink) -> None:
-    """It would answer once they are open, however long that takes."""
+def test_worker_opening_its_logs_gets_no_requests(member: WorkerHandle, link: WorkersLink) -> None:
+    """It could answer only once the logs are open."""
     with pytest.raises(LinkEnded):
         member.ask(EndOffset("t", 0)).result()
     assert link.asked == []
@@ -94,8 +94,8 @@ def test_one_that_opens_its_logs_is_asked_nothing(member: WorkerHandle, link: Wo
     assert len(link.asked) == 1
 
 
-def test_one_that_has_ended_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
-    """It begins anew with all of it."""
+def test_ended_worker_is_not_waited_for(member: WorkerHandle, link: WorkersLink) -> None:
+    """It gets all records again at its restart."""
     member._serve(Ready())
     member.follow(Records(1, ()))
     caught_up = member.when_caught_up()
@@ -106,11 +106,11 @@ def test_one_that_has_ended_is_not_waited_for(member: WorkerHandle, link: Worker
     assert len(link.asked) == 1
 
 
-def test_what_failed_in_a_stop_fails_for_the_owner(member: WorkerHandle, link: WorkersLink) -> None:
-    """Then it does not mark those directories as left cleanly; the stop itself was in good order."""
+def test_failed_directories_of_a_stop_reach_the_main_process(member: WorkerHandle, link: WorkersLink) -> None:
+    """It does not mark them as cleanly shut down, although the stop succeeded."""
     failed: list[tuple[str, str]] = []
 
-    async def life() -> None:
+    async def scenario() -> None:
         broker: Any = SimpleNamespace(
             loop=asyncio.get_running_loop(), fail_directory=lambda *failure: failed.append(failure)
         )
@@ -121,38 +121,38 @@ def test_what_failed_in_a_stop_fails_for_the_owner(member: WorkerHandle, link: W
         link.asked[-1].resolve({"/logs": "Input/output error"})
         assert await stopping
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert failed == [("/logs", "Input/output error")]
 
 
-def test_one_that_opens_its_logs_is_ended_by_a_stop(member: WorkerHandle, link: WorkersLink) -> None:
-    """It would hear of it once they are open, however long that takes."""
+def test_stop_kills_a_worker_that_opens_its_logs(member: WorkerHandle, link: WorkersLink) -> None:
+    """It could handle the stop only once the logs are open."""
     process = member._process = Popen(["sleep", "60"])
     assert not asyncio.run(member.stop())
     assert link.asked == []
     assert process.returncode == -SIGKILL
 
 
-def test_a_stop_is_waited_for_so_long(
+def test_stop_waits_for_a_limited_time(
     member: WorkerHandle, link: WorkersLink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("broker.workers.handle.LONGEST_STOP_S", 0.01)
     member._serve(Ready())
 
-    async def life() -> None:
+    async def scenario() -> None:
         member._backend.loop = asyncio.get_running_loop()
         assert not await member.stop()
-        link.close()  # an answer, or the end, that comes later
+        link.close()  # a late answer or end
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert "Worker 1 has not stopped cleanly: TimeoutError()" in caplog.text
 
 
-def test_a_start_can_be_interrupted(member: WorkerHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once; one that is up is not."""
+def test_start_can_be_interrupted_once(member: WorkerHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is up is not interrupted."""
     monkeypatch.setattr(member, "_begin", lambda: None)
 
-    async def life() -> None:
+    async def scenario() -> None:
         member._backend.loop = asyncio.get_running_loop()
         starting = asyncio.ensure_future(member.start())
         await asyncio.sleep(0)
@@ -168,11 +168,11 @@ def test_a_start_can_be_interrupted(member: WorkerHandle, monkeypatch: pytest.Mo
         await starting
         member.kill()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_deleted_topics_are_remembered_until_they_are_gone(member: WorkerHandle, link: WorkersLink) -> None:
-    """One that was away finds their files when it begins anew; what it has carried out it does not need to hear."""
+def test_deleted_topics_are_kept_until_removed(member: WorkerHandle, link: WorkersLink) -> None:
+    """A worker that was away finds their files at its restart. One that removed them need not hear of them again."""
     member._deleted_topics.add(b"before the start")
     member.follow(Records(1, ()))
     member.note_deleted(b"while it starts")
@@ -193,23 +193,23 @@ def test_deleted_topics_are_remembered_until_they_are_gone(member: WorkerHandle,
     assert member._deleted_topics == set()
 
 
-def test_a_process_that_is_waited_for_is_ended_too(member: WorkerHandle) -> None:
-    """Its link has ended; it may take its time with the rest, and holds locks and ports."""
+def test_process_that_lost_its_link_is_killed(member: WorkerHandle) -> None:
+    """It may still hold locks and ports."""
 
-    async def life() -> None:
+    async def scenario() -> None:
         member._backend.loop = asyncio.get_running_loop()
         process = member._process = Popen(["sleep", "60"])
         member._on_end()
         member.kill()
         assert process.returncode == -SIGKILL
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
+def test_wait_for_a_hanging_process_is_limited(
     member: WorkerHandle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The kernel ends it once the disk lets it go."""
+    """The kernel ends it once its disk call returns."""
     monkeypatch.setattr("broker.workers.handle.LAST_WORDS_S", 0.01)
     process = member._process = Popen(["sleep", "60"])
     with monkeypatch.context() as patched:
@@ -220,16 +220,16 @@ def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
     process.wait()
 
 
-def test_one_that_is_back_is_told_of_to_the_transactions(member: WorkerHandle) -> None:
-    """Their markers are waiting for it; at a broker's start there are none."""
+def test_transactions_learn_of_a_worker_that_is_back(member: WorkerHandle) -> None:
+    """They have markers to write there. At the start of the broker there are none."""
     member._serve(Ready())
     assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]
 
-    async def life() -> None:
+    async def scenario() -> None:
         member._backend.loop = asyncio.get_running_loop()
         member._started = member._backend.loop.create_future()
         member._serve(Ready())
         member.kill()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
     assert member._backend.transactions.back == [1]  # type: ignore[attr-defined]

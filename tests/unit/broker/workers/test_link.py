@@ -1,4 +1,4 @@
-"""Messages between two processes, here two ends in one loop."""
+"""Messages between two processes; here both ends are in one loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ until = partial(eventually_async, interval_s=0)  # looks once in each turn of th
 
 
 class End:
-    """One end. `heard` are the messages; a callable is called, and what it gives is the answer."""
+    """One end. `heard` has its messages; a message that is callable is called, and its result is the answer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
         self.heard: list[Any] = []
@@ -45,7 +45,7 @@ later: Deferred[str] = Deferred()
 
 
 class Unpicklable(Exception):
-    """Cannot be made again from its arguments."""
+    """Pickles to an object that cannot be created from its arguments."""
 
     def __init__(self, one: str, two: str) -> None:
         super().__init__(one)
@@ -64,14 +64,14 @@ answers: dict[str, Callable[[], object]] = {
 }
 
 
-def run(life: Callable[[End, End], Awaitable[None]]) -> None:
+def run(scenario: Callable[[End, End], Awaitable[None]]) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         one, other = (End(loop, each) for each in socket.socketpair())
         one.link.listen()
         other.link.listen()
         try:
-            await life(one, other)
+            await scenario(one, other)
         finally:
             one.link.close()
             other.link.close()
@@ -79,26 +79,26 @@ def run(life: Callable[[End, End], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_messages_come_in_order_whatever_their_size() -> None:
-    """More than the sockets take at a time, both ways at once."""
+def test_messages_keep_their_order_at_any_size() -> None:
+    """Larger than the socket buffers, in both directions at once."""
     sent = [bytes(size) for size in (1, 3_000_000, 0, 70_000, 2)]
 
-    async def life(one: End, other: End) -> None:
+    async def scenario(one: End, other: End) -> None:
         for message in sent:
             one.link.tell(message)
             other.link.tell(message)
         await until(lambda: len(one.heard) == len(other.heard) == len(sent))
         assert one.heard == other.heard == sent
 
-    run(life)
+    run(scenario)
 
 
-def test_what_is_asked_is_answered_under_its_number() -> None:
-    """Now, later, in another order than it was asked, or by an error."""
+def test_answers_are_matched_by_number() -> None:
+    """At once, later, in another order, or as an error."""
     global later
     later = Deferred()
 
-    async def life(one: End, other: End) -> None:
+    async def scenario(one: End, other: End) -> None:
         slow, quick = one.link.ask("later"), one.link.ask("one")
         fails, badly = one.link.ask("fails"), one.link.ask("fails badly")
         await until(lambda: badly.done)
@@ -116,15 +116,15 @@ def test_what_is_asked_is_answered_under_its_number() -> None:
         await until(lambda: slow.done)
         assert slow.result() == "at last"
 
-    run(life)
+    run(scenario)
 
 
-def test_who_is_gone_answers_nothing_any_more() -> None:
-    """What was asked fails; so does what is asked then; what is told is lost; the end is told once."""
+def test_closed_link_fails_requests() -> None:
+    """Requests before and after the close fail, messages are dropped, and the end is reported once."""
     global later
     later = Deferred()
 
-    async def life(one: End, other: End) -> None:
+    async def scenario(one: End, other: End) -> None:
         asked = one.link.ask("later")
         await until(lambda: bool(other.heard))
         other.link.close()
@@ -137,11 +137,11 @@ def test_who_is_gone_answers_nothing_any_more() -> None:
         await asyncio.sleep(0)
         assert (one.ended, other.ended) == (1, 0)
 
-    run(life)
+    run(scenario)
 
 
-class NotToBeMade:
-    """Pickles, but cannot be made from that."""
+class CannotBeUnpickled:
+    """Pickles, but cannot be unpickled."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _fail, (ValueError("so"),)
@@ -150,19 +150,19 @@ class NotToBeMade:
 @pytest.mark.parametrize(
     "bad",
     [
-        pack((Kind.TELL, 0, NotToBeMade())),
+        pack((Kind.TELL, 0, CannotBeUnpickled())),
         pack("no message"),
         pack((Kind.TELL, 0)),
         LENGTH.pack(3) + b"...",
         LENGTH.pack(MOST_BYTES + 1),
     ],
 )
-def test_what_cannot_be_understood_ends_the_link(bad: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """What was asked fails, and both ends know: the worker begins anew. What came before it is served."""
+def test_unreadable_message_closes_the_link(bad: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Messages before it are handled, and requests fail. The worker is then restarted."""
     global later
     later = Deferred()
 
-    async def life(one: End, other: End) -> None:
+    async def scenario(one: End, other: End) -> None:
         asked = other.link.ask("later")
         one.link.tell("before")
         await until(lambda: one.heard == ["later"])
@@ -174,25 +174,25 @@ def test_what_cannot_be_understood_ends_the_link(bad: bytes, caplog: pytest.LogC
             asked.result()
         assert "the link is closed" in caplog.text
 
-    run(life)
+    run(scenario)
 
 
-def test_an_answer_that_nobody_waits_for_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def life(one: End, other: End) -> None:
+def test_unexpected_answer_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(one: End, other: End) -> None:
         one.link._outgoing += pack((Kind.ANSWER, 7, "what?")) + pack((Kind.FAILURE, 8, ValueError()))
         one.link.tell("then")
         await until(lambda: bool(other.heard))
         assert other.heard == ["then"]
         assert "Received an answer without a request: 'what?'" in caplog.text
 
-    run(life)
+    run(scenario)
 
 
-def test_a_turn_serves_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others follow in the next ones, in order; meanwhile nothing more is received."""
+def test_messages_per_turn_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest follows in later turns, in order. Until then nothing more is received."""
     monkeypatch.setattr("broker.workers.link.MESSAGES_A_TURN", 3)
 
-    async def life(one: End, other: End) -> None:
+    async def scenario(one: End, other: End) -> None:
         for number in range(7):
             one.link.tell(number)
         seen: list[int] = []
@@ -210,17 +210,17 @@ def test_a_turn_serves_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None
         for number in range(7):
             one.link.tell(number)
         await until(lambda: len(other.heard) > 8)
-        other.link.close()  # before the next turn, in which the rest is due
+        other.link.close()  # before the turn that handles the rest
         await until(lambda: one.ended == 1)
         assert len(other.heard) == 8 + 3
 
-    run(life)
+    run(scenario)
 
 
-def test_nothing_is_received_before_one_listens() -> None:
-    """The first message may be read without a loop; those behind it stay where they are."""
+def test_first_message_can_be_read_without_a_loop() -> None:
+    """Messages behind it stay in the socket until the link listens."""
 
-    async def life() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         one = End(loop, ours)
@@ -237,10 +237,10 @@ def test_nothing_is_received_before_one_listens() -> None:
         one.link.close()
         other.link.close()
 
-    asyncio.run(life())
+    asyncio.run(scenario())
 
 
-def test_a_first_message_that_never_comes_is_an_end() -> None:
+def test_missing_first_message_is_an_error() -> None:
     ours, theirs = socket.socketpair()
     ours.sendall(b"\0")
     ours.close()

@@ -1,4 +1,4 @@
-"""Whether a worker's loop turns."""
+"""Heartbeats that detect a worker whose loop is blocked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEAT_MS = int(BEAT_S * 1000)
 
 
 class Patient:
-    """The process at the other end; `answers`: whether it does."""
+    """The process at the other end; `answers` is whether it answers."""
 
     def __init__(self) -> None:
         self.answers = True
@@ -39,8 +39,8 @@ class Observed:
         self.silences += 1
 
 
-def test_silence_is_told_once() -> None:
-    """After so many beats; nothing more is asked of one that owes an answer."""
+def test_silence_is_reported_once() -> None:
+    """After a number of heartbeats. A worker that has not answered gets no further one."""
     seen = Observed()
     seen.loop.advance(10 * BEAT_MS)
     assert (len(seen.link.asked), seen.silences) == (10, 0)
@@ -53,8 +53,7 @@ def test_silence_is_told_once() -> None:
     assert (len(seen.link.asked), seen.silences) == (11, 1)
 
 
-def test_an_answer_that_comes_late_is_one() -> None:
-    """The count begins anew."""
+def test_late_answer_resets_the_count() -> None:
     seen = Observed()
     seen.link.answers = False
     for _ in range(3):
@@ -63,7 +62,7 @@ def test_an_answer_that_comes_late_is_one() -> None:
     assert seen.silences == 0
 
 
-def test_nothing_is_asked_after_the_end() -> None:
+def test_no_heartbeat_after_the_end() -> None:
     seen = Observed()
     seen.pulse.stop()
     seen.loop.advance(100 * BEAT_MS)

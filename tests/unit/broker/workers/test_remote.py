@@ -1,4 +1,4 @@
-"""A worker follows the owner's metadata."""
+"""A worker applies the metadata of the main process."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.support.controllers import CLUSTER_ID, ControllerHarness, MemoryParti
 from tests.support.fake_loop import FakeLoop
 
 
-class OwnersLink:
-    """Remembers what is said."""
+class MainProcessLink:
+    """Records messages."""
 
     def __init__(self) -> None:
         self.said: list[Any] = []
@@ -44,12 +44,12 @@ class OwnersLink:
 
 
 class Follower:
-    """Worker 1 of 2, which has been told of all that the owner has so far, and hears of the rest."""
+    """Worker 1 of 2, with the main process's current metadata and all later changes."""
 
     def __init__(self, owner: ControllerHarness) -> None:
         self.owner = owner
         self.loop = FakeLoop()
-        self.link: Any = OwnersLink()
+        self.link: Any = MainProcessLink()
         self.partitions: Any = MemoryPartitions()
         loader = MetadataLoader()
         for record in image_records(owner.controller.image):
@@ -81,8 +81,8 @@ def parts(topic: str, count: int, worker: int) -> list[tuple[str, int]]:
     return [(topic, index) for index in range(count) if worker_of(topic, index, 2) == worker]
 
 
-def test_each_hosts_its_own_partitions_and_knows_of_the_others() -> None:
-    """Also of topics that were there before."""
+def test_worker_hosts_its_own_partitions() -> None:
+    """It also knows partitions of the other worker, and topics created before it started."""
     owner = two_workers().with_topics(NewTopic("before", 4, 1))
     follower = Follower(owner)
     follower.publisher.host_all()
@@ -97,8 +97,8 @@ def test_each_hosts_its_own_partitions_and_knows_of_the_others() -> None:
         assert partitions.elsewhere == set(parts("before", 4, 1 - worker) + parts("t", 4, 1 - worker))
 
 
-def test_who_makes_a_topic_is_answered_when_all_workers_host_it() -> None:
-    """It may take the others several turns."""
+def test_topic_creation_waits_for_all_workers() -> None:
+    """Other workers may need several turns to host its partitions."""
     owner = two_workers()
     follower = Follower(owner)
     made = owner.controller.create_topics([NewTopic("t", 40, 1)])
@@ -108,8 +108,8 @@ def test_who_makes_a_topic_is_answered_when_all_workers_host_it() -> None:
     assert len(follower.partitions.hosted) == 20
 
 
-def test_who_needs_nothing_of_the_others_does_not_wait_for_them() -> None:
-    """A block of producer ids: one worker that is slow would hold up whoever begins to write."""
+def test_producer_id_blocks_do_not_wait_for_workers() -> None:
+    """A slow worker must not delay a new producer."""
     owner = two_workers()
     follower = Follower(owner)
     made = owner.controller.create_topics([NewTopic("t", 40, 1)])
@@ -120,8 +120,8 @@ def test_who_needs_nothing_of_the_others_does_not_wait_for_them() -> None:
     assert made.done
 
 
-def test_what_else_changes_is_carried_out_as_by_the_owner() -> None:
-    """Configurations of topics and of the broker, leader epochs, deletions."""
+def test_other_changes_are_applied() -> None:
+    """Topic and broker configs, leader epochs, deletions."""
     owner = two_workers().with_topics(NewTopic("t", 2, 1))
     follower = Follower(owner)
     follower.publisher.host_all()
@@ -136,8 +136,8 @@ def test_what_else_changes_is_carried_out_as_by_the_owner() -> None:
     assert follower.image.topic("t") is None
 
 
-def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
-    """Where partitions are, topics that are used, transactions that are written in."""
+def test_reports_of_a_worker_go_to_the_main_process() -> None:
+    """Directories of partitions, topics to create, transactions that clients write in."""
     follower = Follower(two_workers())
     follower.controller.record_placements([(b"id", 1, b"directory")])
     assert not follower.topics.ensure("used").done
@@ -145,8 +145,8 @@ def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
     assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
 
 
-def test_topics_that_come_about_by_asking_count_at_the_worker() -> None:
-    """Who owes some has none made; the worker knows who asks, the owner does not."""
+def test_automatic_topic_creation_counts_to_the_quota() -> None:
+    """The worker checks it, as it knows the client and the main process does not."""
     follower = Follower(two_workers())
     asked: list[int] = []
 
@@ -161,7 +161,7 @@ def test_topics_that_come_about_by_asking_count_at_the_worker() -> None:
 
 
 def test_features_are_those_of_the_image() -> None:
-    """With kraft.version, which stands beside it, and how far the log was heard."""
+    """With kraft.version, and the offset of the last record."""
     owner = two_workers()
     follower = Follower(owner)
     found = RemoteFeatures(follower.follower, 1).features()

@@ -1,4 +1,4 @@
-"""States of share-partitions between a worker, which leads them, and the owner, which has them."""
+"""Share-partition states, which the main process keeps, at the worker that leads the partition."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OTHER = ShareKey("other", b"t" * 16, 3)
 STATE = ShareState(1, 7)
 
 
-class OwnersLink:
-    """Remembers what was asked; the test answers."""
+class MainProcessLink:
+    """Records requests; the test answers them."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, Deferred[Any]]] = []
@@ -35,7 +35,7 @@ class OwnersLink:
 
 
 class Coordinator:
-    """Takes what it is given, or refuses it; `forced` is the answer of the disk, where that is waited for."""
+    """Accepts or rejects writes; `forced` is the result of the flush, if that is waited for."""
 
     def __init__(self) -> None:
         self.refusal: Refused | None = None
@@ -62,9 +62,9 @@ def write(start_offset: int) -> WriteShare:
     return WriteShare(SHARE, 1, 0, start_offset, 0, ())
 
 
-def test_a_state_is_asked_for_and_given_once() -> None:
-    """Until it is there it is being loaded, which fetches wait for; the next one is read anew."""
-    link = OwnersLink()
+def test_state_is_requested_once() -> None:
+    """Until it arrives, fetches wait. A later read requests it again."""
+    link = MainProcessLink()
     told: list[ShareKey] = []
     states = RemoteShareStates(link, timers_of(FakeLoop()), told.append)  # type: ignore[arg-type]
     for _ in range(2):
@@ -86,9 +86,9 @@ def test_a_state_is_asked_for_and_given_once() -> None:
 
 
 @pytest.mark.parametrize(("group_id", "forgotten"), [("g", [SHARE]), (None, [SHARE, OTHER])])
-def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[ShareKey]) -> None:
-    """By one group, or by all where the topic is gone."""
-    link = OwnersLink()
+def test_changed_states_are_read_again(group_id: str | None, forgotten: list[ShareKey]) -> None:
+    """Those of one group, or of all groups if the topic was deleted."""
+    link = MainProcessLink()
     states = RemoteShareStates(link, timers_of(FakeLoop()), lambda _: None)  # type: ignore[arg-type]
     for share in (SHARE, OTHER):
         with pytest.raises(Refused):
@@ -104,9 +104,9 @@ def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[Sha
             assert states.read(share, 0) is STATE
 
 
-def test_what_nobody_takes_up_is_not_kept() -> None:
-    """Neither a state nor a refusal: who asked has hung up, and the next one asks anew."""
-    link, loop = OwnersLink(), FakeLoop()
+def test_unused_results_are_dropped() -> None:
+    """A state or error whose client has disconnected is not kept for the next one."""
+    link, loop = MainProcessLink(), FakeLoop()
     states = RemoteShareStates(link, timers_of(loop), lambda _: None)  # type: ignore[arg-type]
     for share in (SHARE, OTHER):
         with pytest.raises(Refused):
@@ -116,7 +116,7 @@ def test_what_nobody_takes_up_is_not_kept() -> None:
     loop.advance(4_999)
     assert states.read(OTHER, 0) is STATE
     with pytest.raises(Refused):
-        states.read(OTHER, 0)  # asked for anew: not what the first time's timer is about
+        states.read(OTHER, 0)  # requested again: the timer of the first request does not apply
     loop.advance(1)
     for share in (SHARE, OTHER):
         with pytest.raises(Refused) as refused:
@@ -125,8 +125,8 @@ def test_what_nobody_takes_up_is_not_kept() -> None:
     assert [message.share for message, _ in link.asked] == [SHARE, OTHER, OTHER, SHARE]
 
 
-def test_behind_a_change_that_is_missing_none_is_taken() -> None:
-    """The worker went on before it heard; once it has read anew they stand on what there is."""
+def test_write_behind_a_missing_change_is_rejected() -> None:
+    """The worker wrote more before it learned of the failure. It has to read the state again."""
     coordinator = Coordinator()
     keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
     assert keeper.write(write(1)) is None
@@ -143,8 +143,8 @@ def test_behind_a_change_that_is_missing_none_is_taken() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_the_disk_is_waited_for(code: ErrorCode) -> None:
-    """Where flush.messages asks for that; what did not get there is missing."""
+def test_write_waits_for_the_flush(code: ErrorCode) -> None:
+    """If flush.messages requires it. A failed flush counts as a missing change."""
     coordinator = Coordinator()
     coordinator.forced = Deferred()
     keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
@@ -161,8 +161,8 @@ def test_the_disk_is_waited_for(code: ErrorCode) -> None:
             attempt()
 
 
-def test_a_failure_known_late_is_not_held_against_who_has_read_anew() -> None:
-    """Two changes wait for the disk; the worker reads anew after the first, before the second is known to fail."""
+def test_late_failure_does_not_affect_a_new_reader() -> None:
+    """The worker reads again after its first change, before the second one is known to fail."""
     coordinator = Coordinator()
     keeper = ShareKeeper(coordinator)  # type: ignore[arg-type]
     written, forced = [], []
@@ -183,6 +183,6 @@ def test_a_failure_known_late_is_not_held_against_who_has_read_anew() -> None:
     assert coordinator.taken == [1, 2, 4]
 
 
-def test_a_refusal_goes_between_processes() -> None:
+def test_rejection_can_be_pickled() -> None:
     refused = pickle.loads(pickle.dumps(Refused(ErrorCode.FENCED_STATE_EPOCH, "words")))
     assert (refused.code, refused.message) == (ErrorCode.FENCED_STATE_EPOCH, "words")

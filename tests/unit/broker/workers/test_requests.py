@@ -1,4 +1,4 @@
-"""What a worker does with requests."""
+"""Requests that a worker serves, rejects or forwards."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ CONNECTION: Any = SimpleNamespace(
 CLIENT = Client("PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v")
 
 
-class OwnersLink:
-    """Remembers what is asked."""
+class MainProcessLink:
+    """Records requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, Deferred[Any]]] = []
@@ -57,7 +57,7 @@ class OwnersLink:
 
 
 class CountingServer:
-    """Back-pressure: what is held and queued."""
+    """Counts held and queued bytes, for back-pressure."""
 
     def __init__(self) -> None:
         self.bytes = self.requests = 0
@@ -69,20 +69,19 @@ class CountingServer:
         self.requests += more
 
 
-def worker(link: OwnersLink | None = None, server: CountingServer | None = None) -> Dispatcher:
+def worker(link: MainProcessLink | None = None, server: CountingServer | None = None) -> Dispatcher:
     served = apis_of_a_worker(SERVED)
     for each in served.values():
         each.load()
     counts = server or CountingServer()
-    return Dispatcher(served, {"forwarder": LinkForwarder(link or OwnersLink(), counts.held, counts.queued)})  # type: ignore[arg-type]
+    return Dispatcher(served, {"forwarder": LinkForwarder(link or MainProcessLink(), counts.held, counts.queued)})  # type: ignore[arg-type]
 
 
 def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
     return memoryview(request_frame(api, version, 77, **fields))[4:]
 
 
-def test_the_same_apis_and_versions_are_told() -> None:
-    """Whoever asks which process."""
+def test_workers_and_main_process_have_equal_api_versions() -> None:
     apis = apis_of_a_worker(SERVED)
     assert list(apis) == list(SERVED)
     for key, each in apis.items():
@@ -93,8 +92,8 @@ def test_the_same_apis_and_versions_are_told() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(OF_COORDINATORS))
-def test_coordinators_are_elsewhere(key: int) -> None:
-    """In every version of the API, in its own form."""
+def test_coordinator_apis_answer_not_coordinator(key: int) -> None:
+    """In each version of the API, where its response has the code."""
     api = API_BY_KEY[key]
     for version in SERVED[key].served:
         answer = worker().dispatch(CONNECTION, frame_of(api, version))
@@ -104,16 +103,16 @@ def test_coordinators_are_elsewhere(key: int) -> None:
             assert decoded.error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_a_list_for_which_all_are_asked_is_empty() -> None:
+def test_lists_of_coordinators_are_empty() -> None:
     answer = worker().dispatch(CONNECTION, frame_of(LIST_GROUPS, 5))
     ((_, decoded),) = answers_in(b"".join(answer), [(LIST_GROUPS, 5)])  # type: ignore[arg-type]
     assert (decoded.error_code, decoded.groups) == (ErrorCode.NONE, [])
 
 
-def test_decisions_go_to_the_owner_as_they_came() -> None:
-    """And its frame is the answer; where the owner lets a client go, so does the worker."""
+def test_controller_requests_are_forwarded() -> None:
+    """The response of the main process is sent unchanged. If it closes the connection, so does the worker."""
     assert isinstance(apis_of_a_worker(SERVED)[CREATE_TOPICS.key], ForwardedApi)
-    link = OwnersLink()
+    link = MainProcessLink()
     dispatcher = worker(link)
     frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
     waiting = dispatcher.dispatch(CONNECTION, frame)
@@ -134,9 +133,9 @@ def test_decisions_go_to_the_owner_as_they_came() -> None:
             dispatcher.finish(CONNECTION, waiting)
 
 
-def test_what_the_owner_has_not_answered_counts_as_queued() -> None:
-    """Also when its client has hung up: one that comes again and again would fill the memory of both."""
-    link, server = OwnersLink(), CountingServer()
+def test_forwarded_requests_count_as_queued() -> None:
+    """Even if the client disconnects, or clients that reconnect could fill the memory of both processes."""
+    link, server = MainProcessLink(), CountingServer()
     dispatcher = worker(link, server)
     frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
     for _ in range(2):
@@ -149,8 +148,8 @@ def test_what_the_owner_has_not_answered_counts_as_queued() -> None:
     assert (server.requests, server.bytes) == (0, 0)
 
 
-def test_the_owner_serves_what_was_sent_elsewhere() -> None:
-    """Handlers see the client's own connection, and may answer later; errors are the client's, too."""
+def test_main_process_serves_forwarded_requests() -> None:
+    """Handlers see the client's connection and may answer later. Errors reach the client too."""
     seen: list[Any] = []
     later: Deferred[Any] = Deferred()
 
@@ -174,8 +173,8 @@ def test_the_owner_serves_what_was_sent_elsewhere() -> None:
         serve_forwarded(broker.dispatcher, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
 
 
-def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
-    """As by the broker itself: on a connection that shows nobody."""
+def test_token_requests_are_refused_without_authentication() -> None:
+    """As by the main process, on a connection without an authenticated user."""
     told: list[bool] = []
     owner = dispatcher_of({HEARTBEAT: lambda ctx, _: told.append(may_ask(ctx)) or HEARTBEAT.response()})
     for client in (CLIENT, replace(CLIENT, security_protocol="SASL_SSL")):
@@ -183,8 +182,8 @@ def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
     assert told == [False, True]
 
 
-def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None:
-    """Nothing of it is charged twice: the worker does not know what there is to do."""
+def test_forwarded_request_is_charged_once() -> None:
+    """The main process charges the quota, and the worker delays the response."""
     charged: list[int] = []
 
     class Quotas:
@@ -197,7 +196,7 @@ def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None
     forwarded = serve_forwarded(owner, Forward(CLIENT, bytes(frame_of(HEARTBEAT, 4))))  # type: ignore[arg-type]
     assert (charged, forwarded.result().throttle_ms) == ([HEARTBEAT.key], 70)
 
-    link, waits = OwnersLink(), list[int]()
+    link, waits = MainProcessLink(), list[int]()
     dispatcher = worker(link)
     dispatcher.quotas = Quotas()  # type: ignore[assignment]
     connection: Any = SimpleNamespace(**vars(CONNECTION), throttle=waits.append)

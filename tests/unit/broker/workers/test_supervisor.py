@@ -1,4 +1,4 @@
-"""All workers but the owner, as the owner sees them."""
+"""All workers except the main process, as seen by it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tests.support.fake_loop import FakeLoop
 
 
 def attached(backend: SimpleNamespace, workers: int) -> WorkerSupervisor:
-    """A supervisor of workers without listeners. `backend` has what the test needs of the main process."""
+    """A supervisor of workers without listeners; `backend` has the parts of the main process that the test needs."""
     backend.share_states = None
     supervisor = WorkerSupervisor([[]] * workers)
     supervisor.attach(backend)  # type: ignore[arg-type]
     return supervisor
 
 
-def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the owner opened its own logs: no process is started."""
+def test_start_interrupted_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the main process opens its logs. It starts no worker."""
     monkeypatch.setattr("broker.workers.handle.WorkerHandle.start", lambda self: pytest.fail("is started"))
     supervisor = attached(SimpleNamespace(), 2)
     supervisor.interrupt()
@@ -39,10 +39,10 @@ def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.Monkey
         asyncio.run(supervisor.start(set()))
 
 
-def test_records_that_cannot_be_told_are_in_force_all_the_same(
+def test_unsendable_records_restart_all_workers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are in the log. No worker may lack them alone: all begin anew."""
+    """The records are in the log, so no worker may miss them."""
     owner = ControllerHarness({"num.workers": "3"})
     supervisor = attached(SimpleNamespace(controller=owner.controller, metadata=owner.metadata), 2)
     owner.controller.followers = supervisor
@@ -62,12 +62,12 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
     assert "they are restarted" in caplog.text
 
 
-def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts a broker after it in this process is not to keep it."""
+def test_logger_levels_are_sent_until_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later broker in this process must not affect closed workers."""
     told: list[object] = []
 
     async def start(member: WorkerHandle, deleted_topics: set[bytes]) -> None:
-        """Its process is not needed here."""
+        """The worker's process is not needed here."""
 
     monkeypatch.setattr(WorkerHandle, "start", start)
     monkeypatch.setattr(WorkerHandle, "tell", lambda member, message: told.append(message))
@@ -85,8 +85,8 @@ def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.Monke
     assert len(told) == 1
 
 
-def test_a_worker_that_does_not_answer_is_waited_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By who asks for an offset, and by each scrape: of those only the first asks."""
+def test_unresponsive_worker_is_waited_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a request for offsets, and by the first of concurrent scrapes."""
     asked: list[Deferred[Any]] = []
 
     def ask(member: WorkerHandle, message: object) -> Deferred[Any]:

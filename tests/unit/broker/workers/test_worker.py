@@ -1,4 +1,4 @@
-"""A worker: what the owner says is done, and what went wrong is said."""
+"""A worker carries out messages of the main process and reports failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.own_worker import TOPIC, Owner, done, run
 
 @contextmanager
 def failing_fsync(monkeypatch: pytest.MonkeyPatch, fail_at: int, wait: Callable[[], object]) -> Iterator[list[int]]:
-    """Call number `fail_at` raises; each calls `wait` before. Gives the calls made so far."""
+    """Make fsync number `fail_at` raise, and call `wait` before each; return the paths of the calls so far."""
     calls: list[int] = []
     fsync = os.fsync
 
@@ -50,11 +50,11 @@ def failing_fsync(monkeypatch: pytest.MonkeyPatch, fail_at: int, wait: Callable[
         yield calls
 
 
-def test_a_stop_is_answered_with_the_directories_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever of the last fsyncs it was: the owner is not to mark them as left cleanly."""
+def test_stop_returns_the_failed_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a failure of any of the last fsyncs. The main process must not mark them as cleanly shut down."""
     answers: list[dict[str, str]] = []
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         log = owner.worker.logs.open(TOPIC, 0)
         assert log is not None
         append(log, batch())
@@ -65,17 +65,15 @@ def test_a_stop_is_answered_with_the_directories_that_failed(tmp_path: Path, mon
 
     while not answers or answers[-1]:
         directory = tmp_path / str(len(answers))
-        run(directory, life)
+        run(directory, scenario)
         assert answers[-1] in ({}, {str(directory): "[Errno 5] Input/output error"})
     assert len(answers) > 2
 
 
-def test_a_failure_of_the_last_background_work_is_in_the_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is applied once the thread has ended: too late to be told of by itself."""
+def test_last_background_failure_is_in_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is applied after the thread has ended, too late for a message of its own."""
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         background, stopping = owner.worker.background, threading.Event()
         stop = background.stop
 
@@ -88,13 +86,13 @@ def test_a_failure_of_the_last_background_work_is_in_the_answer(
             background.checkpoint(RECOVERY_POINTS)
             assert await owner.answer(Stop()) == {str(tmp_path): "[Errno 5] Input/output error"}
 
-    run(tmp_path, life)
+    run(tmp_path, scenario)
 
 
-def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a restart, too, when Records come right before Open; a marker is to be sent again until then."""
+def test_clients_are_served_once_all_is_hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also at a restart, where Records come right before Open. Until then a marker has to be sent again."""
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))
         records = [new_record(30, TopicRecord, name="many", topic_id=topic_id)]
         records += [new_partition(worker.metadata.image, topic_id, index, [1], manual=False) for index in range(60)]
@@ -116,13 +114,13 @@ def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pyte
         assert await owner.answer(Mark(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await owner.answer(Stop()) == {}
 
-    run(tmp_path, life)
+    run(tmp_path, scenario)
 
 
-def test_quotas_are_in_force_at_each_worker(tmp_path: Path) -> None:
-    """As at each broker of Kafka's."""
+def test_quotas_apply_at_each_worker(tmp_path: Path) -> None:
+    """As at each broker of Kafka."""
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         entity = [EntityData(entity_type="client-id", entity_name="slow")]
         for remove in (False, True):
             record = new_record(
@@ -134,13 +132,13 @@ def test_quotas_are_in_force_at_each_worker(tmp_path: Path) -> None:
             assert (limits and limits.produced and limits.produced.bound) == (None if remove else 9.0)
         assert await owner.answer(Stop()) == {}
 
-    run(tmp_path, life)
+    run(tmp_path, scenario)
 
 
-def test_nobody_is_let_in_by_a_worker_that_goes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though it was asked to before."""
+def test_stopping_worker_serves_no_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although Open came before the stop."""
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         monkeypatch.setattr(owner.worker.server, "open", lambda _: pytest.fail("clients are let in"))
         hosted: Deferred[None] = Deferred()
         monkeypatch.setattr(owner.worker.publisher, "when_published", lambda: hosted)
@@ -149,4 +147,4 @@ def test_nobody_is_let_in_by_a_worker_that_goes_down(tmp_path: Path, monkeypatch
         await done(stopped)
         hosted.resolve(None)
 
-    run(tmp_path, life)
+    run(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""What a worker serves by itself needs nothing that only the owner has."""
+"""Handlers of a worker need nothing that only the main process has."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GIVEN = {
 
 
 def filled(kind: StructType, version: int, directory: str) -> dict[str, Any]:
-    """A request's fields: one element in each array, a partition of the worker's, defaults elsewhere."""
+    """Return fields of a request: one element in each array, a partition of the worker, else defaults."""
     fields: dict[str, Any] = {}
     for field in kind.fields:
         if version not in field.versions:
@@ -67,10 +67,10 @@ def filled(kind: StructType, version: int, directory: str) -> dict[str, Any]:
     return fields
 
 
-def test_no_api_fails_for_want_of_what_the_owner_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Each of those that are not passed on, in each version: a handler that fails is in the log."""
+def test_handlers_of_a_worker_do_not_fail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each API that is not forwarded, in each version. Handlers that fail appear in the log."""
 
-    async def life(owner: Owner) -> None:
+    async def scenario(owner: Owner) -> None:
         dispatcher = owner.worker.dispatcher
         for key in sorted(SERVED_HERE):
             api = API_BY_KEY[key]
@@ -85,4 +85,4 @@ def test_no_api_fails_for_want_of_what_the_owner_has(tmp_path: Path, caplog: pyt
                 assert "failed" not in caplog.text, (api.name, version)
         await owner.answer(Stop())
 
-    run(tmp_path, life)
+    run(tmp_path, scenario)
