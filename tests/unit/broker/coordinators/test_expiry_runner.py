@@ -1,4 +1,4 @@
-"""How much is looked at in one turn of the loop when offsets and transactional ids expire."""
+"""Expiry of offsets and transactional ids: how much one turn of the loop examines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.txn_broker import TxnBroker
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds; each look at the clock takes one millisecond."""
+    """A clock in seconds; each reading takes one millisecond."""
     now = [0.0]
 
     def monotonic() -> float:
@@ -32,8 +32,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_long_walk_takes_many_turns(clock: list[float]) -> None:
-    """What a turn has found is written in it."""
+def test_long_walk_takes_many_turns(clock: list[float]) -> None:
+    """The expired entries of a turn are written in it."""
     loop = FakeLoop()
     written: list[tuple[str, list[int]]] = []
 
@@ -70,7 +70,7 @@ def test_many_records_are_written_in_portions() -> None:
     assert max(sizes) <= expiry.MOST_RECORDS + 300
 
 
-def test_offsets_and_then_their_groups_go_in_turns(clock: list[float]) -> None:
+def test_offsets_then_groups_expire_in_turns(clock: list[float]) -> None:
     broker = GroupBroker({"offsets.retention.minutes": 1})
     [shard, *_] = [each.shard for each in broker.groups.loaded_logs()]
     for number in range(50):
@@ -82,7 +82,7 @@ def test_offsets_and_then_their_groups_go_in_turns(clock: list[float]) -> None:
     assert len(shard) == len(shard.offsets.group_ids()) == 0
 
 
-def test_transactional_ids_go_in_turns(clock: list[float], tmp_path: Path) -> None:
+def test_transactional_ids_expire_in_turns(clock: list[float], tmp_path: Path) -> None:
     """One that is used again meanwhile stays."""
     broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1"})
     broker.client.init("made with the topic")
@@ -101,7 +101,7 @@ def test_transactional_ids_go_in_turns(clock: list[float], tmp_path: Path) -> No
     broker.close()
 
 
-def test_a_shard_that_is_gone_meanwhile_is_left_alone(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+def test_shard_unloaded_meanwhile_is_skipped(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     broker = GroupBroker({"offsets.retention.minutes": 1})
     [found, *_] = broker.groups.loaded_logs()

@@ -1,4 +1,4 @@
-"""Answers that wait for the disk: for which of its partitions, and for how long."""
+"""Responses that wait for the disk: for which partitions, and for how long."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def code(reply: Deferred[Struct]) -> ErrorCode:
     return ErrorCode(reply.result().error_code)
 
 
-def test_an_answer_waits_for_its_own_partitions(gate: FlushGate) -> None:
+def test_response_waits_for_its_own_partitions(gate: FlushGate) -> None:
     own, other = begun(gate, 1), begun(gate, 2)
     reply = answer(gate, [1])
     other.fail(LogOffline("/data", "disk on fire"))
@@ -57,7 +57,7 @@ def test_an_answer_waits_for_its_own_partitions(gate: FlushGate) -> None:
     assert reply.result() is ANSWER
 
 
-def test_an_answer_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
+def test_response_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
     first, second = begun(gate, 1), begun(gate, 2)
     reply = answer(gate, [1, None, 2, 1])
     first.resolve(None)
@@ -66,8 +66,8 @@ def test_an_answer_of_several_partitions_waits_for_all(gate: FlushGate) -> None:
     assert code(reply) is ErrorCode.NOT_COORDINATOR
 
 
-def test_what_is_on_the_disk_is_not_waited_for(gate: FlushGate) -> None:
-    """Nor what somebody else has waited for: it was not this request that wrote it."""
+def test_flushed_partition_is_not_waited_for(gate: FlushGate) -> None:
+    """Nor is one with a pending flush of another request's writes."""
     begun(gate, 1)
     assert not answer(gate, [1]).done
     assert not gate.is_due
@@ -76,8 +76,8 @@ def test_what_is_on_the_disk_is_not_waited_for(gate: FlushGate) -> None:
     assert answer(gate, [1]).done
 
 
-def test_it_is_due_at_a_partition_until_it_is_on_the_disk(gate: FlushGate) -> None:
-    """Also where nobody comes to wait for it: what a timer has written has no answer."""
+def test_flush_is_due_until_it_is_done(gate: FlushGate) -> None:
+    """Also for writes of timers, which have no response."""
     flush = begun(gate, 1)
     assert [gate.is_due_at(partition) for partition in (0, 1)] == [False, True]
     flush.resolve(None)
@@ -86,8 +86,8 @@ def test_it_is_due_at_a_partition_until_it_is_on_the_disk(gate: FlushGate) -> No
     assert not gate.is_due_at(1)
 
 
-def test_an_answer_does_not_wait_for_ever(gate: FlushGate, loop: FakeLoop) -> None:
-    """What it tells of may be there later: the client is to try again."""
+def test_wait_for_the_flush_is_limited(gate: FlushGate, loop: FakeLoop) -> None:
+    """The write may still succeed later, so the client gets a retriable error."""
     flush = begun(gate, 1)
     reply = answer(gate, [1])
     loop.advance(99)
@@ -97,7 +97,7 @@ def test_an_answer_does_not_wait_for_ever(gate: FlushGate, loop: FakeLoop) -> No
     flush.resolve(None)
 
 
-def test_an_answer_in_time_leaves_no_timer(gate: FlushGate, loop: FakeLoop) -> None:
+def test_response_in_time_leaves_no_timer(gate: FlushGate, loop: FakeLoop) -> None:
     flush = begun(gate, 1)
     reply = answer(gate, [1])
     flush.resolve(None)
@@ -113,7 +113,7 @@ def test_an_answer_in_time_leaves_no_timer(gate: FlushGate, loop: FakeLoop) -> N
         (SHARE_GROUP_STATE, "share.coordinator.write.timeout.ms"),
     ],
 )
-def test_each_coordinator_has_a_key_for_it(tmp_path: Path, topic: str, key: str) -> None:
+def test_each_coordinator_has_its_flush_key(tmp_path: Path, topic: str, key: str) -> None:
     settings = {key: "300", "log.flush.interval.messages": "1", "share.coordinator.state.topic.num.partitions": "1"}
     broker = ShareBroker(tmp_path, settings)
     broker.topics.ensure(topic)

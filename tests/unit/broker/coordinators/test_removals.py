@@ -1,4 +1,4 @@
-"""What a coordinator removes by itself: told when it is done, forced to the disk like anything else."""
+"""Entries that a coordinator removes by itself: logged once removed, and flushed like other writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T0 = ("t", 0)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[TxnBroker]:
-    """A transactional id and a group with an offset that nobody has used for long."""
+    """A transactional id, and a group with an offset, both unused for long."""
     settings = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
     made = TxnBroker(tmp_path, settings | {"log.flush.interval.messages": "1"})
     made.create("t")
@@ -35,11 +35,11 @@ def remove(broker: TxnBroker, topic: str) -> None:
         broker.transactions._remove_expired()
     else:
         broker.groups._expire()
-    broker.settle()  # it takes turns
+    broker.settle()  # removal takes several turns
 
 
 @pytest.mark.parametrize("topic", [TRANSACTION_STATE, CONSUMER_OFFSETS])
-def test_what_cannot_be_removed_is_not_told_to_be(broker: TxnBroker, caplog: pytest.LogCaptureFixture, topic: str):
+def test_failed_removal_is_not_logged(broker: TxnBroker, caplog: pytest.LogCaptureFixture, topic: str):
     caplog.set_level("INFO")
     partition = broker.partition(topic)
     replicas, partition.isr = partition.isr, ()
@@ -53,13 +53,13 @@ def test_what_cannot_be_removed_is_not_told_to_be(broker: TxnBroker, caplog: pyt
 
 
 @pytest.mark.parametrize("topic", [TRANSACTION_STATE, CONSUMER_OFFSETS])
-def test_what_is_removed_is_forced_to_the_disk(broker: TxnBroker, topic: str):
+def test_removals_are_flushed(broker: TxnBroker, topic: str):
     slow = SlowDisk(broker, topic)
     remove(broker, topic)
-    assert len(slow) == (2 if topic == CONSUMER_OFFSETS else 1)  # the offset, and then the group
+    assert len(slow) == (2 if topic == CONSUMER_OFFSETS else 1)  # the offset, then the group
 
 
-def test_offsets_that_go_with_their_topic_are_forced_to_the_disk(broker: TxnBroker):
+def test_offsets_removed_with_their_topic_are_flushed(broker: TxnBroker):
     slow = SlowDisk(broker, CONSUMER_OFFSETS)
     topic_id = broker.partitions.topic_id("t")
     assert topic_id is not None

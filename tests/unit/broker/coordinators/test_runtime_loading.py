@@ -1,7 +1,7 @@
-"""What clients are told while a coordinator reads its log after a start.
+"""Error codes while a coordinator loads its log after a start.
 
-The codes are Apache Kafka's. Nobody is kept waiting: COORDINATOR_LOAD_IN_PROGRESS has a client come again; one that
-does not know that code is told another.
+The codes are those of Apache Kafka. No request waits: COORDINATOR_LOAD_IN_PROGRESS makes the client retry.
+Clients that do not know that code get another one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from tests.support.share_broker import ShareBroker
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
-#: Codes that stand for LOADING.
+#: Codes that replace LOADING for some clients.
 IN_OTHER_WORDS = {NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS}
 
 SETTINGS = {
@@ -81,7 +81,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and the codes of its answer in the order in which they stand there."""
+    """A request, and the error codes of its response in their order."""
 
     api: Api
     version: int
@@ -120,7 +120,7 @@ def added(*, verify_only: bool) -> list[Struct]:
 
 
 def first_batch() -> list[Struct]:
-    """Of a transaction that partition 1 of t does not know."""
+    """Return the first batch of a transaction that partition 1 of t does not know."""
     records = batch(b"v", producer_id=0, producer_epoch=0, base_sequence=0, transactional=True)
     return [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=1, records=records)])]
 
@@ -132,7 +132,7 @@ WHILE_GROUPS_ARE_LOADED = [
         protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
     ),
     asked(SYNC_GROUP, 5, LOADING, **G, generation_id=1, member_id="m", protocol_type="consumer", protocol_name="range"),
-    asked(HEARTBEAT, 4, NONE, **G, generation_id=1, member_id="m"),  # nobody knows better
+    asked(HEARTBEAT, 4, NONE, **G, generation_id=1, member_id="m"),  # nothing better is known
     asked(LEAVE_GROUP, 2, LOADING, **G, member_id="m"),
     asked(LEAVE_GROUP, 5, LOADING, **G, members=[MemberIdentity(member_id="m")]),
     asked(OFFSET_COMMIT, 9, LOADING, **G, topics=OFFSET),
@@ -161,12 +161,12 @@ WHILE_GROUPS_ARE_LOADED = [
     asked(DELETE_SHARE_GROUP_OFFSETS, 0, LOADING, **G),
     asked(STREAMS_GROUP_HEARTBEAT, 0, LOADING, **G, member_id="m", member_epoch=1),
     asked(STREAMS_GROUP_DESCRIBE, 0, LOADING, group_ids=["g"]),
-    # Which partition of the groups takes part is known without what is in it.
+    # The partition of the offsets topic that joins is known without loading it.
     asked(ADD_OFFSETS_TO_TXN, 4, NONE, **X, **G),
-    # Producers before 2.0 break at LOADING.
+    # Producers before 2.0 fail at LOADING.
     asked(TXN_OFFSET_COMMIT, 1, NOT_AVAILABLE, **X, **G, topics=TXN_OFFSET),
     asked(TXN_OFFSET_COMMIT, 3, LOADING, **X, **G, topics=TXN_OFFSET),
-    # Transaction coordinators know of no other coordinators.
+    # The transaction coordinator does not expect errors of other coordinators.
     asked(WRITE_TXN_MARKERS, 1, ErrorCode.NOT_LEADER_OR_FOLLOWER, markers=[MARKER]),
 ]  # fmt: skip
 
@@ -188,7 +188,7 @@ WHILE_TRANSACTIONS_ARE_LOADED = [
     asked(END_TXN, 5, LOADING, **X, committed=True),
     asked(DESCRIBE_TRANSACTIONS, 0, LOADING, transactional_ids=["x"]),
     asked(LIST_TRANSACTIONS, 2, LOADING),
-    # Who produces knows of no coordinator: this code has it come again without asking for metadata.
+    # Producers do not expect coordinator errors: this code makes them retry without new metadata.
     asked(PRODUCE, 11, ErrorCode.NOT_ENOUGH_REPLICAS, transactional_id="x", acks=-1, topic_data=first_batch()),
     asked(PRODUCE, 12, ErrorCode.NOT_ENOUGH_REPLICAS, transactional_id="x", acks=-1, topic_data=first_batch()),
 ]  # fmt: skip
@@ -196,7 +196,7 @@ WHILE_TRANSACTIONS_ARE_LOADED = [
 
 @pytest.fixture
 def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShareBroker]:
-    """Just started again: each coordinator has read a batch of its log, and goes on by `load`."""
+    """A restarted broker: each coordinator has read one batch of its log, and continues with `load`."""
     made = ShareBroker(tmp_path, SETTINGS)
     made.create("t", 2)
     client, member = made.client, made.member()
@@ -216,12 +216,12 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShareBro
 
 
 def load(runtime: CoordinatorRuntime[Any, Any, Any]) -> None:
-    """Read all of the log."""
+    """Load the whole log."""
     runtime._load(60_000)
 
 
 def codes_in(answer: Any, version: int) -> Iterator[ErrorCode]:
-    """All error codes of an answer, from its beginning to its end."""
+    """Return all error codes of a response in order."""
     if isinstance(answer, list):
         for each in answer:
             yield from codes_in(each, version)
@@ -235,13 +235,13 @@ def codes_in(answer: Any, version: int) -> Iterator[ErrorCode]:
 
 
 def codes_of(broker: ShareBroker, request: Asked) -> tuple[ErrorCode, ...]:
-    """What is answered now; nothing of it may wait for the coordinator."""
+    """Return the codes of the response, which must not wait for the coordinator."""
     answer = broker.call(request.api, request.version, **request.fields)
     return tuple(codes_in(answer, request.version))
 
 
 @pytest.mark.parametrize("case", WHILE_GROUPS_ARE_LOADED, ids=str)
-def test_clients_of_groups_are_told_to_come_again(broker: ShareBroker, case: Asked) -> None:
+def test_group_requests_get_retriable_errors(broker: ShareBroker, case: Asked) -> None:
     load(broker.transactions)
     load(broker.share_states)
     assert codes_of(broker, case) == case.codes
@@ -250,14 +250,14 @@ def test_clients_of_groups_are_told_to_come_again(broker: ShareBroker, case: Ask
 
 
 @pytest.mark.parametrize("case", WHILE_TRANSACTIONS_ARE_LOADED, ids=str)
-def test_clients_of_transactions_are_told_to_come_again(broker: ShareBroker, case: Asked) -> None:
+def test_transaction_requests_get_retriable_errors(broker: ShareBroker, case: Asked) -> None:
     load(broker.groups)
     assert codes_of(broker, case) == case.codes
     load(broker.transactions)
     assert not {LOADING, *IN_OTHER_WORDS}.intersection(codes_of(broker, case))
 
 
-def test_share_partitions_are_told_to_come_again(broker: ShareBroker) -> None:
+def test_share_state_requests_get_retriable_errors(broker: ShareBroker) -> None:
     """All five APIs of the share coordinator."""
     member = broker.member()
 

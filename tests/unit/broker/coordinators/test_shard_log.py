@@ -1,6 +1,6 @@
-"""Loading groups from a log that is damaged: what cannot be read is told, with its file and byte; never passed over.
+"""Loading groups from a damaged log: unreadable parts are logged with file and position, never skipped silently.
 
-And writing more than a batch holds.
+Also: writing more than one batch holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.logs import T0, bytes_of
 
 COMMITS = 12
 CONFIG = LogConfig(segment_bytes=500)
-#: Where in a batch its base offset and its length are: its checksum leaves them out.
+#: Positions of base offset and length in a batch, which its checksum does not cover.
 BASE_OFFSET, LENGTH = 0, 8
 LIMIT = 10 * COMMITS
 
@@ -42,7 +42,7 @@ def opened(broker: DataBroker, partition: int = 0) -> ShardLog[GroupShard, Store
 
 @pytest.fixture
 def broker(tmp_path: Path) -> DataBroker:
-    """The log has a commit a batch, and segments of a few."""
+    """A log with one commit per batch, and segments of a few batches."""
     made = DataBroker(tmp_path)
     made.topic(OFFSETS_TOPIC, config=CONFIG)
     shard_log = opened(made)
@@ -54,16 +54,16 @@ def broker(tmp_path: Path) -> DataBroker:
 
 
 def loaded(broker: DataBroker, chunk_bytes: int) -> list[int]:
-    """The commits that are there after a load."""
+    """Load the log; return its commits."""
     shard_log = opened(broker)
     steps = len(list(islice(shard_log.load(chunk_bytes), LIMIT)))
-    assert steps < LIMIT, "it reads the same again and again"
+    assert steps < LIMIT, "the load makes no progress"
     assert shard_log.loaded
     return [number for number in range(COMMITS) if shard_log.shard.offsets.get("g", "t", number) is not None]
 
 
 def open_again(broker: DataBroker) -> PartitionLog:
-    """As a start does, after a stop in order."""
+    """Restart after a clean stop."""
     partition = broker.partitions.get(OFFSETS_TOPIC, 0)
     assert partition is not None
     root = partition.log.directory.path
@@ -76,10 +76,10 @@ def open_again(broker: DataBroker) -> PartitionLog:
 
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 1 << 20])
 @pytest.mark.parametrize("field", [BASE_OFFSET, LENGTH])
-def test_a_length_that_lies_is_told(
+def test_wrong_batch_length_is_logged(
     broker: DataBroker, field: int, chunk_bytes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """D6: what lies behind it in its segment may be lost with it; all else is there."""
+    """D6: the rest of its segment may be lost. All else is loaded."""
     segment = open_again(broker).segments[1]
     path = Path(segment.log.path)
     whole = path.read_bytes()
@@ -106,24 +106,22 @@ def test_a_length_that_lies_is_told(
             path.write_bytes(whole)
 
 
-def test_a_whole_log_is_loaded_without_a_word(broker: DataBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_intact_log_is_loaded_without_a_log_line(broker: DataBroker, caplog: pytest.LogCaptureFixture) -> None:
     for chunk_bytes in (1, 300, 1 << 20):
         open_again(broker)
         assert loaded(broker, chunk_bytes) == list(range(COMMITS))
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_a_log_that_begins_within_a_segment_is_loaded_without_a_word(
-    broker: DataBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    """DeleteRecords has raised its beginning."""
+def test_log_that_starts_within_a_segment_is_intact(broker: DataBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """After DeleteRecords."""
     open_again(broker).raise_log_start(2)
     assert loaded(broker, 1 << 20) == list(range(2, COMMITS))
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_tombstones_of_any_sizes_take_as_few_batches_as_hold_them(tmp_path: Path) -> None:
-    """Large names first, or small ones; a name that is too large for any batch stops those behind it."""
+def test_tombstones_fill_as_few_batches_as_possible(tmp_path: Path) -> None:
+    """In any order of sizes. A key too large for any batch stops the ones behind it."""
     broker = DataBroker(tmp_path)
     broker.topic(OFFSETS_TOPIC, config=LogConfig(max_message_bytes=20_000))
     shard_log = opened(broker)

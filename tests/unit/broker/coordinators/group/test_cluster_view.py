@@ -1,4 +1,4 @@
-"""What groups see of the cluster, and that nothing they see is older than the metadata."""
+"""The cluster as groups see it: never older than the metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def view_of(harness: ControllerHarness) -> ClusterView:
     return ClusterView(harness.metadata, harness.controller, harness.config)
 
 
-def test_topics_are_seen_as_they_are_now() -> None:
+def test_topics_are_current() -> None:
     harness = ControllerHarness()
     view = view_of(harness)
     assert view.topic("t") is None
@@ -35,7 +35,7 @@ def test_topics_are_seen_as_they_are_now() -> None:
     assert view.new_topics_version < view.topics_version == view.version
 
 
-def test_settings_are_the_groups_own_then_the_brokers_then_kafkas() -> None:
+def test_settings_come_from_group_then_broker_then_default() -> None:
     harness = ControllerHarness({"group.consumer.session.timeout.ms": "46000"})
     view = view_of(harness)
     usual = ConsumerGroupConfig(session_timeout_ms=46_000)
@@ -50,8 +50,8 @@ def test_settings_are_the_groups_own_then_the_brokers_then_kafkas() -> None:
     assert view.consumer_config("g") == usual
 
 
-def test_what_a_group_has_set_counts_within_the_brokers_limits() -> None:
-    """Which may have been others when it was set (KIP-1240)."""
+def test_group_settings_are_limited_by_the_broker() -> None:
+    """The limits may have changed since the group's setting was made (KIP-1240)."""
     harness = ControllerHarness(
         {"group.consumer.min.session.timeout.ms": "40000", "group.streams.max.standby.replicas": "1"}
     )
@@ -69,7 +69,7 @@ def test_what_a_group_has_set_counts_within_the_brokers_limits() -> None:
     assert view.streams_config("g") == StreamsGroupConfig(initial_rebalance_delay_ms=900_000, num_standby_replicas=1)
 
 
-def test_dynamic_settings_of_the_broker_are_in_force_at_once() -> None:
+def test_dynamic_broker_settings_apply_at_once() -> None:
     harness = ControllerHarness()
     view = view_of(harness)
     assert view.consumer_config("g").assignment_interval_ms == 1_000
@@ -79,7 +79,7 @@ def test_dynamic_settings_of_the_broker_are_in_force_at_once() -> None:
     assert view.streams_config("g").assignment_interval_ms == 5
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_cache_is_bounded() -> None:
     kept = Kept[int, int](lambda key: -key)
     for key in range(AT_HAND + 1):
         assert kept[key] == -key

@@ -1,4 +1,4 @@
-"""The group coordinator's runtime: finding, writing, waking up, and what comes and goes."""
+"""The runtime of the group coordinator: its topic, writes, wake-ups, timers, and lost partitions."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.support.group_calls import commit, failing_for, fetched, heartbeat, j
 
 @pytest.fixture(autouse=True)
 def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is loaded at the start, however slow the machine is."""
+    """All groups are loaded at the start, however slow the machine is."""
     monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
 
 
@@ -29,14 +29,14 @@ def broker() -> GroupBroker:
     return broker
 
 
-def test_without_the_topic_nobody_coordinates(broker):
+def test_without_the_topic_no_coordinator_is_available(broker):
     broker = GroupBroker(partitions=0)
     assert heartbeat(broker, "m") is ErrorCode.NOT_COORDINATOR
     assert broker.groups.at("g") is ErrorCode.NOT_COORDINATOR
     assert broker.call(LIST_GROUPS, 5).groups == []
 
 
-def test_first_join_and_first_commit_make_the_topic():
+def test_first_join_and_first_commit_create_the_topic():
     broker = GroupBroker(partitions=0)
     joined = join(broker)
     assert not joined.done
@@ -48,7 +48,7 @@ def test_first_join_and_first_commit_make_the_topic():
     assert fetched(broker) == 5
 
 
-def test_topic_that_cannot_be_made_leaves_nobody_to_coordinate():
+def test_failed_topic_creation_leaves_no_coordinator():
     broker = GroupBroker(partitions=0)
     broker.controller.refuses = True
     broker.controller.add("t")
@@ -58,7 +58,7 @@ def test_topic_that_cannot_be_made_leaves_nobody_to_coordinate():
     assert code_of(joined.result()) is ErrorCode.NOT_COORDINATOR
 
 
-def test_client_that_hangs_up_while_the_topic_is_made_is_forgotten():
+def test_client_that_disconnects_during_creation_is_dropped():
     broker = GroupBroker(partitions=0)
     joined = join(broker)
     joined.cancel()
@@ -66,8 +66,8 @@ def test_client_that_hangs_up_while_the_topic_is_made_is_forgotten():
     assert broker.hosted
 
 
-def test_client_that_hangs_up_while_it_waits_stays_a_member(broker):
-    """Its session decides, not its connection."""
+def test_client_that_disconnects_while_joining_stays_a_member(broker):
+    """Its session timeout decides."""
     joined = join(broker)
     joined.cancel()
     broker.advance(0)
@@ -75,7 +75,7 @@ def test_client_that_hangs_up_while_it_waits_stays_a_member(broker):
     assert (group.state, len(group.members)) == (GroupState.COMPLETING_REBALANCE, 1)
 
 
-def test_sessions_end_by_the_timer(broker):
+def test_sessions_expire_by_the_timer(broker):
     member_id = stable_member(broker)
     broker.advance(9_000)
     assert heartbeat(broker, member_id) is ErrorCode.NONE
@@ -85,8 +85,8 @@ def test_sessions_end_by_the_timer(broker):
     assert heartbeat(broker, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_deadline_that_cannot_be_met_costs_the_others_nothing(broker, monkeypatch, caplog):
-    """Each group's join phase ends, in the same turn, but for that of which the end fails; and timers go on."""
+def test_failing_timer_does_not_affect_other_groups(broker, monkeypatch, caplog):
+    """The join phases of all other groups end in the same turn, and timers continue."""
     monkeypatch.setattr("broker.coordinators.group.coordinator.on_deadline", failing_for("bad", on_deadline))
     joins = {group_id: join(broker, group_id) for group_id in ("bad", "first", "last")}
 
@@ -99,7 +99,7 @@ def test_a_deadline_that_cannot_be_met_costs_the_others_nothing(broker, monkeypa
     assert later.done
 
 
-def test_groups_and_offsets_are_there_again_after_a_restart(broker):
+def test_groups_and_offsets_survive_a_restart(broker):
     member_id = stable_member(broker)
     broker.call(
         OFFSET_COMMIT,
@@ -120,8 +120,8 @@ def test_groups_and_offsets_are_there_again_after_a_restart(broker):
     assert heartbeat(again, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_decisions_are_logged_where_the_level_for_groups_counts(broker, caplog):
-    """By either name: that of Kafka's logger, and ours."""
+def test_decisions_are_logged_at_the_groups_level(broker, caplog):
+    """Under Kafka's logger name and ours."""
     caplog.set_level("INFO", meaning("org.apache.kafka.coordinator.group.GroupMetadataManager"))
     stable_member(broker)
     told = [each.name for each in caplog.records if "has generation 1" in each.getMessage()]
@@ -132,7 +132,7 @@ def test_decisions_are_logged_where_the_level_for_groups_counts(broker, caplog):
     assert "preparing to rebalance" not in caplog.text
 
 
-def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
+def test_client_strings_cannot_forge_log_lines(broker, caplog):
     caplog.set_level("INFO")
     join(broker, version=8, group_instance_id="a", reason="bored\nERROR all is lost")
     assert "bored\\nERROR" in caplog.text
@@ -142,7 +142,7 @@ def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
+def test_disk_failure_answers_not_coordinator(broker, monkeypatch):
     from broker.requests.error_code_map import ERROR_CODES
     from storage.errors import LogOffline
 
@@ -155,7 +155,7 @@ def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_flush_messages_holds_back_the_answer_to_a_commit(broker, fails):
-    """As for records: who is told that an offset is committed may rely on it after a power loss."""
+    """A client with a response may rely on the commit after a power loss, as for records."""
     from storage.errors import LogOffline
 
     broker.partition_of("g").flush_due = True
@@ -178,7 +178,7 @@ def test_flush_messages_holds_back_the_answer_to_a_commit(broker, fails):
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_groups_of_a_lost_partition_have_no_coordinator(broker, loaded, monkeypatch):
-    """Members who wait are told; groups of other partitions go on."""
+    """Waiting members get an error. Groups of other partitions continue."""
     other = next(name for name in "abcdef" if broker.partition_of(name) is not broker.partition_of("g"))
     assert commit(broker, 5, "g") is commit(broker, 5, other) is ErrorCode.NONE
     if loaded:
@@ -208,12 +208,12 @@ def test_unexpected_failure_of_a_write_is_a_server_error(broker, caplog):
     assert "bug" in caplog.text
 
 
-def test_too_few_replicas_make_the_coordinator_unavailable(broker):
+def test_too_few_replicas_make_coordinator_unavailable(broker):
     broker.partition_of("g").few_replicas = True
     assert commit(broker, 5) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_tombstones_are_split_where_one_batch_cannot_hold_them(broker):
+def test_tombstones_are_split_into_batches(broker):
     from protocol.messages.delete_groups import DELETE_GROUPS
 
     broker.controller.add("t", partitions=100)
@@ -233,10 +233,10 @@ def test_tombstones_are_split_where_one_batch_cannot_hold_them(broker):
     assert fetched(broker.restarted()) == -1
 
 
-# -- what comes and goes ----------------------------------------------------------------------------------------------
+# -- deleted topics, expired offsets, settings ------------------------------------------------------------------------
 
 
-def test_offsets_of_a_deleted_topic_are_forgotten(broker):
+def test_offsets_of_a_deleted_topic_are_deleted(broker):
     commit(broker, 5)
     broker.controller.delete("t")
     broker.controller.add("t", bytes(15) + b"\2")
@@ -244,7 +244,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten(broker):
     assert fetched(broker.restarted()) == -1
 
 
-def test_everything_is_gone_with_the_coordinators_own_topic(broker):
+def test_deleting_the_offsets_topic_deletes_all_groups(broker):
     member_id = stable_member(broker)
     waiting = join(broker, "h")
     broker.hosted.clear()
@@ -256,7 +256,7 @@ def test_everything_is_gone_with_the_coordinators_own_topic(broker):
     assert joined.result().generation_id == 1
 
 
-def test_stop_sends_waiting_members_away():
+def test_stop_answers_waiting_members():
     broker = GroupBroker({"group.initial.rebalance.delay.ms": 3_000})
     joined = join(broker)
     broker.groups.stop()
@@ -266,7 +266,7 @@ def test_stop_sends_waiting_members_away():
     broker.advance(1_000_000)
 
 
-def test_records_are_compressed_as_the_setting_says():
+def test_records_are_compressed_as_configured():
     """offsets.topic.compression.codec"""
     from protocol.records.batch import parse_header
 
@@ -277,7 +277,7 @@ def test_records_are_compressed_as_the_setting_says():
     assert fetched(broker.restarted()) == 5
 
 
-def test_expired_offsets_go_every_check_interval():
+def test_expired_offsets_are_deleted_at_each_check():
     broker = GroupBroker({"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 50_000})
     broker.controller.add("t")
     commit(broker, 5)
@@ -298,12 +298,12 @@ def test_expired_offsets_go_every_check_interval():
         ("fe80::1%eth0", "/fe80:0:0:0:0:0:0:1%eth0"),
     ],
 )
-def test_client_addresses_are_written_as_java_does(host, expected):
+def test_client_addresses_are_written_as_by_java(host, expected):
     assert java_address(host) == expected
 
 
-def test_settings_outside_of_the_brokers_limits_are_told_at_the_start(caplog):
-    """They count as the limits do: see config/resources.py."""
+def test_settings_beyond_the_limits_are_logged_at_start(caplog):
+    """The limits are used instead: see config/resources.py."""
     broker = GroupBroker({"group.streams.max.standby.replicas": 1}, start=False)
     broker.controller.configs[ResourceType.GROUP, "g"] = {"streams.num.standby.replicas": "2"}
     broker.controller.configs[ResourceType.TOPIC, "t"] = {"retention.ms": "2"}
@@ -313,8 +313,8 @@ def test_settings_outside_of_the_brokers_limits_are_told_at_the_start(caplog):
     ]
 
 
-def test_shard_that_was_given_up_is_not_written(broker):
-    """Another one may stand for the partition by then."""
+def test_unloaded_shard_is_not_written(broker):
+    """Another shard may be loaded for the partition by then."""
     assert commit(broker, 1) is ErrorCode.NONE
     found = broker.groups.log_of("g")
     end_offset = found.partition.log_end_offset

@@ -1,4 +1,4 @@
-"""The group coordinator's runtime: what a start, or a partition that comes later, reads from the disk."""
+"""The runtime of the group coordinator: loading partitions at a start or when they arrive."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support.group_calls import commit, failing_for, fetched, heartbeat, s
 
 @pytest.fixture(autouse=True)
 def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is loaded at the start, however slow the machine is."""
+    """All groups are loaded at the start, however slow the machine is."""
     monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
 
 
@@ -25,10 +25,10 @@ def broker() -> GroupBroker:
     return broker
 
 
-def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
-    """A heartbeat meanwhile is fine: nobody knows better."""
+def test_requests_during_loading_are_retried(broker, monkeypatch):
+    """Heartbeats succeed meanwhile, as in Kafka."""
     member_id = stable_member(broker)
-    for offset in range(300):  # more than are taken in without a pause
+    for offset in range(300):  # more than is loaded without a pause
         commit(broker, offset, "other")
     monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
     monkeypatch.setattr("broker.coordinators.runtime.CoordinatorRuntime._load.__defaults__", (0,))
@@ -49,8 +49,8 @@ def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     assert heartbeat(again, member_id) is ErrorCode.NONE
 
 
-def test_partitions_that_have_groups_are_told(broker, caplog):
-    """The empty ones are not: most are, at most starts."""
+def test_loaded_partitions_with_groups_are_logged(broker, caplog):
+    """Most partitions have none at most starts, and are not logged."""
     caplog.set_level("INFO", "broker.coordinators.shard_log")
     commit(broker, 1)
     caplog.clear()
@@ -59,7 +59,7 @@ def test_partitions_that_have_groups_are_told(broker, caplog):
     assert line.startswith("Loaded 1 group from ")
 
 
-def test_load_reads_in_pieces(broker):
+def test_log_is_read_in_pieces(broker):
     for offset in range(200):
         commit(broker, offset)
     again = broker.restarted({"offsets.load.buffer.size": 1_000})
@@ -67,7 +67,7 @@ def test_load_reads_in_pieces(broker):
     assert again.partition_of("g").reads > 10
 
 
-def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
+def test_unloadable_partition_answers_not_coordinator(broker):
     stable_member(broker)
     broker.partition_of("g").go_offline()
     again = broker.restarted()
@@ -76,8 +76,8 @@ def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
     assert isinstance(again.groups.at(other), GroupShard)
 
 
-def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatch):
-    """They are loaded all the same, and so is it."""
+def test_failed_begin_of_a_load_does_not_affect_others(broker, monkeypatch):
+    """The other partitions are loaded, and so is this one later."""
     members = {group_id: stable_member(broker, group_id) for group_id in "abcdefgh"}
     bad = broker.partition_of("a").index
     monkeypatch.setattr("broker.coordinators.group.coordinator.on_loaded", failing_for(bad, on_loaded))
@@ -89,8 +89,8 @@ def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatc
         assert heartbeat(again, member_id, group_id) is ErrorCode.NONE
 
 
-def test_start_of_the_log_may_be_gone(broker):
-    """After DeleteRecords or retention the offsets begin later."""
+def test_log_may_start_later(broker):
+    """After DeleteRecords or retention."""
     for offset in range(3):
         commit(broker, offset)
     partition = broker.partition_of("g")
@@ -98,7 +98,7 @@ def test_start_of_the_log_may_be_gone(broker):
     assert fetched(broker.restarted()) == 2
 
 
-def test_end_of_the_log_may_be_compacted_away(broker):
+def test_end_of_the_log_may_be_compacted(broker):
     commit(broker, 5)
     partition = broker.partition_of("g")
     partition.log_end_offset += 3
@@ -106,7 +106,7 @@ def test_end_of_the_log_may_be_compacted_away(broker):
     assert fetched(again) == 5
 
 
-def test_records_of_unknown_kinds_are_told_once(broker, caplog):
+def test_unknown_record_types_are_logged_once(broker, caplog):
     from protocol.records.builder import BatchBuilder
     from storage.append.header_validation import AppendOrigin
 

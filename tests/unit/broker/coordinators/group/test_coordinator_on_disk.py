@@ -1,4 +1,4 @@
-"""Groups where each answer waits for the disk: that it does, whatever API has written, and in whatever partition."""
+"""flush.messages on the groups' topic: each write waits for the disk, whatever API and partition."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def broker(tmp_path: Path) -> Iterator[ShareBroker]:
 
 @pytest.fixture
 def member(broker: ShareBroker) -> ShareMemberClient:
-    """It has the three records that there are."""
+    """A member of a share group that has acquired all three records."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
     broker.fill(3)
@@ -112,7 +112,7 @@ WRITING: list[tuple[str, Ask, Ask | None]] = [
 
 
 @pytest.mark.parametrize(("topic", "ask", "before"), WRITING)
-def test_whatever_writes_waits_for_the_disk(
+def test_each_write_waits_for_the_flush(
     broker: ShareBroker, member: ShareMemberClient, topic: str, ask: Ask, before: Ask | None
 ) -> None:
     if before is not None:

@@ -1,4 +1,4 @@
-"""The fast path for OffsetCommit answers what the handler would answer, or leaves it to the handler."""
+"""The fast path for OffsetCommit answers as the handler does, or leaves the request to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fields_of(
 
 
 def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
-    """The bytes of a request, behind a header of six."""
+    """Return the bytes of a request behind six bytes of a header."""
     body = OFFSET_COMMIT.request.encode(version, OFFSET_COMMIT.request(**fields_of(broker, version, **fields)))
     return memoryview(b"header" + body)
 
@@ -77,7 +77,7 @@ def log_ends(broker: TxnBroker) -> int:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_that_is_taken_is_answered_and_stored_as_by_the_handler(broker: TxnBroker, version: int) -> None:
+def test_accepted_commit_equals_that_of_the_handler(broker: TxnBroker, version: int) -> None:
     answer = by_fast_path(broker, version)
     stored = shard_of(broker).offsets.get("g", "t", 0)
     assert answer == by_handler(broker, version)
@@ -102,7 +102,7 @@ def test_a_commit_that_is_taken_is_answered_and_stored_as_by_the_handler(broker:
         {"group_id": "unknown", "generation_id_or_member_epoch": 3, "member_id": "m"},
     ],
 )
-def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int, fields: dict[str, Any]) -> None:
+def test_rejected_commits_are_left_to_the_handler(broker: TxnBroker, version: int, fields: dict[str, Any]) -> None:
     before = log_ends(broker)
     answer = by_fast_path(broker, version, **fields)
     if answer is None:
@@ -116,8 +116,8 @@ def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:
         assert fast_path_of(broker, commit_single, version) is None
 
 
-def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> None:
-    """From v9 on; an older epoch may do for some partitions, and the handler knows for which."""
+def test_consumer_group_members_commit_at_their_epoch(broker: TxnBroker) -> None:
+    """From v9 on. An older epoch may be valid for some partitions, which only the handler checks."""
     joined = broker.call(
         CONSUMER_GROUP_HEARTBEAT,
         1,
@@ -138,7 +138,7 @@ def test_members_of_consumer_groups_commit_at_their_epoch(broker: TxnBroker) -> 
     assert by_fast_path(broker, 8, **who) is None
 
 
-def test_what_waits_for_the_disk_is_left_to_the_handler(broker: TxnBroker) -> None:
+def test_commit_that_has_to_be_flushed_is_left_to_handler(broker: TxnBroker) -> None:
     for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
         partition.log.config = replace(partition.log.config, flush_messages=1)
     before = log_ends(broker)
@@ -146,8 +146,8 @@ def test_what_waits_for_the_disk_is_left_to_the_handler(broker: TxnBroker) -> No
     assert log_ends(broker) == before
 
 
-def test_what_waits_for_the_disk_elsewhere_is_no_reason_to_wait(broker: TxnBroker) -> None:
-    """Only what its own partition has written, while that is on its way."""
+def test_flush_of_another_partition_is_not_waited_for(broker: TxnBroker) -> None:
+    """Only a pending flush of its own partition matters."""
     disk = SlowDisk(broker, OFFSETS_TOPIC)
     own = broker.groups.log_at(shard_of(broker).partition)
     other = broker.groups.log_at(1 - shard_of(broker).partition)
@@ -160,7 +160,7 @@ def test_what_waits_for_the_disk_elsewhere_is_no_reason_to_wait(broker: TxnBroke
     assert by_fast_path(broker, 9) is not None
 
 
-def test_a_write_that_fails_is_the_answer(broker: TxnBroker) -> None:
+def test_failed_write_is_answered(broker: TxnBroker) -> None:
     for partition in broker.partitions.of_topic(OFFSETS_TOPIC).values():
         partition.isr = ()
     answer = by_fast_path(broker, 9)

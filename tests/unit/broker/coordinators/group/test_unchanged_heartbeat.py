@@ -1,4 +1,4 @@
-"""A heartbeat without news is answered without a decision, and only such a one."""
+"""The quick answer to a heartbeat: it is given only if nothing has changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[TxnBroker]:
 
 
 def join(broker: TxnBroker, member_id: str = "m", instance_id: str | None = None) -> dict[str, Any]:
-    """Who has joined, as it says it from then on."""
+    """Join a group; return the fields of the member's later heartbeats."""
     fields: dict[str, Any] = {"group_id": "g", "member_id": member_id, "instance_id": instance_id}
     news: dict[str, Any] = {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
     answer = broker.call(CONSUMER_GROUP_HEARTBEAT, 1, **fields, **news, member_epoch=0)
@@ -45,7 +45,7 @@ def join(broker: TxnBroker, member_id: str = "m", instance_id: str | None = None
 def unchanged(
     broker: TxnBroker, version: int, *, client_id: str = "client", host: str = "127.0.0.1", **fields: Any
 ) -> Struct | None:
-    """What the handler answers where it finds nothing new; None where it decides anew."""
+    """Return the quick answer, or None if the heartbeat needs a decision."""
     found: list[Struct] = []
     stay = handler.answer_if_unchanged
 
@@ -71,9 +71,10 @@ def session_ends_ms(broker: TxnBroker) -> float:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("instance_id", [None, "i"])
-def test_a_member_with_nothing_new_is_answered_as_by_the_handler_and_lives_on(
+def test_unchanged_heartbeat_equals_that_of_the_handler(
     broker: TxnBroker, version: int, instance_id: str | None
 ) -> None:
+    """The session is extended."""
     who = join(broker, instance_id=instance_id)
     ends = []
     answers = []
@@ -105,7 +106,7 @@ def broker_call(broker: TxnBroker, version: int, **fields: Any) -> Struct:
         {"host": "127.0.0.2"},
     ],
 )
-def test_whoever_is_another_or_says_more_is_decided(broker: TxnBroker, other: dict[str, Any]) -> None:
+def test_other_members_or_fields_need_a_decision(broker: TxnBroker, other: dict[str, Any]) -> None:
     who = join(broker)
     before = session_ends_ms(broker)
     broker.advance(1_000)
@@ -127,14 +128,14 @@ def leave_no_protocol(broker: TxnBroker) -> None:
     ],
     ids=["member", "topic", "stop", "feature"],
 )
-def test_what_has_changed_meanwhile_is_decided(broker: TxnBroker, change: Callable[[TxnBroker], object]) -> None:
+def test_changed_groups_need_a_decision(broker: TxnBroker, change: Callable[[TxnBroker], object]) -> None:
     who = join(broker)
     assert unchanged(broker, 1, **who) is not None
     change(broker)
     assert unchanged(broker, 1, **who) is None
 
 
-def test_the_interval_is_that_of_now(broker: TxnBroker) -> None:
+def test_interval_follows_the_configuration(broker: TxnBroker) -> None:
     who = join(broker)
     first = unchanged(broker, 1, **who)
     broker.controller.alter_config(ResourceType.GROUP, "g", {"consumer.heartbeat.interval.ms": "6000"})

@@ -1,4 +1,4 @@
-"""What acknowledgements make of records, and which are refused."""
+"""Acknowledgements: their effect on records, and which are rejected."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from protocol.error_codes import ErrorCode
 from tests.support.in_flight import ACCEPT, GAP, REJECT, RELEASE, TENS, acknowledge, begun, refusal, wanted
 
 
-def test_acknowledgements_become_states():
-    """Told: the start offset is where it was; what is done with from there on is counted."""
+def test_acknowledgements_change_states():
+    """The result has the old start offset; finished records from there on are counted."""
     flight = begun()
     flight.acquire([(0, 14)], wanted(), Limits(), 0)
     assert acknowledge(flight, "m", (0, 1, [ACCEPT]), (2, 2, [RELEASE]), (3, 3, [REJECT])) == (
@@ -44,8 +44,8 @@ NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
         ("m", (5, 5, [4]), ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED),
     ],
 )
-def test_what_is_not_the_members_to_acknowledge_changes_nothing(member, batch, code, message):
-    """Nor does what stands beside it in the same request."""
+def test_foreign_acknowledgement_changes_nothing(member, batch, code, message):
+    """Neither do the others of its request."""
     flight = begun()
     flight.acquire(TENS[:2], wanted(size=10), Limits(), 0)
     acknowledge(flight, "m", (5, 6, [ACCEPT]))
@@ -55,14 +55,14 @@ def test_what_is_not_the_members_to_acknowledge_changes_nothing(member, batch, c
     assert before == [(run.first, run.last, run.state) for _, run in flight.runs()]
 
 
-def test_same_record_twice_in_a_request():
+def test_record_twice_in_a_request_is_rejected():
     flight = begun()
     flight.acquire(TENS, wanted(), Limits(), 0)
     batches = [Acknowledged(2, 3, [1]), Acknowledged(3, 4, [1])]
     assert refusal(flight.plan, "m", batches, Limits()) == (ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
 
 
-def test_nothing_is_in_flight():
+def test_acknowledgement_without_acquired_records():
     code, message = refusal(begun().plan, "m", [Acknowledged(0, 0, [1])], Limits())
     assert (code, "not found in the cache" in message) == (ErrorCode.INVALID_RECORD_STATE, True)
 
@@ -72,11 +72,11 @@ def test_nothing_is_in_flight():
     [[(5, 4, [1])], [(4, 4, [1, 1])], [(4, 4, [7])], [(4, 4, [])], [(4, 4, [4])], [(3, 3, [1]), (2, 2, [1])],
      [(2, 4, [1]), (3, 3, [1])],     [(2, 3, [1, 0, 1])], [(2, 3, [-1])]],
 )  # fmt: skip
-def test_acknowledgements_that_make_no_sense(batches):
-    """Whatever the records' states are; renewals have to be announced."""
+def test_invalid_acknowledgements_are_rejected(batches):
+    """Whatever the records' states. Renewals have to be announced in the request."""
     rows = [Acknowledged(*batch) for batch in batches]
     assert refusal(check_acknowledgements, rows, may_renew=False) == (ErrorCode.INVALID_REQUEST, None)
 
 
-def test_sensible_acknowledgements_pass():
+def test_valid_acknowledgements_pass():
     check_acknowledgements([Acknowledged(2, 3, [0, 3]), Acknowledged(4, 9, [4])], may_renew=True)

@@ -1,4 +1,4 @@
-"""Which records a member is given: what Apache Kafka 4.3.1 gave for the same requests."""
+"""Records that a member acquires: those of Apache Kafka 4.3.1 for the same requests."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from coordinator.share.state import StateBatch
 from tests.support.in_flight import ACCEPT, REJECT, RELEASE, TENS, acknowledge, begun, wanted
 
 
-def test_whole_batches_of_the_log_are_given_and_split_by_size():
-    """As many as it takes for max.records; batch.size ends a batch where one of the log ends."""
+def test_whole_batches_are_acquired_and_split_by_size():
+    """Batches are taken until max.records is reached; batch.size splits them at batch ends of the log."""
     flight = begun()
     assert flight.acquire(TENS, wanted(most=1, size=3), Limits(), 0) == [(0, 9, 1)]
     assert flight.acquire(TENS, wanted(most=15, size=3), Limits(), 0) == [(10, 19, 1), (20, 29, 1)]
@@ -18,7 +18,7 @@ def test_whole_batches_of_the_log_are_given_and_split_by_size():
 
 
 def test_record_limit_is_exact():
-    """KIP-1206: mode 1. What comes back keeps the batches that it had."""
+    """KIP-1206: mode 1. Returned records keep their batches."""
     flight = begun()
     for most, size in ((1, 3), (15, 3), (100, 15)):
         flight.acquire(TENS, wanted(most=most, size=size), Limits(), 0)
@@ -31,7 +31,7 @@ def test_record_limit_is_exact():
 
 
 def test_record_limit_leaves_the_rest_of_a_batch_in_flight():
-    """Seen on Kafka 4.3.1: batch.size counts for nothing there, and the rest comes apart from what is new."""
+    """Kafka 4.3.1 ignores batch.size here, and returns the rest apart from new records."""
     flight = begun()
     assert flight.acquire(TENS, wanted(most=17, size=2, exact=True), Limits(), 0) == [(0, 16, 1)]
     assert flight.fetch_offset == 17
@@ -40,8 +40,8 @@ def test_record_limit_leaves_the_rest_of_a_batch_in_flight():
     assert flight.acquire(TENS[2:], wanted(size=500), Limits(), 0) == [(26, 29, 1), (30, 59, 1)]
 
 
-def test_without_a_record_limit_a_batch_is_given_whole():
-    """Seen on Kafka 4.3.1: all that is available of it, however many records the member asks for."""
+def test_without_record_limit_a_batch_is_acquired_whole():
+    """Kafka 4.3.1 returns all available records of a batch, however many the member requests."""
     flight = begun()
     flight.acquire([(0, 19)], wanted(), Limits(), 0)
     acknowledge(
@@ -54,8 +54,8 @@ def test_without_a_record_limit_a_batch_is_given_whole():
     assert flight.acquire([(0, 19), (20, 29)], wanted(most=2, exact=True), Limits(), 0) == [(0, 0, 2), (2, 2, 2)]
 
 
-def test_records_that_keep_failing_come_in_portions():
-    """Half as many after half of the deliveries, and one by one at the last, each alone in its answer."""
+def test_failing_records_are_acquired_in_portions():
+    """Half as many after half of the deliveries, and single records at the last delivery, each in its own response."""
     log = [(0, 63), (64, 73)]
     flight, given = begun(), []
     for _ in range(7):
@@ -67,8 +67,8 @@ def test_records_that_keep_failing_come_in_portions():
     assert flight.start_offset == 3
 
 
-def test_portions_are_those_of_the_whole_batch():
-    """Seen on Kafka 4.3.1: of two records left of a larger batch both are given, not half of them."""
+def test_portions_are_those_of_the_original_batch():
+    """Kafka 4.3.1 returns both of two records that are left of a larger batch, not one."""
     flight = begun()
     flight.acquire([(0, 9)], wanted(), Limits(), 0)
     acknowledge(flight, "m", (0, 1, [RELEASE]), (2, 9, [ACCEPT]))
@@ -79,7 +79,7 @@ def test_portions_are_those_of_the_whole_batch():
 
 
 def failing(first_ones):
-    """A batch of ten: the first of them are held, the others have come back three times."""
+    """A batch of ten: the first records are acquired, the others were delivered three times."""
     flight = begun()
     flight.acquire([(0, 9)], wanted(most=first_ones, exact=True), Limits(), 0)
     for _ in range(3):
@@ -90,15 +90,15 @@ def failing(first_ones):
 
 
 @pytest.mark.parametrize(("first_ones", "last"), [(2, 4), (4, 4), (5, 9), (7, 9)])
-def test_portions_count_what_comes_before_in_the_batch(first_ones, last):
-    """Seen on Kafka 4.3.1: five of ten with what is given before; where that is five or more, all the rest comes."""
+def test_portions_count_earlier_records_of_the_batch(first_ones, last):
+    """Kafka 4.3.1 returns five of ten including earlier ones; if those are five or more, it returns all."""
     flight = failing(first_ones)
     held = (0, first_ones - 1, 2)
     assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [held, (first_ones, last, 4)]
 
 
-def test_batch_with_records_that_keep_failing_begins_an_answer():
-    """Seen on Kafka 4.3.1: nothing of it comes with another batch, be it before or behind, be it failing or not."""
+def test_batch_of_failing_records_begins_a_response():
+    """Kafka 4.3.1 returns none of its records together with another batch, before or after it."""
     log = [(0, 9), (10, 19), (20, 24)]
     flight = begun()
     flight.acquire(log, wanted(most=1, size=1), Limits(), 0)
@@ -111,7 +111,7 @@ def test_batch_with_records_that_keep_failing_begins_an_answer():
     assert given == [[(0, 9, 2)], [(10, 13, 2), (14, 14, 4)], [(15, 19, 4)], [(20, 24, 1)]]
 
 
-def test_as_many_as_may_be_locked_rounded_up_to_a_batch():
+def test_lock_limit_is_rounded_up_to_a_batch():
     limits = Limits(record_locks=100)
     flight = begun(20)
     assert flight.acquire([(20, 20)], wanted(), limits, 0) == [(20, 20, 1)]
@@ -122,8 +122,8 @@ def test_as_many_as_may_be_locked_rounded_up_to_a_batch():
     assert flight.acquire(sixties[2:], wanted(), limits, 0) == [(141, 200, 1)]
 
 
-def test_gap_of_the_log_is_given_to_nobody():
-    """Compaction has left nothing there: the start offset goes over it."""
+def test_gap_of_the_log_is_not_acquired():
+    """Compaction removed its records; the start offset skips it."""
     flight = begun()
     assert flight.acquire([(0, 4)], wanted(), Limits(), 0) == [(0, 4, 1)]
     assert flight.acquire([(10, 14)], wanted(), Limits(), 0) == [(10, 14, 1)]
@@ -131,8 +131,8 @@ def test_gap_of_the_log_is_given_to_nobody():
     assert flight.start_offset == 10
 
 
-def test_log_that_begins_later_takes_records_with_it():
-    """DeleteRecords: what is acknowledged of them afterwards is of no interest."""
+def test_raised_log_start_drops_records():
+    """After DeleteRecords, acknowledgements of deleted records are ignored."""
     flight = begun()
     flight.acquire(TENS, wanted(), Limits(), 0)
     flight.begin_at(55)

@@ -1,4 +1,4 @@
-"""Snapshots of share-partitions that nobody writes to any more: some in a turn of the loop."""
+"""Snapshots of share-partitions without recent writes: a few in each turn of the loop."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def write(broker: ShareBroker, partition: int, *, begin: bool = False) -> None:
 
 @pytest.fixture
 def written(broker: ShareBroker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """When each snapshot was written, in ms, and of which partition."""
+    """Return the time of each snapshot in ms, and its partition."""
     found: list[tuple[int, int]] = []
     run = broker.share_states.run_records
 
@@ -54,7 +54,7 @@ def written(broker: ShareBroker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     return found
 
 
-def test_a_turn_writes_a_few_of_them(broker: ShareBroker, written: list[tuple[int, int]]) -> None:
+def test_turn_writes_a_few_snapshots(broker: ShareBroker, written: list[tuple[int, int]]) -> None:
     for _ in range(200):
         broker.advance(100)
 
@@ -64,7 +64,7 @@ def test_a_turn_writes_a_few_of_them(broker: ShareBroker, written: list[tuple[in
     assert len(written) == COUNT
 
 
-def test_a_broker_that_stops_writes_no_more(broker: ShareBroker, written: list[tuple[int, int]]) -> None:
+def test_stopping_broker_writes_no_snapshots(broker: ShareBroker, written: list[tuple[int, int]]) -> None:
     while not written:
         broker.advance(1)
     count = len(written)

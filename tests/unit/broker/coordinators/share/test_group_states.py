@@ -1,4 +1,4 @@
-"""Share groups in one broker, end to end: states that begin and go, records over restarts, sessions, locks, offsets."""
+"""Share groups in one broker, end to end: records across restarts, sessions, locks, offsets, deletion."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,14 +52,14 @@ def broker(tmp_path: Path) -> Iterator[ShareBroker]:
 
 @pytest.fixture
 def member(broker: ShareBroker) -> ShareMemberClient:
-    """In the group, which begins with the first record."""
+    """A member of the group, which starts at the first record."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
     return client.enter()
 
 
 def offsets(broker: ShareBroker, group: str = "g") -> list[tuple[int, int, int]]:
-    """(partition, start offset, lag) of all that the group has."""
+    """Return (partition, start offset, lag) for all partitions of the group."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     [found] = broker.call(DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=[asked]).groups
     assert not found.error_code
@@ -77,17 +77,17 @@ def alter(broker: ShareBroker, offset: int, group: str = "g") -> ErrorCode:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def test_records_are_given_once_and_acknowledged(broker: ShareBroker, member: ShareMemberClient):
+def test_records_are_delivered_once_and_acknowledged(broker: ShareBroker, member: ShareMemberClient):
     broker.fill(10)
     assert member.acquire(wait_ms=0) == [(0, 9, 1)]
     assert member.acquire(wait_ms=0) == []
     assert member.acknowledge((0, 4, [1]), (5, 5, [2])) == "NONE ['0 NONE None']"
     assert member.acquire(wait_ms=0) == [(5, 5, 2)]
-    assert offsets(broker) == [(0, 0, 5)]  # as the share coordinator was last told
+    assert offsets(broker) == [(0, 0, 5)]  # the last state written to the share coordinator
 
 
-def test_partitions_that_are_new_to_the_group_come_one_by_one(broker: ShareBroker):
-    """Kafka reads the state of each for itself, and answers with the first that has something; then with all."""
+def test_new_partitions_are_delivered_one_by_one(broker: ShareBroker):
+    """Kafka reads their states separately, and answers with the first that has records, later with all."""
     topic_id = broker.create("pair", 2)[0].topic_id
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
@@ -97,7 +97,7 @@ def test_partitions_that_are_new_to_the_group_come_one_by_one(broker: ShareBroke
         broker.settle()
 
     def fetched() -> list[tuple[int, int]]:
-        """(partition, records) of one fetch, after both partitions have got two records."""
+        """Return (partition, records) of one fetch, after both partitions have got two records."""
         for partition in range(2):
             client.produce("pair", batch(b"a", b"b", timestamp=broker.clock.now_ms()), partition)
         partitions = [share_fetch.FetchPartition(partition_index=index) for index in range(2)]
@@ -126,8 +126,8 @@ def test_partitions_that_are_new_to_the_group_come_one_by_one(broker: ShareBroke
     assert sorted(fetched()) == [(0, 2), (1, 2)]
 
 
-def test_restart_goes_on_where_the_state_says(broker: ShareBroker, member: ShareMemberClient):
-    """Acknowledged is acknowledged; what was acquired is available again."""
+def test_restart_continues_from_the_state(broker: ShareBroker, member: ShareMemberClient):
+    """Acknowledged records stay so; acquired ones are available again."""
     broker.fill(10)
     member.acquire(wait_ms=0)
     member.acknowledge((0, 4, [1]), (7, 7, [3]), (9, 9, [2]))
@@ -138,7 +138,7 @@ def test_restart_goes_on_where_the_state_says(broker: ShareBroker, member: Share
     assert broker.share_partitions.sessions.__len__() == 1
 
 
-def test_member_that_hangs_up_gives_back(broker: ShareBroker, member: ShareMemberClient):
+def test_member_that_disconnects_releases_its_records(broker: ShareBroker, member: ShareMemberClient):
     broker.fill(3)
     member.acquire(wait_ms=0)
     other = broker.member("other")
@@ -149,8 +149,8 @@ def test_member_that_hangs_up_gives_back(broker: ShareBroker, member: ShareMembe
     assert len(broker.share_partitions.sessions) == 1
 
 
-def test_locks_end(broker: ShareBroker, member: ShareMemberClient):
-    """share.record.lock.duration.ms, and a renewal; share.renew.acknowledge.enable may forbid that."""
+def test_locks_expire(broker: ShareBroker, member: ShareMemberClient):
+    """After share.record.lock.duration.ms. They can be renewed unless share.renew.acknowledge.enable is false."""
     broker.fill(3)
     member.acquire(wait_ms=0)
     broker.advance(29_000)
@@ -162,7 +162,7 @@ def test_locks_end(broker: ShareBroker, member: ShareMemberClient):
     assert member.acknowledge((2, 2, [4]), renew=True) == "NONE ['0 INVALID_RECORD_STATE -']"
 
 
-def test_newer_leader_epoch_is_not_undone_by_the_end_of_older_locks(broker: ShareBroker, member: ShareMemberClient):
+def test_expiring_locks_keep_a_newer_leader_epoch(broker: ShareBroker, member: ShareMemberClient):
     broker.fill(3)
     member.acquire(wait_ms=0)
     broker.advance(10_000)
@@ -174,10 +174,10 @@ def test_newer_leader_epoch_is_not_undone_by_the_end_of_older_locks(broker: Shar
     assert other.acknowledge((0, 2, [1])) == "NONE ['0 NONE None']"
 
 
-def test_locks_end_of_records_whose_transactions_cannot_be_told(
+def test_locks_expire_when_transactions_are_unknown(
     broker: ShareBroker, member: ShareMemberClient, monkeypatch: pytest.MonkeyPatch
 ):
-    """The member is told of the error, and the records come again."""
+    """The member gets an error, and the records are delivered again."""
     member.configure(share_isolation_level="read_committed")
     broker.fill(3)
 
@@ -193,8 +193,8 @@ def test_locks_end_of_records_whose_transactions_cannot_be_told(
     assert member.acquire(wait_ms=0) == [(0, 2, 2)]
 
 
-def test_no_more_is_looked_at_than_is_given(broker: ShareBroker, member: ShareMemberClient):
-    """Batches above the size of a look at the log, and many below it; the answer has those of the records given."""
+def test_fetch_reads_no_more_than_it_delivers(broker: ShareBroker, member: ShareMemberClient):
+    """Batches larger than one read of the log, and many smaller ones."""
     client = broker.member()
     for size in (200_000, 1, 70_000):
         client.produce("t", batch(b"v" * size, timestamp=broker.clock.now_ms()))
@@ -208,7 +208,7 @@ def test_no_more_is_looked_at_than_is_given(broker: ShareBroker, member: ShareMe
 
 
 def test_sessions_are_limited(broker: ShareBroker, member: ShareMemberClient):
-    """group.share.max.share.sessions; one's own is replaced."""
+    """group.share.max.share.sessions. A member's own session is replaced."""
     broker.share_partitions.sessions._slots = 1
     assert member.acquire(wait_ms=0) == []
     other = broker.member("other")
@@ -224,7 +224,7 @@ def test_sessions_are_limited(broker: ShareBroker, member: ShareMemberClient):
 
 
 @pytest.mark.parametrize(("reset", "expected"), [("latest", 6), ("earliest", 0), ("by_duration:PT1M", 3)])
-def test_where_a_group_begins(broker: ShareBroker, reset: str, expected: int):
+def test_start_offset_is_configured(broker: ShareBroker, reset: str, expected: int):
     """share.auto.offset.reset."""
     broker.fill(3)
     broker.advance(120_000)
@@ -241,7 +241,7 @@ def test_where_a_group_begins(broker: ShareBroker, reset: str, expected: int):
         assert offsets(broker) == [(0, expected, 1)]
 
 
-def test_records_that_the_log_has_lost(broker: ShareBroker, member: ShareMemberClient):
+def test_group_starts_behind_deleted_records(broker: ShareBroker, member: ShareMemberClient):
     """DeleteRecords: the group begins behind them."""
     broker.fill(10, 10)
     member.acquire(wait_ms=0, most=10)
@@ -250,8 +250,8 @@ def test_records_that_the_log_has_lost(broker: ShareBroker, member: ShareMemberC
     assert member.acknowledge((0, 9, [1])) == "NONE ['0 NONE None']"
 
 
-def test_group_without_a_state_is_told_so(broker: ShareBroker):
-    """Nobody has joined: as Kafka, for want of a better error; nothing is acknowledged either."""
+def test_group_without_state_gets_an_error(broker: ShareBroker):
+    """No member has joined. As in Kafka; acknowledgements get it too."""
     stranger = broker.member()
     stranger.group = "nobody"
     assert "UNKNOWN_SERVER_ERROR" in stranger.share_fetch(wait_ms=0)
@@ -262,8 +262,8 @@ def test_group_without_a_state_is_told_so(broker: ShareBroker):
     assert "UNKNOWN_TOPIC_ID" in stranger.acknowledge((0, 0, [1]))
 
 
-def test_log_of_states_is_cut(broker: ShareBroker, member: ShareMemberClient):
-    """What snapshots have made superfluous goes; what is left says the same."""
+def test_state_log_is_truncated_behind_snapshots(broker: ShareBroker, member: ShareMemberClient):
+    """The remaining log has the same states."""
     broker.fill(6)
     member.acquire(wait_ms=0)
     for offset in range(6):
@@ -286,7 +286,7 @@ def test_log_of_states_is_cut(broker: ShareBroker, member: ShareMemberClient):
 # -- administrators ----------------------------------------------------------------------------------------------------
 
 
-def test_offsets_are_altered_while_nobody_is_in(broker: ShareBroker, member: ShareMemberClient):
+def test_offsets_of_an_empty_group_are_altered(broker: ShareBroker, member: ShareMemberClient):
     broker.fill(10)
     assert alter(broker, 3) is ErrorCode.NON_EMPTY_GROUP
     member.acquire(wait_ms=0)
@@ -323,8 +323,8 @@ def test_offsets_and_groups_are_deleted_with_their_states(broker: ShareBroker, m
     assert [each.start_offset for each in found.topics[0].partitions] == [-1, -1]
 
 
-def test_offsets_of_topics_that_are_named_again(broker: ShareBroker, member: ShareMemberClient):
-    """They are answered as one; a topic without partitions is answered if there is such a topic."""
+def test_offsets_of_repeated_topics_are_merged(broker: ShareBroker, member: ShareMemberClient):
+    """A topic without partitions in the request is answered if it exists."""
     broker.create("u", 3)
     member.beat(-1)
     assert share_offsets.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
@@ -333,7 +333,7 @@ def test_offsets_of_topics_that_are_named_again(broker: ShareBroker, member: Sha
     assert share_offsets.describe(member, ("u", [1, 1]), ("unheard", [0]), ("u", [0, 2, 1])) == told
 
 
-def test_deleted_topic_takes_its_states_along(broker: ShareBroker, member: ShareMemberClient):
+def test_deleted_topic_deletes_its_states(broker: ShareBroker, member: ShareMemberClient):
     broker.fill(1)
     member.acquire(wait_ms=0)
     broker.controller.delete_topics([TopicReference("t")])
@@ -341,7 +341,7 @@ def test_deleted_topic_takes_its_states_along(broker: ShareBroker, member: Share
     assert len(broker.share_states.loaded_logs()[0].shard) == 0
     assert offsets(broker) == []
     assert "UNKNOWN_TOPIC_ID" in member.share_fetch(wait_ms=0)
-    assert not broker.share_partitions._live, "nothing of it stays in memory"
+    assert not broker.share_partitions._live, "the state is still in memory"
 
 
 def test_description_of_groups(broker: ShareBroker, member: ShareMemberClient):
@@ -353,8 +353,8 @@ def test_description_of_groups(broker: ShareBroker, member: ShareMemberClient):
     ]
 
 
-def test_feature_switches_share_groups_off(broker: ShareBroker, member: ShareMemberClient):
-    """share.version, unless the broker's configuration asks for them."""
+def test_feature_disables_share_groups(broker: ShareBroker, member: ShareMemberClient):
+    """share.version 0, unless the broker's configuration enables them."""
     broker.controller.image.features["share.version"] = 0
     assert member.beat(0, ["t"]).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert member.share_fetch(wait_ms=0).startswith("UNSUPPORTED_VERSION")

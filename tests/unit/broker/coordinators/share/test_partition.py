@@ -1,4 +1,4 @@
-"""Records in flight: locks that end, members that go, and what is left after a restart."""
+"""Acquired records: expiring locks, leaving members, and their state after a restart."""
 
 from broker.coordinators.share.acknowledgement import Acknowledged
 from broker.coordinators.share.limits import Limits
@@ -9,7 +9,7 @@ from protocol.error_codes import ErrorCode
 from tests.support.in_flight import ACCEPT, RELEASE, RENEW, TENS, acknowledge, begun, refusal, wanted
 
 
-def test_locks_end_and_can_be_renewed():
+def test_locks_expire_and_can_be_renewed():
     flight = begun()
     flight.acquire([(0, 9)], wanted(), Limits(lock_duration_ms=1_000), 0)
     assert flight.next_deadline_ms() == 1_000
@@ -21,8 +21,8 @@ def test_locks_end_and_can_be_renewed():
     assert {run.member_id for _, run in flight.runs() if run.state is RecordState.ACQUIRED} == {"m", "n"}
 
 
-def test_groups_that_do_not_renew_say_so_of_records_that_could_be():
-    """share.renew.acknowledge.enable, seen on Kafka 4.3.1: whose record it is, and whether, is looked at first."""
+def test_disabled_renewal_is_reported_after_ownership():
+    """With share.renew.acknowledge.enable false, Kafka 4.3.1 checks first whether the member holds the record."""
     flight = begun()
     flight.acquire([(0, 9)], wanted(), Limits(), 0)
     acknowledge(flight, "m", (0, 0, [ACCEPT]))
@@ -37,8 +37,8 @@ def test_groups_that_do_not_renew_say_so_of_records_that_could_be():
     assert flight.plan("m", [Acknowledged(0, 0, [RENEW])], Limits(), may_renew=False) == ([], [])
 
 
-def test_one_request_may_renew_and_release_but_not_release_and_renew():
-    """A lock that was renewed may end; of one that has ended nothing is left to be renewed. No lock outlives that."""
+def test_request_may_renew_then_release_a_record():
+    """Not the other way round: a released record has no lock to renew. No lock outlives its expiry."""
     flight = begun()
     flight.acquire([(0, 9)], wanted(), Limits(), 0)
     acknowledge(flight, "m", (0, 9, [RENEW]), (0, 4, [RELEASE]), (7, 7, [ACCEPT]))
@@ -52,7 +52,7 @@ def test_one_request_may_renew_and_release_but_not_release_and_renew():
     assert code is ErrorCode.INVALID_RECORD_STATE
 
 
-def test_each_record_of_a_large_batch_may_go_its_own_way():
+def test_records_of_a_large_batch_have_their_own_states():
     flight = begun()
     flight.acquire([(0, 1999)], wanted(most=2000), Limits(), 0)
     done, told = acknowledge(flight, "m", (0, 1999, [ACCEPT, RELEASE] * 1000))
@@ -61,7 +61,7 @@ def test_each_record_of_a_large_batch_may_go_its_own_way():
     assert again == [(offset, offset, 2) for offset in range(1, 2000, 2)]
 
 
-def test_member_that_goes_gives_back_what_it_has():
+def test_leaving_member_releases_its_records():
     flight = begun()
     flight.acquire(TENS[:1], wanted("m"), Limits(), 0)
     flight.acquire(TENS[1:2], wanted("n"), Limits(), 0)
@@ -70,8 +70,8 @@ def test_member_that_goes_gives_back_what_it_has():
     assert flight.acquire(TENS, wanted("n", most=10), Limits(), 0) == [(0, 9, 2)]
 
 
-def test_last_delivery_ends_in_the_archive():
-    """Also when nobody says so."""
+def test_last_delivery_archives_the_record():
+    """Also when the lock expires without an acknowledgement."""
     limits = Limits(delivery_count=2)
     flight = begun()
     flight.acquire([(0, 0)], wanted(), limits, 0)
@@ -83,8 +83,8 @@ def test_last_delivery_ends_in_the_archive():
     assert (flight.start_offset, flight.fetch_offset, flight.in_flight_count) == (1, 1, 0)
 
 
-def test_what_was_not_written_is_given_again():
-    """Acquired, and nothing said of it: from the state alone it was never given."""
+def test_unwritten_deliveries_are_repeated():
+    """An acquisition is not in the stored state, so a restart does not count it."""
     batches = (StateBatch(3, 4, 2, 1), StateBatch(6, 6, 0, 2), StateBatch(7, 7, 9, 1))
     flight = InFlight(ShareState(1, 2, batches=batches), 0)
     assert (flight.start_offset, flight.end_offset, flight.complete_count) == (2, 8, 2)

@@ -1,4 +1,4 @@
-"""Records in flight, against a list of records."""
+"""Acquired records, compared with a model: a list of records."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ from tests.support.scale import scaled
 
 
 class Model(RuleBasedStateMachine):
-    """Against a list of records: [state, deliveries, member]; the share coordinator's state is kept beside."""
+    """The model has [state, deliveries, member] of each record, and the share coordinator's state."""
 
     def __init__(self):
         super().__init__()
@@ -57,7 +57,7 @@ class Model(RuleBasedStateMachine):
                 self.records[each] = ["acquired", count, member]
                 total += 1
         assert not exact or total <= most
-        while len(self.records) < self.flight.end_offset:  # the rest of a batch of which only a part was wanted
+        while len(self.records) < self.flight.end_offset:  # the rest of a batch that was acquired only in part
             self.records.append(["available", 0, ""])
 
     @precondition(lambda self: self.records)
@@ -101,7 +101,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
-        """What is acquired is as it was before; nothing that was acknowledged comes back."""
+        """Restart: acquired records return to their stored state, and acknowledged ones are not delivered."""
         start = self.flight.start_offset
         self.flight = InFlight(self.stored, 0)
         assert self.flight.start_offset == start

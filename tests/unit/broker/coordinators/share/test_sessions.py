@@ -1,4 +1,4 @@
-"""Sessions of share groups: what is said of each partition, and when; how requests that cannot be served count."""
+"""Sessions of share groups: partitions in responses, and requests with errors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,14 +21,14 @@ def broker(tmp_path: Path) -> Iterator[ShareBroker]:
 
 @pytest.fixture
 def member(broker: ShareBroker) -> ShareMemberClient:
-    """In the group, which begins with the first record."""
+    """A member of the group, which starts at the first record."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
     return client.enter()
 
 
-def test_acknowledgements_are_told_of_by_partition(broker: ShareBroker, member: ShareMemberClient):
-    """One without such is answered beside one that has them, or for what is wrong with it."""
+def test_acknowledgements_are_answered_by_partition(broker: ShareBroker, member: ShareMemberClient):
+    """A partition without acknowledgements is in the response if it has records or an error."""
     broker.fill(5)
     member.acquire(wait_ms=0)
     own, other = member.topic_id, b"some other topic"
@@ -41,13 +41,11 @@ def test_acknowledgements_are_told_of_by_partition(broker: ShareBroker, member: 
     assert acknowledge(member, 3, {own: {0: [(0, 0, [1])]}, second: {0: []}}) == ("NONE ['other-0 NONE', 'own-0 NONE']")
 
 
-def test_sessions_go_on_after_requests_that_ask_for_what_is_not_possible(
-    broker: ShareBroker, member: ShareMemberClient
-):
+def test_sessions_continue_after_invalid_requests(broker: ShareBroker, member: ShareMemberClient):
     own = member.topic_id
     assert fetch(member, 0, {own: {0: []}}, is_renew_ack=True, **NOTHING) == "NONE []"
     assert fetch(member, 1, {}, share_acquire_mode=9) == "UNKNOWN_SERVER_ERROR []"
-    assert fetch(member, 2, {}, max_wait_ms=0) == "NONE ['own-0 NONE NONE []']"  # not yet named
+    assert fetch(member, 2, {}, max_wait_ms=0) == "NONE ['own-0 NONE NONE []']"  # not yet in the session
     assert fetch(member, 3, {}, max_wait_ms=0) == "NONE []"
     assert fetch(member, -1, {}, share_acquire_mode=9) == "NONE []"
 
@@ -55,7 +53,7 @@ def test_sessions_go_on_after_requests_that_ask_for_what_is_not_possible(
 def test_partitions_of_all_sessions_are_bounded(
     broker: ShareBroker, member: ShareMemberClient, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whose session has no room for more begins anew, and what it had is given to others; other sessions go on."""
+    """A session without room starts again, and its records go to others. Other sessions continue."""
     monkeypatch.setattr("broker.coordinators.share.sessions.MOST_PLACES", 3)
     sessions = broker.share_partitions.sessions
     broker.fill(5)
@@ -75,7 +73,7 @@ def test_partitions_of_all_sessions_are_bounded(
     assert fetch(member, 0, {member.topic_id: {0: []}}, max_wait_ms=0).startswith("NONE ['own-0")
 
 
-def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: ShareBroker, member: ShareMemberClient):
+def test_partition_error_does_not_end_the_wait_for_others(broker: ShareBroker, member: ShareMemberClient):
     member.acquire(wait_ms=0)
     asked = fetch_of(member, 1, {member.topic_id: {9: []}}, max_wait_ms=500)
     broker.connection = member.connection
@@ -88,9 +86,9 @@ def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: ShareBro
     [topic] = broker.received(SHARE_FETCH, 2, waiting).responses
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(9, 3), (0, 0)]
     told = "NONE ['own-9 UNKNOWN_TOPIC_OR_PARTITION NONE []']"
-    assert fetch(member, 2, {}, [0], max_wait_ms=500) == told  # nothing else is to come
+    assert fetch(member, 2, {}, [0], max_wait_ms=500) == told  # nothing else arrives
 
 
-def test_who_asks_for_no_bytes_does_not_wait(broker: ShareBroker, member: ShareMemberClient):
+def test_zero_max_bytes_does_not_wait(broker: ShareBroker, member: ShareMemberClient):
     member.acquire(wait_ms=0)
     assert fetch(member, 1, {}, min_bytes=0) == "NONE []"

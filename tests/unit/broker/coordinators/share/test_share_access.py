@@ -1,4 +1,4 @@
-"""Who may not read a topic is given none of its records, whenever and by whomever it was put into a share session."""
+"""Users without read access to a topic get none of its records, whatever session it is in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFUSED = "NONE 30000 ['0 TOPIC_AUTHORIZATION_FAILED NONE None [] 0']"
 
 
 class Guarded(ShareBroker):
-    """Its share fetches are asked about: `readers` may use the group and read its topic."""
+    """Share fetches are authorized: `readers` may use the group and read its topic."""
 
     def protect(self) -> None:
         self.authorizer = Authorizer()
@@ -46,7 +46,7 @@ def broker(tmp_path: Path) -> Iterator[Guarded]:
 
 @pytest.fixture
 def member(broker: Guarded) -> ShareMemberClient:
-    """Alice's, in the group, which begins with the first record. She may read."""
+    """Alice's member of the group, which starts at the first record. She has read access."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
     client.enter()
@@ -62,8 +62,8 @@ def as_user(client: ShareMemberClient, name: str) -> None:
     client.connection.principal = f"User:{name}"  # type: ignore[attr-defined]
 
 
-def test_a_session_goes_on_without_a_topic_that_may_not_be_read_any_more(broker: Guarded, member: ShareMemberClient):
-    """It is asked about at each fetch, also at those that name no topic; and again when it may be read again."""
+def test_session_continues_without_read_access(broker: Guarded, member: ShareMemberClient):
+    """Access is checked at each fetch, also without topics in the request, so it can be granted again."""
     assert member.acquire(wait_ms=0, most=5, mode=1) == [(0, 4, 1)]
     broker.let()
     assert member.share_fetch(wait_ms=0) == REFUSED
@@ -71,21 +71,21 @@ def test_a_session_goes_on_without_a_topic_that_may_not_be_read_any_more(broker:
     assert member.acquire(wait_ms=0) == [(5, 9, 1)]
 
 
-def test_somebody_else_s_session_gives_nothing(broker: Guarded, member: ShareMemberClient):
-    """Whoever has found out the member's id."""
+def test_session_of_another_user_returns_nothing(broker: Guarded, member: ShareMemberClient):
+    """The other user knows the member id."""
     assert member.acquire(wait_ms=0, most=5, mode=1) == [(0, 4, 1)]
     as_user(member, "mallory")
     assert member.share_fetch(wait_ms=0) == REFUSED
 
 
-def test_a_session_is_opened_with_a_topic_that_may_not_be_read(broker: Guarded, member: ShareMemberClient):
-    """So that the client's count of its requests stays right."""
+def test_session_opens_without_read_access(broker: Guarded, member: ShareMemberClient):
+    """Else the client's session epoch would differ."""
     broker.let()
     assert member.share_fetch(wait_ms=0) == REFUSED
     assert member.share_fetch(wait_ms=0) == REFUSED
 
 
-def test_a_fetch_that_waits_is_asked_about_again(broker: Guarded, member: ShareMemberClient):
+def test_waiting_fetch_is_authorized_again(broker: Guarded, member: ShareMemberClient):
     member.acquire(wait_ms=0)
     fields = {"group_id": "g", "member_id": "member", "share_session_epoch": 1, "max_wait_ms": 500, "min_bytes": 1}
     fields |= {"max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, "topics": []}
@@ -99,8 +99,8 @@ def test_a_fetch_that_waits_is_asked_about_again(broker: Guarded, member: ShareM
     assert [(each.error_code, len(each.records)) for each in topic.partitions] == [(29, 0)]
 
 
-def test_acknowledgements_are_asked_about(broker: Guarded, member: ShareMemberClient):
-    """Alone, or with a fetch; the session goes on all the same."""
+def test_acknowledgements_are_authorized(broker: Guarded, member: ShareMemberClient):
+    """Alone or with a fetch. The session continues."""
     member.acquire(wait_ms=0)
     broker.let()
     assert member.acknowledge((0, 4, [1])) == "NONE ['0 TOPIC_AUTHORIZATION_FAILED None']"

@@ -1,4 +1,4 @@
-"""A share group that begins at a time, where that lies in a batch that a worker has to search."""
+"""A share group that starts at a timestamp within a batch that a background thread has to search."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ LARGE = 600
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[ShareBroker]:
-    """An old batch of three, and a large one of now."""
+    """A broker with an old batch of three records and a large new one."""
     made = ShareBroker(tmp_path, SETTINGS)
     made.create("t")
     made.fill(3)
@@ -29,14 +29,14 @@ def broker(tmp_path: Path) -> Iterator[ShareBroker]:
 
 @pytest.fixture
 def member(broker: ShareBroker) -> ShareMemberClient:
-    """In a group that begins with the first record of the last minute."""
+    """A member of a group that starts at the first record of the last minute."""
     client = broker.member()
     client.configure(share_auto_offset_reset="by_duration:PT1M")
     return client.enter()
 
 
-def test_a_fetch_waits_until_it_is_known_where_its_group_begins(broker: ShareBroker, member: ShareMemberClient) -> None:
-    """It is looked up once, and then remembered."""
+def test_fetch_waits_until_the_start_is_known(broker: ShareBroker, member: ShareMemberClient) -> None:
+    """The start is looked up once and cached."""
     for _ in range(3):
         assert member.acquire(wait_ms=0, most=10) == []
         broker.advance(100)
@@ -46,7 +46,7 @@ def test_a_fetch_waits_until_it_is_known_where_its_group_begins(broker: ShareBro
     assert broker.workers.submitted == 1
 
 
-def test_fetches_that_wait_are_answered_soon_after(broker: ShareBroker, member: ShareMemberClient) -> None:
+def test_waiting_fetches_are_answered_soon_after(broker: ShareBroker, member: ShareMemberClient) -> None:
     broker.loop.call_later(0.2, broker.workers.release)
     reply = broker.send(SHARE_FETCH, 2, **fetch_of(member, 0, {member.topic_id: {0: []}}, max_wait_ms=500))
     broker.advance(199)
@@ -56,7 +56,7 @@ def test_fetches_that_wait_are_answered_soon_after(broker: ShareBroker, member: 
     assert reply.done
 
 
-def test_a_group_that_begins_anew_looks_anew(broker: ShareBroker, member: ShareMemberClient) -> None:
+def test_restarted_group_looks_its_start_up_again(broker: ShareBroker, member: ShareMemberClient) -> None:
     assert member.acquire(wait_ms=0, most=10) == []
     key = next(iter(broker.share_partitions._starts))
     broker.share_partitions.forget("g", key.topic_id, [1])
@@ -68,7 +68,7 @@ def test_a_group_that_begins_anew_looks_anew(broker: ShareBroker, member: ShareM
     assert broker.workers.submitted == 2
 
 
-def test_nothing_is_left_of_a_topic_that_is_deleted(broker: ShareBroker, member: ShareMemberClient) -> None:
+def test_deleted_topic_leaves_no_start(broker: ShareBroker, member: ShareMemberClient) -> None:
     assert member.acquire(wait_ms=0, most=10) == []
     broker.controller.delete_topics([TopicReference("t")])
     broker.settle()
@@ -77,7 +77,7 @@ def test_nothing_is_left_of_a_topic_that_is_deleted(broker: ShareBroker, member:
     assert "UNKNOWN_TOPIC_ID" in member.share_fetch(wait_ms=0)
 
 
-def test_a_start_that_cannot_be_looked_up_is_refused(broker: ShareBroker, member: ShareMemberClient) -> None:
+def test_failed_look_up_is_an_error(broker: ShareBroker, member: ShareMemberClient) -> None:
     assert member.acquire(wait_ms=0, most=10) == []
     broker.partition("t").log.close_files()
     broker.workers.release()

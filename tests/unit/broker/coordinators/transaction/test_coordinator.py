@@ -1,4 +1,4 @@
-"""Transactions end to end in one broker: markers, the last stable offset, offsets of groups, time-outs, restarts."""
+"""Transactions in one broker: markers, last stable offset, committed offsets, timeouts, restarts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from tests.support.txn_broker import Crash, TxnBroker
 from tests.support.txn_client import TxnClient
 
 T0, T1 = ("t", 0), ("t", 1)
-of_x = {"producer_id": 0, "producer_epoch": 0}  # what the first that asks is given
+of_x = {"producer_id": 0, "producer_epoch": 0}  # the first producer id
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def client(broker: TxnBroker) -> TxnClient:
 
 
 def open_transaction(client: TxnClient) -> None:
-    """Of x, with a record in each partition of t."""
+    """Begin a transaction of x with a record in each partition of t."""
     assert client.init("x") == "NONE P0 0"
     assert client.write("x", ("P0", 0), T0, 0, b"a", version=12) == "NONE 0"
     assert client.write("x", ("P0", 0), T1, 0, b"b", version=12) == "NONE 0"
 
 
 def end_without_markers(broker: TxnBroker, commit: bool = True) -> None:
-    """The decision is written and answered, and nothing else has had its turn."""
+    """End the transaction: the decision is written and answered, but no marker yet."""
     reply = broker.send(
         END_TXN,
         5,
@@ -63,8 +63,8 @@ def end_without_markers(broker: TxnBroker, commit: bool = True) -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_each_partition_gets_its_marker_after_the_answer(broker: TxnBroker, client: TxnClient, commit: bool):
-    """S20.10, S20.11: first the decision, then the answer, then a marker in each partition, then it is complete."""
+def test_each_partition_gets_a_marker_after_the_response(broker: TxnBroker, client: TxnClient, commit: bool):
+    """S20.10, S20.11: decision, response, a marker in each partition, then the completion."""
     open_transaction(client)
     end_without_markers(broker, commit)
     assert [broker.partition(*place).last_stable_offset for place in (T0, T1)] == [0, 0]
@@ -78,7 +78,7 @@ def test_each_partition_gets_its_marker_after_the_answer(broker: TxnBroker, clie
     assert client.aborted("t") == ("NONE 2 []" if commit else "NONE 2 ['P0@0']")
 
 
-def test_topic_and_partition_that_are_added_twice_are_answered_once(broker: TxnBroker, client: TxnClient):
+def test_repeated_topics_and_partitions_are_answered_once(broker: TxnBroker, client: TxnClient):
     assert client.init("x") == "NONE P0 0"
     answer = client.call(
         ADD_PARTITIONS_TO_TXN,
@@ -95,7 +95,7 @@ def test_topic_and_partition_that_are_added_twice_are_answered_once(broker: TxnB
     ]
 
 
-def test_state_of_an_id_lies_where_its_hash_says(broker: TxnBroker, client: TxnClient):
+def test_state_partition_is_the_hash_of_the_id(broker: TxnBroker, client: TxnClient):
     """S20.4: Java's hash of it, by the number of partitions."""
     client.wait_for_coordinator("x")
     for name in ("x", "y", "left-open", "ünï"):
@@ -105,8 +105,8 @@ def test_state_of_an_id_lies_where_its_hash_says(broker: TxnBroker, client: TxnC
         assert partition.log_end_offset == before + 1
 
 
-def test_records_are_marked(broker: TxnBroker, client: TxnClient):
-    """S20.9: and so is the marker that ends them."""
+def test_records_of_a_transaction_are_flagged(broker: TxnBroker, client: TxnClient):
+    """S20.9: and so is the marker that ends it."""
     open_transaction(client)
     client.end("x", ("P0", 0), True, 5)
     log = broker.partition("t").log
@@ -115,7 +115,7 @@ def test_records_are_marked(broker: TxnBroker, client: TxnClient):
     assert [(each.is_transactional, each.is_control) for _, each in iter_batches(data)] == [(True, False), (True, True)]
 
 
-def test_readers_of_committed_records_stop_at_the_first_open_transaction(client: TxnClient):
+def test_read_committed_stops_at_the_last_stable_offset(client: TxnClient):
     """S20.15."""
     open_transaction(client)
     assert client.init(None) == "NONE P1 0"
@@ -126,7 +126,7 @@ def test_readers_of_committed_records_stop_at_the_first_open_transaction(client:
     assert client.committed_values("t") == [b"plain"]
 
 
-def test_aborted_transactions_are_in_the_index_of_their_segment(broker: TxnBroker, client: TxnClient):
+def test_aborted_transactions_are_in_the_segments_index(broker: TxnBroker, client: TxnClient):
     """S6.1."""
     open_transaction(client)
     client.end("x", ("P0", 0), False, 5)
@@ -134,7 +134,7 @@ def test_aborted_transactions_are_in_the_index_of_their_segment(broker: TxnBroke
     assert [each.stat().st_size for each in path.glob("*.txnindex")] == [34]
 
 
-def test_offsets_count_from_the_commit_on(client: TxnClient):
+def test_offsets_of_a_transaction_count_once_committed(client: TxnClient):
     """S20.13, KIP-447."""
     assert client.init("x") == "NONE P0 0"
     assert client.commit_offset("x", ("P0", 0), "g", T0, 5, version=5) == "NONE"
@@ -147,7 +147,7 @@ def test_offsets_count_from_the_commit_on(client: TxnClient):
     assert client.committed_offset("g", T0, stable=True) == "NONE 5"
 
 
-def test_partition_that_is_deleted_needs_no_marker(broker: TxnBroker, client: TxnClient):
+def test_deleted_partition_needs_no_marker(broker: TxnBroker, client: TxnClient):
     open_transaction(client)
     broker.create("other")
     client.write("x", ("P0", 0), ("other", 0), 0, version=12)
@@ -156,8 +156,8 @@ def test_partition_that_is_deleted_needs_no_marker(broker: TxnBroker, client: Tx
     assert client.describe("x").startswith("CompleteCommit")
 
 
-def test_partition_that_cannot_take_its_marker_is_asked_again(broker: TxnBroker, client: TxnClient):
-    """The others have theirs; the transaction is not complete until all have."""
+def test_partition_that_rejects_its_marker_is_retried(broker: TxnBroker, client: TxnClient):
+    """The others have theirs. The transaction completes once all have."""
     open_transaction(client)
     partition = broker.partition(*T1)
     replicas = partition.replicas
@@ -173,7 +173,7 @@ def test_partition_that_cannot_take_its_marker_is_asked_again(broker: TxnBroker,
     assert [len(broker.records(*place)) for place in (T0, T1)] == [2, 2]
 
 
-def test_coordinator_that_cannot_complete_tries_again(broker: TxnBroker, client: TxnClient):
+def test_coordinator_that_cannot_complete_retries(broker: TxnBroker, client: TxnClient):
     open_transaction(client)
     end_without_markers(broker)
     found = broker.transactions.at("x")
@@ -188,8 +188,8 @@ def test_coordinator_that_cannot_complete_tries_again(broker: TxnBroker, client:
     assert len(broker.records("t")) == 2
 
 
-def test_marker_waits_for_records_that_came_before_it(broker: TxnBroker, client: TxnClient):
-    """A batch that a worker has to open first (it is compressed anew) is in the transaction that it came in."""
+def test_marker_waits_for_earlier_records(broker: TxnBroker, client: TxnClient):
+    """A batch that is recompressed on a background thread still belongs to its transaction."""
     client.init("x")
     broker.partitions.update_config("t", LogConfig(compression_type="gzip"))
     large = batch(*[bytes(4_000)] * 50, timestamp=client.timestamp, **of_x, base_sequence=0, transactional=True)
@@ -210,7 +210,7 @@ def test_marker_waits_for_records_that_came_before_it(broker: TxnBroker, client:
 
 
 def test_markers_by_request_wait_too(broker: TxnBroker, client: TxnClient):
-    """WriteTxnMarkers is answered when they are written."""
+    """WriteTxnMarkers is answered once they are written."""
     client.init("x")
     broker.partitions.update_config("t", LogConfig(compression_type="gzip"))
     large = batch(*[bytes(4_000)] * 50, timestamp=client.timestamp, **of_x, base_sequence=0, transactional=True)
@@ -228,7 +228,7 @@ def test_markers_by_request_wait_too(broker: TxnBroker, client: TxnClient):
     assert client.committed_values("t") == []
 
 
-def test_answers_wait_for_the_disk_where_the_topic_wants_it(broker: TxnBroker, client: TxnClient):
+def test_responses_wait_for_the_flush_if_configured(broker: TxnBroker, client: TxnClient):
     """flush.messages of __transaction_state."""
     open_transaction(client)
     for partition in broker.partitions.of_topic("__transaction_state").values():
@@ -247,8 +247,8 @@ def test_answers_wait_for_the_disk_where_the_topic_wants_it(broker: TxnBroker, c
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
-def test_transaction_of_a_producer_that_is_gone_is_aborted_when_its_time_is_up(broker: TxnBroker, client: TxnClient):
-    """S20.16: transaction.abort.timed.out.transaction.cleanup.interval.ms; the producer is fenced then."""
+def test_transaction_times_out_and_fences_its_producer(broker: TxnBroker, client: TxnClient):
+    """S20.16: checked every transaction.abort.timed.out.transaction.cleanup.interval.ms."""
     client.init("x", timeout_ms=5_000)
     client.write("x", ("P0", 0), T0, 0, version=12)
     broker.advance(9_000)
@@ -260,8 +260,10 @@ def test_transaction_of_a_producer_that_is_gone_is_aborted_when_its_time_is_up(b
     assert client.end("x", ("P0", 0), True, 4) == "PRODUCER_FENCED"
 
 
-def test_ids_expire(broker: TxnBroker, client: TxnClient):
-    """transactional.id.expiration.ms, looked at every transaction.remove.expired.transaction.cleanup.interval.ms."""
+def test_transactional_ids_expire(broker: TxnBroker, client: TxnClient):
+    """After transactional.id.expiration.ms, checked every
+    transaction.remove.expired.transaction.cleanup.interval.ms.
+    """
     client.init("x")
     broker.advance(604_800_000 - 3_600_000)
     client.init("y")
@@ -274,7 +276,7 @@ def test_ids_expire(broker: TxnBroker, client: TxnClient):
 # -- restarts ----------------------------------------------------------------------------------------------------------
 
 
-def test_restart_ends_what_was_decided(broker: TxnBroker, client: TxnClient):
+def test_restart_ends_decided_transactions(broker: TxnBroker, client: TxnClient):
     open_transaction(client)
     end_without_markers(broker)
     broker.restart()
@@ -284,7 +286,7 @@ def test_restart_ends_what_was_decided(broker: TxnBroker, client: TxnClient):
     assert coordinator_epoch(broker.records("t")[-1]) == 1
 
 
-def test_restart_leaves_what_is_open_to_its_producer(broker: TxnBroker, client: TxnClient):
+def test_restart_keeps_open_transactions(broker: TxnBroker, client: TxnClient):
     open_transaction(client)
     broker.restart()
     assert client.write("x", ("P0", 0), T0, 1, b"c", version=12) == "NONE 1"
@@ -297,7 +299,7 @@ STEPS = ((b"1", 11, True), (b"2", 12, False), (b"3", 13, True))
 
 
 def workload(client: TxnClient, acknowledged: list[bytes]) -> None:
-    """Two transactions of the newer protocol and one of the older, each over two partitions and a group's offsets."""
+    """Two transactions of the newer protocol and one of the older; each has two partitions and a group's offsets."""
     name, epoch = client.init("x").split()[1:]
     producer = (name, int(epoch))
     for value, offset, commit in STEPS[:2]:
@@ -319,7 +321,9 @@ def workload(client: TxnClient, acknowledged: list[bytes]) -> None:
 
 
 def crashed(directory: Path, appends: int) -> tuple[TxnBroker, list[bytes], bool]:
-    """A broker that ended with the append after so many, and runs again; what it had answered; whether it ended."""
+    """Run the workload; the broker crashes at append number `most` and restarts. Return it, its responses, and if it
+    crashed.
+    """
     broker = TxnBroker(directory)
     broker.create("t", 2)
     broker.client.wait_for_coordinator("x")
@@ -337,11 +341,11 @@ def crashed(directory: Path, appends: int) -> tuple[TxnBroker, list[bytes], bool
     return broker, acknowledged, ended
 
 
-def test_crash_at_any_append_loses_and_halves_nothing(tmp_path: Path):
-    """S20.1: every append of the workload is the last one once: records, decisions, each marker, completions.
+def test_crash_at_any_append_keeps_transactions_atomic(tmp_path: Path):
+    """S20.1: every append of the workload is once the last: records, decisions, each marker, completions.
 
-    After the restart nothing hangs, what was acknowledged is there, and each transaction is there in all of its
-    partitions and in the offsets of its group, or in none.
+    After the restart nothing hangs and acknowledged writes are there. Each transaction is in all of its partitions
+    and in its group's offsets, or in none.
     """
     appends = 0
     while True:
@@ -350,7 +354,7 @@ def test_crash_at_any_append_loses_and_halves_nothing(tmp_path: Path):
             break
         client = broker.client
         assert not client.describe("x").startswith("Prepare")
-        if client.describe("x").startswith("Ongoing"):  # its producer may not come back: another one does
+        if client.describe("x").startswith("Ongoing"):  # its producer may not return: another one takes over
             assert client.init("x").startswith("CONCURRENT_TRANSACTIONS")
         for place in (T0, T1):
             partition = broker.partition(*place)
@@ -371,7 +375,7 @@ def test_crash_at_any_append_loses_and_halves_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("way", ["its partitions are lost", "it stops"])
-def test_coordinator_that_is_given_up_ends_nothing_any_more(broker: TxnBroker, client: TxnClient, way: str):
+def test_unloaded_coordinator_ends_no_transactions(broker: TxnBroker, client: TxnClient, way: str):
     open_transaction(client)
     end_without_markers(broker)
     if way == "it stops":
@@ -383,8 +387,8 @@ def test_coordinator_that_is_given_up_ends_nothing_any_more(broker: TxnBroker, c
     assert [broker.partition(*place).last_stable_offset for place in (T0, T1)] == [0, 0]
 
 
-def test_a_producer_does_not_add_the_broker_s_own_topics(client: TxnClient):
-    """Nor does it get anything beside; AddOffsetsToTxn adds what a group needs."""
+def test_producer_cannot_add_internal_topics(client: TxnClient):
+    """Other partitions of the request fail too. AddOffsetsToTxn adds the offsets topic."""
     assert client.init("x") == "NONE P0 0"
     assert client.add("x", ("P0", 0), T0, ("__consumer_offsets", 0)) == (
         "__consumer_offsets-0 TOPIC_AUTHORIZATION_FAILED, t-0 OPERATION_NOT_ATTEMPTED"

@@ -1,4 +1,4 @@
-"""Transactions where each answer waits for the disk: in which order their steps get there, so that power may fail."""
+"""Transactions with flush.messages: the order in which their steps reach the disk makes them safe at a power loss."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.offered import handler_of
 from tests.support.txn_broker import TxnBroker
 
 T0 = ("t", 0)
-of_x: dict[str, Any] = {"producer_id": 0, "producer_epoch": 0}  # what the first that asks is given
+of_x: dict[str, Any] = {"producer_id": 0, "producer_epoch": 0}  # the first producer id
 
 
 def made(folder: Path, settings: dict[str, str]) -> TxnBroker:
@@ -51,7 +51,7 @@ def broker(tmp_path: Path) -> Iterator[TxnBroker]:
 
 
 def send(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
-    """A request whose buffer is used for something else as soon as its handler is done with it."""
+    """Send a request, whose buffer is overwritten once its handler returns."""
     data = bytearray(api.request.encode(version, api.request(**fields)))
     request, _ = api.request.decode(version, memoryview(data))
     reply = handler_of(broker, api)(broker.context(api, version), request)
@@ -85,11 +85,11 @@ def offset_committed(reply: Deferred[Struct]) -> str:
     return ErrorCode(reply.result().topics[0].partitions[0].error_code).name
 
 
-# -- partitions join before they have records --------------------------------------------------------------------------
+# -- partitions join before their records -----------------------------------------------------------------------------
 
 
-def test_records_come_after_it_is_on_the_disk_that_their_partition_takes_part(broker: TxnBroker):
-    """Else a power loss leaves a transaction open in the partition that its coordinator does not know."""
+def test_records_follow_the_flushed_join(broker: TxnBroker):
+    """Else a power loss could leave an open transaction that its coordinator does not know."""
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = write(broker)
     broker.advance(1_000)
@@ -100,7 +100,7 @@ def test_records_come_after_it_is_on_the_disk_that_their_partition_takes_part(br
     assert [record.value for record in broker.records(*T0)] == [b"a"]
 
 
-def test_partition_that_takes_part_waits_for_nobody(broker: TxnBroker):
+def test_joined_partition_does_not_wait(broker: TxnBroker):
     write(broker)
     broker.settle()
     SlowDisk(broker, TRANSACTION_STATE)
@@ -111,15 +111,15 @@ def test_partition_that_takes_part_waits_for_nobody(broker: TxnBroker):
     assert produced(reply) == "NONE 1"
 
 
-def test_records_of_a_client_that_hangs_up_are_taken_all_the_same(broker: TxnBroker):
-    """As their partition takes part by then."""
+def test_records_of_a_disconnected_client_are_appended(broker: TxnBroker):
+    """Their partition has joined by then."""
     slow = SlowDisk(broker, TRANSACTION_STATE)
     write(broker).cancel()
     slow.release()
     assert [record.value for record in broker.records(*T0)] == [b"a"]
 
 
-def test_records_are_refused_where_that_cannot_be_forced_to_the_disk(broker: TxnBroker):
+def test_records_are_rejected_if_the_join_is_not_flushed(broker: TxnBroker):
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = write(broker)
     slow.fail()
@@ -127,7 +127,7 @@ def test_records_are_refused_where_that_cannot_be_forced_to_the_disk(broker: Txn
     assert broker.records(*T0) == []
 
 
-def test_records_of_a_transaction_that_is_ended_meanwhile_are_refused(broker: TxnBroker):
+def test_records_of_an_ended_transaction_are_rejected(broker: TxnBroker):
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = write(broker)
     end(broker, committed=False)  # by another connection
@@ -137,7 +137,7 @@ def test_records_of_a_transaction_that_is_ended_meanwhile_are_refused(broker: Tx
     assert broker.partition(*T0).last_stable_offset == broker.partition(*T0).log_end_offset
 
 
-def test_offsets_come_after_it_is_on_the_disk_that_their_group_takes_part(broker: TxnBroker):
+def test_offsets_follow_the_flushed_join_of_their_group(broker: TxnBroker):
     broker.client.wait_for_group("g", T0)
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = commit_offset(broker)
@@ -149,7 +149,7 @@ def test_offsets_come_after_it_is_on_the_disk_that_their_group_takes_part(broker
     assert broker.client.committed_offset("g", T0, stable=True) == "UNSTABLE_OFFSET_COMMIT -1"
 
 
-def test_offsets_are_refused_where_that_cannot_be_forced_to_the_disk(broker: TxnBroker):
+def test_offsets_are_rejected_if_the_join_is_not_flushed(broker: TxnBroker):
     broker.client.wait_for_group("g", T0)
     slow = SlowDisk(broker, TRANSACTION_STATE)
     reply = commit_offset(broker)
@@ -159,7 +159,7 @@ def test_offsets_are_refused_where_that_cannot_be_forced_to_the_disk(broker: Txn
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_partitions_that_are_added_by_request_are_on_the_disk_then(broker: TxnBroker, version: int):
+def test_add_partitions_is_answered_once_flushed(broker: TxnBroker, version: int):
     topics = [AddPartitionsToTxnTopic(name="t", partitions=[0])]
     fields: dict[str, Any] = {f"v3_and_below_{name}": value for name, value in of_x.items()}
     fields |= {"v3_and_below_transactional_id": "x", "v3_and_below_topics": topics}
@@ -176,12 +176,12 @@ def test_partitions_that_are_added_by_request_are_on_the_disk_then(broker: TxnBr
     assert topic.results_by_partition[0].partition_error_code == ErrorCode.NONE
 
 
-# -- the decision before its markers -----------------------------------------------------------------------------------
+# -- the decision before its markers ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_markers_come_after_the_decision_is_on_the_disk(broker: TxnBroker, committed: bool):
-    """Else a power loss leaves a transaction that is committed here, and aborted there when its time is up."""
+def test_markers_follow_the_flushed_decision(broker: TxnBroker, committed: bool):
+    """Else a power loss could leave markers of a commit, and the coordinator would abort at the timeout."""
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, TRANSACTION_STATE)
@@ -195,7 +195,7 @@ def test_markers_come_after_the_decision_is_on_the_disk(broker: TxnBroker, commi
     assert broker.client.describe("x").startswith("CompleteCommit" if committed else "CompleteAbort")
 
 
-def test_decision_that_a_start_finds_is_forced_before_its_markers_are_written(broker: TxnBroker):
+def test_decision_found_at_a_start_is_flushed_first(broker: TxnBroker):
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, TRANSACTION_STATE)
@@ -208,7 +208,7 @@ def test_decision_that_a_start_finds_is_forced_before_its_markers_are_written(br
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_decision_that_could_not_be_forced_is_tried_again(broker: TxnBroker):
+def test_unflushed_decision_is_retried(broker: TxnBroker):
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, TRANSACTION_STATE)
@@ -224,7 +224,7 @@ def test_decision_that_could_not_be_forced_is_tried_again(broker: TxnBroker):
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_coordinator_that_is_given_up_forces_nothing_any_more(broker: TxnBroker):
+def test_unloaded_coordinator_flushes_nothing(broker: TxnBroker):
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, TRANSACTION_STATE)
@@ -238,11 +238,11 @@ def test_coordinator_that_is_given_up_forces_nothing_any_more(broker: TxnBroker)
     assert len(broker.records(*T0)) == 1
 
 
-# -- the markers before it is complete ---------------------------------------------------------------------------------
+# -- markers before the completion ------------------------------------------------------------------------------------
 
 
-def test_transaction_is_complete_once_its_markers_are_on_the_disk(broker: TxnBroker):
-    """Else a power loss takes a marker that nobody writes again, and readers of committed records wait for ever."""
+def test_transaction_completes_once_markers_are_flushed(broker: TxnBroker):
+    """Else a power loss could remove a marker for good, and readers of committed records would wait for ever."""
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, "t")
@@ -255,7 +255,7 @@ def test_transaction_is_complete_once_its_markers_are_on_the_disk(broker: TxnBro
     assert broker.partition(*T0).log.recovery_point == 2
 
 
-def test_marker_in_the_offsets_of_a_group_has_to_be_on_the_disk_too(broker: TxnBroker):
+def test_marker_of_group_offsets_is_flushed_too(broker: TxnBroker):
     commit_offset(broker)
     broker.settle()
     slow = SlowDisk(broker, CONSUMER_OFFSETS)
@@ -267,7 +267,7 @@ def test_marker_in_the_offsets_of_a_group_has_to_be_on_the_disk_too(broker: TxnB
     assert broker.client.committed_offset("g", T0, stable=True) == "NONE 7"
 
 
-def test_marker_that_could_not_be_forced_is_written_again(broker: TxnBroker):
+def test_unflushed_marker_is_written_again(broker: TxnBroker):
     write(broker)
     broker.settle()
     slow = SlowDisk(broker, "t")
@@ -282,8 +282,8 @@ def test_marker_that_could_not_be_forced_is_written_again(broker: TxnBroker):
     assert broker.client.committed_values("t") == [b"a"]
 
 
-def test_marker_by_request_is_on_the_disk_when_it_is_answered(broker: TxnBroker):
-    """WriteTxnMarkers, also where the marker had to wait for its turn."""
+def test_markers_by_request_are_answered_once_flushed(broker: TxnBroker):
+    """WriteTxnMarkers, also if the marker had to wait for earlier records."""
     broker.partitions.update_config("t", LogConfig(compression_type="gzip", flush_messages=1))
     large = batch(*[bytes(4_000)] * 50, timestamp=broker.clock.now_ms(), **of_x, base_sequence=0, transactional=True)
     data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=large)])]
@@ -303,10 +303,10 @@ def test_marker_by_request_is_on_the_disk_when_it_is_answered(broker: TxnBroker)
     assert broker.partition(*T0).log.recovery_point == 51
 
 
-# -- where nobody asks for that ----------------------------------------------------------------------------------------
+# -- without flush.messages -------------------------------------------------------------------------------------------
 
 
-def test_without_flush_messages_nothing_is_forced_and_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_flush_messages_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Not even for another turn of the loop."""
     broker = made(tmp_path, {})
     broker.client.wait_for_group("g", T0)

@@ -1,4 +1,4 @@
-"""Transactions that cannot be ended for a while: how often that is tried, and what it costs the others."""
+"""Transactions that cannot end for a while: how often the coordinator retries, and that others are unaffected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T0, T1 = ("t", 0), ("t", 1)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[TxnBroker]:
-    """x has a transaction open in t-0, y in t-1; their states lie in one partition."""
+    """x has an open transaction in t-0, y in t-1. Their states are in one partition."""
     made = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1"})
     made.create("t", 2)
     for number, (name, place) in enumerate([("x", T0), ("y", T1)]):
@@ -38,7 +38,7 @@ def broker(tmp_path: Path) -> Iterator[TxnBroker]:
 
 @pytest.fixture
 def tries(monkeypatch: pytest.MonkeyPatch, broker: TxnBroker) -> list[int]:
-    """When a marker was to be written."""
+    """Record when a marker was to be written."""
     times: list[int] = []
 
     write = PartitionMarkers.write
@@ -58,7 +58,7 @@ def shard_of(broker: TxnBroker) -> TransactionShard:
     return found
 
 
-def test_partition_that_cannot_take_its_marker_is_asked_less_and_less(broker: TxnBroker, tries: list[int]):
+def test_rejecting_partition_is_retried_less_and_less(broker: TxnBroker, tries: list[int]):
     broker.partition(*T0).isr = ()
     broker.client.end("x", ("P0", 0), True, 5)
     for _ in range(600):
@@ -70,8 +70,8 @@ def test_partition_that_cannot_take_its_marker_is_asked_less_and_less(broker: Tx
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: TxnBroker):
-    """Others come first after a start: see Partition.log."""
+def test_partition_with_an_unopened_log_gets_marker_later(broker: TxnBroker):
+    """After a start, other logs are opened first: see Partition.log."""
     partition = broker.partition(*T0)
     waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
     opened = partition.log
@@ -83,7 +83,7 @@ def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: Txn
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_others_are_ended_without_a_look_at_those_that_wait(broker: TxnBroker):
+def test_waiting_transactions_are_not_examined_for_others(broker: TxnBroker):
     class Watched(dict[str, None]):
         def __iter__(self) -> Iterator[str]:
             raise AssertionError("all of them are looked at")
@@ -97,7 +97,7 @@ def test_others_are_ended_without_a_look_at_those_that_wait(broker: TxnBroker):
     assert shard.prepared.keys() == {"x"}
 
 
-def test_what_is_decided_in_one_turn_is_ended_in_that_order(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
+def test_transactions_end_in_the_order_of_their_decisions(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
     begun: list[str] = []
     end = broker.transactions._end
     monkeypatch.setattr(
@@ -110,8 +110,8 @@ def test_what_is_decided_in_one_turn_is_ended_in_that_order(broker: TxnBroker, m
     assert not shard_of(broker).prepared
 
 
-def test_coordinator_that_is_shut_out_goes_on_trying_and_says_so(broker: TxnBroker, caplog: pytest.LogCaptureFixture):
-    """Its transaction is open there: to forget that would leave readers of committed records waiting for ever."""
+def test_denied_coordinator_keeps_retrying_and_logs(broker: TxnBroker, caplog: pytest.LogCaptureFixture):
+    """Its transaction is open in the partition, and readers would wait for ever if it gave up."""
     producer_id = broker.client.producer_id("P0")
     state = broker.partition(*T0).log.producer_state
     state.producers[producer_id].coordinator_epoch = 5
@@ -126,10 +126,10 @@ def test_coordinator_that_is_shut_out_goes_on_trying_and_says_so(broker: TxnBrok
     assert broker.client.committed_values("t") == [b"v"]
 
 
-def test_marker_comes_soon_after_its_groups_are_loaded(
+def test_marker_is_written_soon_after_its_groups_load(
     broker: TxnBroker, tries: list[int], monkeypatch: pytest.MonkeyPatch
 ):
-    """Not when a wait is over that has become long meanwhile."""
+    """It does not wait for the retry delay, which has become long."""
     client, groups = broker.client, broker.groups
     assert client.commit_offset("x", ("P0", 0), "g", T0, 5, version=5) == "NONE"
     index = groups.index_of("g")
@@ -150,10 +150,10 @@ def test_marker_comes_soon_after_its_groups_are_loaded(
     assert len(tries) == count + 1
 
 
-def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
+def test_failing_marker_does_not_block_others(
     broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """Whatever it is: it is tried again."""
+    """Any exception counts, and is retried."""
 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError
@@ -167,8 +167,8 @@ def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 
-def test_marker_comes_soon_after_its_worker_is_back(tmp_path: Path):
-    """One that dies again and again is away for half a minute: the wait has become long meanwhile."""
+def test_marker_is_written_soon_after_its_worker_is_back(tmp_path: Path):
+    """A worker that dies repeatedly is away for half a minute, so the retry delay has become long."""
     broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
     away = True
 

@@ -1,4 +1,4 @@
-"""Producer ids, in blocks that the metadata log puts aside."""
+"""Producer ids, from blocks that the metadata log reserves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.controllers import ControllerHarness
 
 
 class Blocks:
-    """Blocks that come when the test says so."""
+    """Blocks that are reserved when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[Deferred[int]] = []
@@ -20,8 +20,8 @@ class Blocks:
         return self.asked[-1]
 
 
-def test_ids_come_from_one_block_until_it_is_used_up():
-    """Who comes meanwhile waits for the same block."""
+def test_ids_come_from_a_block_until_it_is_used_up():
+    """Concurrent requests wait for the same block."""
     blocks = Blocks()
     producer_ids = ProducerIds(blocks)
     given: list[int] = []
@@ -37,8 +37,7 @@ def test_ids_come_from_one_block_until_it_is_used_up():
     assert not producer_ids.available
 
 
-def test_more_waiters_than_a_block_has_ids():
-    """The rest get theirs from the next one."""
+def test_more_waiters_than_ids_need_a_second_block():
     blocks = Blocks()
     producer_ids = ProducerIds(blocks)
     given: list[int] = []
@@ -51,8 +50,8 @@ def test_more_waiters_than_a_block_has_ids():
     assert given[-1] == 1000
 
 
-def test_failed_block_fails_all_who_wait():
-    """And the next one asks again."""
+def test_failed_reservation_fails_all_waiters():
+    """The next request tries again."""
     blocks = Blocks()
     producer_ids = ProducerIds(blocks)
     waiting = [producer_ids.replenish() for _ in range(2)]
@@ -65,8 +64,8 @@ def test_failed_block_fails_all_who_wait():
     assert len(blocks.asked) == 2
 
 
-def test_blocks_are_never_given_twice():
-    """The log says where the next one begins, also for whoever starts after us."""
+def test_blocks_are_reserved_once():
+    """The log has the next block's start, also for later starts."""
     harness = ControllerHarness()
     harness.producer_ids.replenish().result()
     first = harness.producer_ids.next()

@@ -1,4 +1,4 @@
-"""InitProducerId v6, for transactions in two phases with others (KIP-939)."""
+"""InitProducerId v6 with two-phase commit (KIP-939)."""
 
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from tests.support.txn_broker import TxnBroker
         ("true", False, True, ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_two_phases_have_to_be_allowed(
+def test_two_phase_commit_has_to_be_enabled(
     tmp_path: Path, allowed: str, enable2_pc: bool, keep: bool, code: ErrorCode
 ) -> None:
-    """A transaction in two phases has no time-out (KIP-939); nothing that is prepared is kept yet."""
+    """Such transactions have no timeout. Prepared state is not kept yet."""
     broker = TxnBroker(tmp_path, {"transaction.two.phase.commit.enable": allowed})
     timeout_ms = -1 if enable2_pc else 60_000
     answer = broker.client.call(

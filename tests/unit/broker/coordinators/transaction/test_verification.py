@@ -1,4 +1,4 @@
-"""What is asked of the transaction coordinator before a batch is offered to the log (KIP-890)."""
+"""Verification of a batch with the transaction coordinator before its append (KIP-890)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T0, T1 = ("t", 0), ("t", 1)
 
 
 class Elsewhere:
-    """The verifier of a worker, whose answers always come later; here the coordinator is in the same process."""
+    """The verifier of a worker, whose results always come later; here the coordinator is in this process."""
 
     def __init__(self, verifier: TransactionVerifier) -> None:
         self._verifier = verifier
@@ -56,7 +56,7 @@ def written(broker: TxnBroker) -> list[int]:
 
 
 def produce(broker: TxnBroker, *batches: bytes, version: int = 12, transactional_id: str | None = "x") -> list[str]:
-    """One request, a batch for each partition from 0 on; the codes."""
+    """Send one request with a batch for each partition from 0 on; return the codes."""
     data = [PartitionProduceData(index=index, records=records) for index, records in enumerate(batches)]
     topics = [TopicProduceData(name="t", partition_data=data)]
     answer = broker.call(
@@ -75,14 +75,14 @@ def of_producer(broker: TxnBroker, producer_id: int, epoch: int = 0, **header: o
     [(3, "INVALID_TXN_STATE"), (10, "INVALID_TXN_STATE"), (11, "TRANSACTION_ABORTABLE"), (12, "NONE")],
 )
 def test_partition_that_was_not_added(broker: TxnBroker, client: TxnClient, version: int, code: str):
-    """From v12 on it joins by that; before, it may not, in words that the client knows."""
+    """From v12 on its first batch adds it. Older versions get an error that their clients know."""
     assert client.write("x", ("P0", 0), T0, 0, version=version).split()[0] == code
     assert written(broker) == ([1, 0] if code == "NONE" else [0, 0])
     assert client.describe("x").split()[0] == ("Ongoing" if code == "NONE" else "Empty")
 
 
-def test_partitions_of_one_request_join_together(broker: TxnBroker):
-    """With one record of the coordinator; nothing more is asked or written for those that come next."""
+def test_partitions_of_a_request_join_together(broker: TxnBroker):
+    """With one record of the coordinator. Later batches write nothing."""
     pid = broker.client.producer_id("P0")
     before = [each.log_end_offset for each in broker.partitions.of_topic("__transaction_state").values()]
     assert produce(broker, of_producer(broker, pid), of_producer(broker, pid)) == ["NONE", "NONE"]
@@ -92,22 +92,22 @@ def test_partitions_of_one_request_join_together(broker: TxnBroker):
     assert sum(after) == sum(before) + 1
 
 
-def test_open_transaction_is_known_without_its_coordinator(broker: TxnBroker, client: TxnClient):
-    """The log knows it: so a coordinator that is gone for a while does not stop its producer."""
+def test_open_transaction_needs_no_verification(broker: TxnBroker, client: TxnClient):
+    """The log knows it, so an unavailable coordinator does not stop its producer."""
     client.write("x", ("P0", 0), T0, 0, version=12)
     broker.transactions.stop()
     assert client.write("x", ("P0", 0), T0, 1, version=12) == "NONE 1"
     assert client.write("x", ("P0", 0), T1, 0, version=12) == "NOT_ENOUGH_REPLICAS -1"
 
 
-def test_plain_batches_ask_nobody(broker: TxnBroker, client: TxnClient):
+def test_plain_batches_need_no_verification(broker: TxnBroker, client: TxnClient):
     broker.transactions = None  # type: ignore[assignment]
     pid = client.producer_id("P0")
     assert produce(broker, of_producer(broker, pid, transactional=False), transactional_id=None) == ["NONE"]
     assert produce(broker, batch(b"v", timestamp=broker.clock.now_ms()), transactional_id="x") == ["NONE"]
 
 
-def test_records_of_two_producers_are_refused_together(broker: TxnBroker):
+def test_request_of_two_producers_is_rejected(broker: TxnBroker):
     pid = broker.client.producer_id("P0")
     assert (
         produce(broker, of_producer(broker, pid), of_producer(broker, pid + 7)) == ["INVALID_PRODUCER_ID_MAPPING"] * 2
@@ -117,13 +117,13 @@ def test_records_of_two_producers_are_refused_together(broker: TxnBroker):
 
 @pytest.mark.parametrize("version", [3, 11, 12])
 @pytest.mark.parametrize("epoch", [-1, 1, 32_767])
-def test_epochs_that_are_not_the_producers(broker: TxnBroker, client: TxnClient, version: int, epoch: int):
-    """A zombie's, or one of the future."""
+def test_wrong_epochs_are_rejected(broker: TxnBroker, client: TxnClient, version: int, epoch: int):
+    """Of a zombie, or higher than the current one."""
     assert client.write("x", ("P0", epoch), T0, 0, version=version).startswith("INVALID_PRODUCER_EPOCH")
     assert written(broker) == [0, 0]
 
 
-def test_epoch_that_the_log_knows_to_be_over_asks_nobody(broker: TxnBroker, client: TxnClient):
+def test_fenced_epoch_is_rejected_without_verification(broker: TxnBroker, client: TxnClient):
     client.write("x", ("P0", 0), T0, 0, version=12)
     client.end("x", ("P0", 0), True, 5)
     client.settled("x")
@@ -132,20 +132,20 @@ def test_epoch_that_the_log_knows_to_be_over_asks_nobody(broker: TxnBroker, clie
         assert client.write("x", ("P0", 0), T0, 1, version=version) == "INVALID_PRODUCER_EPOCH -1"
 
 
-def test_ids_that_are_not_the_producers(client: TxnClient):
+def test_wrong_producer_ids_are_rejected(client: TxnClient):
     assert client.write("y", ("P0", 0), T0, 0, version=12) == "INVALID_PRODUCER_ID_MAPPING -1"
     assert client.write("", ("P0", 0), T0, 0, version=12) == "INVALID_REQUEST -1"
 
 
-def test_first_batch_of_an_unknown_producer_begins_at_0(broker: TxnBroker, client: TxnClient):
-    """Where partitions join by being written to, a lost first batch would not be noticed otherwise."""
+def test_unknown_producer_has_to_begin_at_sequence_0(broker: TxnBroker, client: TxnClient):
+    """Where a first batch adds its partition, a lost first batch would otherwise go unnoticed."""
     assert client.write("x", ("P0", 0), T0, 3, version=12) == "OUT_OF_ORDER_SEQUENCE_NUMBER -1"
     client.add("x", ("P0", 0), T1)
     assert client.write("x", ("P0", 0), T1, 3, version=11) == "NONE 0"
 
 
-def test_verification_can_be_turned_off(tmp_path: Path):
-    """transaction.partition.verification.enable; joining goes on."""
+def test_verification_can_be_disabled(tmp_path: Path):
+    """transaction.partition.verification.enable. First batches still add partitions."""
     broker = TxnBroker(tmp_path, {"transaction.partition.verification.enable": "false"})
     broker.create("t", 2)
     client = broker.client
@@ -161,7 +161,7 @@ RETRY = "add.partitions.to.txn.retry.backoff"
 
 
 def begin_too_early(broker: TxnBroker) -> Deferred[Struct]:
-    """A Produce of the next transaction while the one before lacks a marker; its buffer is used for something else."""
+    """Produce for the next transaction while the last one lacks a marker; the request's buffer is overwritten."""
     client = broker.client
     client.write("x", ("P0", 0), T0, 0, version=12)
     broker.partition(*T0).isr = ()
@@ -189,8 +189,8 @@ def made(folder: Path, **settings: str) -> TxnBroker:
     return broker
 
 
-def test_producer_that_is_faster_than_the_markers_waits_for_them(tmp_path: Path):
-    """KIP-890: CONCURRENT_TRANSACTIONS is not told while the coordinator may still say yes."""
+def test_early_producer_waits_for_the_markers(tmp_path: Path):
+    """KIP-890: CONCURRENT_TRANSACTIONS is returned only if waiting does not help."""
     broker = made(tmp_path, _max_ms="1000")
     partition = broker.partition(*T0)
     replicas = partition.replicas
@@ -205,8 +205,8 @@ def test_producer_that_is_faster_than_the_markers_waits_for_them(tmp_path: Path)
     broker.close()
 
 
-def test_records_of_a_producer_that_hangs_up_while_it_waits_are_taken(tmp_path: Path):
-    """As their partition joins: a transaction without records would stay open until its time is up."""
+def test_waiting_records_of_a_lost_client_are_appended(tmp_path: Path):
+    """Their partition joins, and a transaction without records would stay open until its timeout."""
     broker = made(tmp_path, _max_ms="1000")
     begin_too_early(broker).cancel()
     broker.partition(*T0).isr = broker.partition(*T0).replicas
@@ -216,8 +216,8 @@ def test_records_of_a_producer_that_hangs_up_while_it_waits_are_taken(tmp_path: 
     broker.close()
 
 
-def test_producer_that_is_far_too_early_is_told(broker: TxnBroker):
-    """After 100 ms, asked every 20."""
+def test_too_early_producer_gets_an_error(broker: TxnBroker):
+    """After 100 ms, with a retry every 20 ms."""
     reply = begin_too_early(broker)
     broker.advance(99)
     assert not reply.done
@@ -226,14 +226,14 @@ def test_producer_that_is_far_too_early_is_told(broker: TxnBroker):
     assert broker.partition(*T1).log_end_offset == 0
 
 
-def test_waiting_for_markers_can_be_turned_off(tmp_path: Path):
+def test_waiting_for_markers_can_be_disabled(tmp_path: Path):
     broker = made(tmp_path, _max_ms="0")
     assert answered(begin_too_early(broker)) == "CONCURRENT_TRANSACTIONS -1"
     broker.close()
 
 
-def test_a_log_that_is_opened_while_the_coordinator_is_asked(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
-    """It was not asked for that partition: its batch is refused, or it would be in the log without a transaction."""
+def test_log_opened_during_verification_is_rejected(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
+    """Its partition was not verified, and the batch would be in the log without a transaction."""
     waits = LogWaits("t-1", "others come first")
     other = broker.partition("t", 1)
     log = other.log
@@ -256,7 +256,7 @@ def test_a_log_that_is_opened_while_the_coordinator_is_asked(broker: TxnBroker, 
     assert broker.client.describe("x").endswith("['t-0', 't-1']")
 
 
-def test_disk_that_fails_says_so(broker: TxnBroker, client: TxnClient):
+def test_disk_failure_is_reported(broker: TxnBroker, client: TxnClient):
     for directory in broker.logs.directories:
         directory.fail("on fire")
     assert client.write("x", ("P0", 0), T0, 0, version=11).startswith(("KAFKA_STORAGE_ERROR", "TRANSACTION_ABORTABLE"))
