@@ -1,4 +1,4 @@
-"""What retention leaves for readers who are behind, and what the log says of it, as time goes by."""
+"""Records that retention keeps for slow readers, and its log lines over time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Archive:
 
 
 class Stage:
-    """A topic with a segment an hour, ten of them, kept for ten hours; a reader; retention every five minutes."""
+    """A topic with ten hourly segments and ten hours of retention, a reader, and retention every five minutes."""
 
     def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, **config: int) -> None:
         self.broker = DataBroker(directory)
@@ -58,7 +58,7 @@ class Stage:
         self.size = self.partition.log.size_bytes // 10
 
     def after(self, milliseconds: int) -> list[str]:
-        """Let time pass; what is told meanwhile."""
+        """Advance the clock; return the log lines meanwhile."""
         self.caplog.clear()
         for _ in range(milliseconds // 300_000):
             self.broker.clock.advance(300_000)
@@ -75,8 +75,8 @@ class Stage:
         return self.broker.background.holds.held_bytes().get(PLACE, 0)
 
 
-def test_reader_is_warned_of_before_and_after(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Once each, with nothing held; again when it had caught up."""
+def test_warnings_before_and_after_unread_records_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once each, as nothing is held. Again if the reader had caught up in between."""
     stage = Stage(tmp_path, caplog)
     stage.reader.offset = 5
     assert stage.after(3 * HOUR) == []
@@ -96,8 +96,8 @@ def test_reader_is_warned_of_before_and_after(tmp_path: Path, caplog: pytest.Log
     assert len(stage.after(300_000)) == 1
 
 
-def test_reader_is_waited_for_up_to_a_size(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Held, told of as it fills up, and given up in the end from the oldest on."""
+def test_records_are_held_up_to_a_size(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With log lines as it fills up. Beyond it, the oldest segments are deleted."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=5 * 400)
     stage.reader.offset = 2
     told = stage.after(3 * HOUR)
@@ -119,8 +119,8 @@ def test_reader_is_waited_for_up_to_a_size(tmp_path: Path, caplog: pytest.LogCap
     assert (stage.start, stage.held_bytes) == (10, 0)
 
 
-def test_size_limit_comes_near(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A tenth of retention.bytes before."""
+def test_warning_before_the_size_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A tenth of retention.bytes before it."""
     stage = Stage(tmp_path, caplog, retention_ms=-1)
     stage.partition.log.config = LogConfig(segment_bytes=400, retention_ms=-1, retention_bytes=stage.size * 10)
     (told,) = stage.after(HOUR)
@@ -129,8 +129,8 @@ def test_size_limit_comes_near(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert stage.start == 0
 
 
-def test_all_is_unread_while_a_reader_may_be_missing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Up to the size, and only where there is one; nobody can be named."""
+def test_all_is_held_while_readers_are_unknown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Up to the hold's size, and only if there is one. The log line names no reader."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=2 * 400)
     stage.reader.is_complete, stage.reader.offset = False, None
     told = stage.after(12 * HOUR)
@@ -142,8 +142,8 @@ def test_all_is_unread_while_a_reader_may_be_missing(tmp_path: Path, caplog: pyt
     assert (stage.start, stage.held_bytes) == (10, 0)
 
 
-def test_the_one_that_is_furthest_behind_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Of several readers, some of which do not read the topic."""
+def test_slowest_reader_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Some readers do not read the topic."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     for offset in (7, 3, None):
         stage.broker.background.holds.add(Archive(offset))
@@ -153,10 +153,8 @@ def test_the_one_that_is_furthest_behind_counts(tmp_path: Path, caplog: pytest.L
     assert stage.start == 3
 
 
-def test_partition_that_was_made_while_a_reader_was_away_is_held(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """All of it, beside others that have read it."""
+def test_new_partition_is_held_for_an_absent_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """From its start, as other partitions have been read."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     stage.broker.background.holds.add(Archive(None, since_ms=0))
     stage.reader.offset = 10
@@ -165,8 +163,8 @@ def test_partition_that_was_made_while_a_reader_was_away_is_held(
     assert "the archive has read it up to offset 0; " in told[-1]
 
 
-def test_partition_that_was_there_before_is_not_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A reader that subscribes would know of it: this one was assigned others."""
+def test_old_partition_is_not_held_for_an_assigned_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that subscribes would know it, so this one has other partitions assigned."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     made = Path(stage.partition.log.path) / PARTITION_METADATA
     made.touch()
@@ -178,7 +176,7 @@ def test_partition_that_was_there_before_is_not_held(tmp_path: Path, caplog: pyt
 
 
 def test_deleted_topic_is_forgotten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With what was held of it."""
+    """With the size of its held records."""
     stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
     stage.after(12 * HOUR)
     assert stage.held_bytes == 10 * stage.size

@@ -1,4 +1,4 @@
-"""Looks at what others write: again and again, whatever comes of one."""
+"""Repeated checks of files that other programs write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class Stage:
-    """Looks that find what a test puts there, in a thread that runs when it says so."""
+    """Checks whose result the test sets, in a thread that runs when it says so."""
 
     def __init__(self) -> None:
         self.loop = FakeLoop()
@@ -31,7 +31,7 @@ class Stage:
         return found
 
     def run(self, *found: int | Exception) -> None:
-        """As many looks, each as soon as it is due."""
+        """Run a number of checks, each as soon as it is due."""
         for each in found:
             self.found.append(each)
             call = self.calls.pop(0)
@@ -41,8 +41,8 @@ class Stage:
             self.loop.advance(1_000)
 
 
-def test_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixture) -> None:
-    """What was found before it stays; nothing is hidden of why."""
+def test_failed_check_is_followed_by_others(caplog: pytest.LogCaptureFixture) -> None:
+    """The last result stays, and the error is logged with its traceback."""
     stage = Stage()
     stage.run(1, ZeroDivisionError("by nothing"), 3)
 
@@ -51,8 +51,8 @@ def test_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixture)
     assert "by nothing" in caplog.text
 
 
-def test_stopped_looks_find_nothing_more() -> None:
-    """Neither the one under way nor one that would be due."""
+def test_stopped_checks_return_nothing() -> None:
+    """Neither the one in progress nor a later one."""
     stage = Stage()
     stage.run(1)
     stage.poller.stop()
@@ -62,8 +62,8 @@ def test_stopped_looks_find_nothing_more() -> None:
     assert stage.calls == [None]
 
 
-def test_look_may_end_after_the_loop() -> None:
-    """A thread that hung cannot tell it any more."""
+def test_check_may_end_after_the_loop() -> None:
+    """A thread that hung can no longer report to it."""
     stage = Stage()
 
     def closed(*_: object) -> None:
@@ -74,8 +74,8 @@ def test_look_may_end_after_the_loop() -> None:
     assert stage.taken == []
 
 
-def test_thread_of_its_own_looks_and_ends() -> None:
-    """It is called for as long as the looks go on, and waits for nobody."""
+def test_thread_runs_checks_until_the_stop() -> None:
+    """It is woken for each check; the stop does not wait for it."""
     loop, looked = FakeLoop(), threading.Event()
     poller = Poller("odd things", looked.set, lambda _: None, 1_000, loop, Timers(loop, loop.clock))  # type: ignore[arg-type]
     (thread,) = [each for each in threading.enumerate() if each.name == "odd-things"]

@@ -1,4 +1,4 @@
-"""A loop that stands still is told of with its stack, and its lag is counted."""
+"""A blocked event loop is logged with its stack, and its lag is counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.fake_loop import FakeLoop
 
 
 class Watched:
-    """A watch on a loop whose time, and whose thread's looks, belong to the test."""
+    """A watch whose clock and whose thread's checks are run by the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.loop = FakeLoop()
@@ -21,13 +21,13 @@ class Watched:
         self.watch.start()
 
     def turn(self, seconds: float) -> None:
-        """The loop turns for so long, with the thread looking on."""
+        """Let the loop turn for this long, with the thread checking."""
         for _ in range(round(seconds / BEAT_S)):
             self.loop.advance(int(BEAT_S * 1000))
             self.watch.look()
 
     def stand_still(self, seconds: float) -> None:
-        """The loop does not turn; the thread looks on."""
+        """Block the loop for this long, with the thread checking."""
         for _ in range(round(seconds / BEAT_S)):
             self.loop.clock.advance(int(BEAT_S * 1000))
             self.watch.look()
@@ -38,7 +38,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return Watched(monkeypatch)
 
 
-def test_loop_that_turns_is_not_told_of(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+def test_turning_loop_is_not_logged(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     watched.turn(10)
 
     assert not caplog.records
@@ -46,8 +46,8 @@ def test_loop_that_turns_is_not_told_of(watched: Watched, caplog: pytest.LogCapt
     assert (watched.watch.stalls, watched.watch.lag_sum_s) == (0, 0)
 
 
-def test_stall_is_told_once_with_the_stack_of_the_loop(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
-    """The stack ends where the loop's thread is: here, in the test."""
+def test_stall_is_logged_once_with_the_stack(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    """The stack is that of the loop's thread: here, the test."""
     watched.turn(1)
     watched.stand_still(4)
 
@@ -63,8 +63,8 @@ def test_stall_is_told_once_with_the_stack_of_the_loop(watched: Watched, caplog:
     assert len(caplog.records) == 3
 
 
-def test_short_delays_are_counted_and_not_told(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
-    """By how late the beat came."""
+def test_short_delays_are_counted_but_not_logged(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    """By the delay of the heartbeat."""
     watched.turn(1)
     watched.stand_still(0.75)
     watched.turn(0.25)
@@ -74,10 +74,8 @@ def test_short_delays_are_counted_and_not_told(watched: Watched, caplog: pytest.
     assert watched.watch.lag_sum_s == pytest.approx(0.5)
 
 
-def test_process_that_was_stopped_as_a_whole_has_no_stack_to_tell(
-    watched: Watched, caplog: pytest.LogCaptureFixture
-) -> None:
-    """SIGSTOP, or a machine that slept: the thread was away as long as the loop."""
+def test_stopped_process_logs_no_stack(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    """After SIGSTOP, or on a machine that slept, the thread was away as long as the loop."""
     watched.turn(1)
     watched.loop.clock.advance(60_000)
     watched.watch.look()
@@ -85,7 +83,7 @@ def test_process_that_was_stopped_as_a_whole_has_no_stack_to_tell(
     assert not caplog.records
 
 
-def test_idleness_is_what_the_thread_did_not_compute(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_time_is_without_the_threads_cpu_time(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the last half minute."""
     assert watched.watch.idle == 1
     computed = iter(range(10_000))
@@ -96,7 +94,7 @@ def test_idleness_is_what_the_thread_did_not_compute(watched: Watched, monkeypat
     assert watched.watch.cpu_s == pytest.approx(239 * 0.05)
 
 
-def test_stopped_watch_leaves_the_loop_alone(watched: Watched) -> None:
+def test_stopped_watch_does_not_check_the_loop(watched: Watched) -> None:
     watched.watch.stop()
     watched.turn(2)
 
@@ -104,7 +102,7 @@ def test_stopped_watch_leaves_the_loop_alone(watched: Watched) -> None:
 
 
 def test_thread_ends_when_the_watch_is_stopped() -> None:
-    """The real one."""
+    """The real thread."""
     watch = LoopWatch(FakeLoop())
     watch.start()
     (thread,) = [each for each in threading.enumerate() if each.name == "loop-watch"]

@@ -1,4 +1,4 @@
-"""What retention hears of archives, and the log, as their manifests change."""
+"""Positions of archives for retention, and the log lines, as manifests change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 class Stage:
-    """Archives in `lake` and `other`, with a thread that runs when a test says so, and logs that all end at 100."""
+    """Archives in `lake` and `other`, checks that run when a test says so, and logs that all end at 100."""
 
     def __init__(self, directory: Path, caplog: pytest.LogCaptureFixture, *, tells_problems: bool = True) -> None:
         self.lake, self.other = directory / "lake", directory / "other"
@@ -37,7 +37,7 @@ class Stage:
         self.archives.start()
 
     def look(self) -> list[str]:
-        """The look that is due; what is told of it."""
+        """Run the check that is due; return its log lines."""
         self._caplog.clear()
         (call,) = self._calls
         self._calls.clear()
@@ -53,8 +53,8 @@ def stage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Stage:
     return Stage(tmp_path, caplog)
 
 
-def test_archive_that_is_furthest_behind_counts(stage: Stage) -> None:
-    """In each partition; before the first look nobody knows."""
+def test_position_of_the_slowest_archive_counts(stage: Stage) -> None:
+    """In each partition. Before the first check, positions are unknown."""
     put_manifest(stage.lake, {("orders", 0): 10, ("orders", 1): 10})
     put_manifest(stage.other, {("orders", 0): 20, ("orders", 1): 5, ("clicks", 0): 0})
     assert (stage.archives.is_complete, stage.archives.positions()) == (False, {})
@@ -72,8 +72,8 @@ def test_archive_that_is_furthest_behind_counts(stage: Stage) -> None:
     assert stage.archives.name_of(("orders", 0)) == "the archive other"
 
 
-def test_new_partition_of_an_archived_topic_is_held_from_start(stage: Stage) -> None:
-    """By archives that have others of the topic; topics that none has are nobody's."""
+def test_new_partition_of_an_archived_topic_is_held(stage: Stage) -> None:
+    """From its start, by archives with other partitions of the topic."""
     put_manifest(stage.lake, {("orders", 0): 10})
     put_manifest(stage.other, {("orders", 0): 10, ("orders", 1): 10})
     stage.look()
@@ -84,8 +84,8 @@ def test_new_partition_of_an_archived_topic_is_held_from_start(stage: Stage) -> 
     assert stage.archives.awaited_by(("clicks", 0)) == []
 
 
-def test_unreadable_archive_holds_nothing_and_is_reported_once(stage: Stage) -> None:
-    """Not made yet, or damaged; and again only if it was readable in between. What it said last counts then."""
+def test_unreadable_archive_is_logged_once(stage: Stage) -> None:
+    """It holds nothing if it was never read, else its last position counts. It is logged again after a recovery."""
     missing = stage.lake / "_pybroker" / "manifest.json"
     broken = put_manifest(stage.other, {})
     broken.write_text("{")
@@ -106,8 +106,8 @@ def test_unreadable_archive_holds_nothing_and_is_reported_once(stage: Stage) -> 
     assert stage.archives.positions() == {("orders", 0): 10}
 
 
-def test_archive_of_another_topic_of_that_name_is_not_waited_for(stage: Stage) -> None:
-    """One that ends behind the log; all of that topic, and of others as ever. It is told once."""
+def test_archive_of_a_deleted_topic_holds_nothing(stage: Stage) -> None:
+    """If it ends behind the log, it is of another topic of that name. This is logged once."""
     put_manifest(stage.other, {})
     put_manifest(stage.lake, {("orders", 0): 101, ("orders", 1): 10, ("clicks", 0): 100})
     told = stage.look()
@@ -123,16 +123,14 @@ def test_archive_of_another_topic_of_that_name_is_not_waited_for(stage: Stage) -
     stage.log_ends[("orders", 0)] = 101
     stage.look()
     assert stage.archives.positions()[("orders", 1)] == 10
-    del stage.log_ends[("orders", 0)]  # of another process, or not open yet: nothing is known of it
+    del stage.log_ends[("orders", 0)]  # at another worker, or not open yet, so its end is unknown
     put_manifest(stage.lake, {("orders", 0): 1_000})
     assert stage.look() == []
     assert stage.archives.positions() == {("orders", 0): 1_000}
 
 
-def test_other_processes_leave_it_to_the_first_to_tell_of_files(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """And tell of the logs that are theirs."""
+def test_first_worker_logs_problems_of_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each worker logs those of its own partitions."""
     stage = Stage(tmp_path, caplog, tells_problems=False)
     put_manifest(stage.lake, {("orders", 0): 101})
     (told,) = stage.look()

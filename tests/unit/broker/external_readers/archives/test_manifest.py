@@ -1,4 +1,4 @@
-"""How far an archive has come, by manifests as `pybroker archive` writes them, and by files that are none."""
+"""Positions in manifests of `pybroker archive`, and files that are no manifests."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.archives import put_manifest
 ENDS = {("orders", 0): 10, ("orders", 1): 7, ("clicks", 12): 0}
 
 
-def test_end_of_the_last_range_counts(tmp_path: Path) -> None:
-    """Whatever is missing in between: retention took it before. Files say nothing of it."""
+def test_position_is_the_end_of_the_last_range(tmp_path: Path) -> None:
+    """Gaps before it were deleted by retention. The list of files is not used."""
     ranges = (
         ArchivedRange("orders", 0, 40, 90, 50, 1),
         ArchivedRange("orders", 0, 0, 20, 15, (1 << 64) - 1),
@@ -33,13 +33,13 @@ def test_end_of_the_last_range_counts(tmp_path: Path) -> None:
     assert read_archive(str(tmp_path)).ends == {("orders", 0): 90, ("orders", 1): (1 << 63) - 1}
 
 
-def test_new_archive_has_nothing(tmp_path: Path) -> None:
+def test_new_archive_has_no_positions(tmp_path: Path) -> None:
     put_manifest(tmp_path, {})
     assert read_archive(str(tmp_path)).ends == {}
 
 
-def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
-    """The file's identity tells; one that took its place is read."""
+def test_unchanged_manifest_is_not_read_again(tmp_path: Path) -> None:
+    """A replaced file has another identity and is read."""
     path = put_manifest(tmp_path, ENDS)
     before = read_archive(str(tmp_path))
     assert before.ends == ENDS
@@ -53,8 +53,8 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
     assert read_archive(str(tmp_path), before).ends == {("orders", 0): 11}
 
 
-def test_manifest_that_is_cut_off_is_none(tmp_path: Path) -> None:
-    """Wherever it ends."""
+def test_truncated_manifest_is_rejected(tmp_path: Path) -> None:
+    """At any byte."""
     path = put_manifest(tmp_path, ENDS)
     data = path.read_bytes().rstrip()
     for size in range(len(data)):
@@ -64,7 +64,7 @@ def test_manifest_that_is_cut_off_is_none(tmp_path: Path) -> None:
 
 
 def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
-    """A change of the second range."""
+    """Return a change of the second range."""
     return lambda told: told["ranges"][1].update(values)
 
 
@@ -89,8 +89,10 @@ def in_range(**values: object) -> Callable[[dict[str, Any]], object]:
         ),
     ],
 )
-def test_nonsense_is_refused_as_a_whole(tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str) -> None:
-    """In one line, with the file's name: no part of it counts."""
+def test_invalid_manifest_is_rejected_as_a_whole(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    """With one line that has the file's name."""
     path = put_manifest(tmp_path, ENDS)
     told = json.loads(path.read_bytes())
     change(told)
@@ -103,13 +105,13 @@ def test_nonsense_is_refused_as_a_whole(tmp_path: Path, change: Callable[[dict[s
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\xfd", b"[" * 100_000, b"9" * 10_000, b"null", b"[]", b"\0" * 100])
-def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
+def test_other_files_are_rejected(tmp_path: Path, data: bytes) -> None:
     put_manifest(tmp_path, ENDS).write_bytes(data)
     with pytest.raises(UnreadableFile):
         read_archive(str(tmp_path))
 
 
-def test_no_manifest_and_too_large_a_one_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_oversized_manifests_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError):
         read_archive(str(tmp_path))
     path = put_manifest(tmp_path, ENDS)

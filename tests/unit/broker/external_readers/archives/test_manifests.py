@@ -1,4 +1,4 @@
-"""The archives of a broker as they are looked at again and again, some of them away or damaged."""
+"""The archives of a broker in repeated checks, some of them missing or damaged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.support.archives import put_manifest
 ENDS = {("orders", 0): 10}
 
 
-def test_archives_are_called_as_their_directories(tmp_path: Path) -> None:
-    """By the whole path where two are called the same; one that is named twice is one."""
+def test_archives_are_named_by_their_directories(tmp_path: Path) -> None:
+    """By the whole path if two names are equal. An archive that is listed twice counts once."""
     paths = [tmp_path / "a" / "lake", tmp_path / "b" / "lake", tmp_path / "other"]
     for path in paths:
         put_manifest(path, ENDS)
@@ -22,8 +22,8 @@ def test_archives_are_called_as_their_directories(tmp_path: Path) -> None:
     assert found.archives == [Archive(name, str(path), ENDS) for name, path in zip(names, paths, strict=True)]
 
 
-def test_archive_that_is_not_there_is_a_problem_and_nothing_else(tmp_path: Path) -> None:
-    """Until it is made."""
+def test_missing_archive_is_a_problem(tmp_path: Path) -> None:
+    """Until it is created."""
     manifests = Manifests([str(tmp_path / "lake")])
     found = manifests.look()
     assert found.archives == []
@@ -35,8 +35,8 @@ def test_archive_that_is_not_there_is_a_problem_and_nothing_else(tmp_path: Path)
     assert ([each.ends for each in found.archives], found.problems) == ([ENDS], {})
 
 
-def test_archive_that_can_be_read_no_more_stays_where_it_was(tmp_path: Path) -> None:
-    """Damaged, or on a volume that is away; and goes on when it is back. After a start nothing is known of it."""
+def test_unreadable_archive_keeps_its_position(tmp_path: Path) -> None:
+    """If it is damaged or its volume is away, until it is readable again. After a start its position is unknown."""
     lake, away = tmp_path / "lake", tmp_path / "away"
     path = put_manifest(lake, ENDS)
     manifests = Manifests([str(lake)])

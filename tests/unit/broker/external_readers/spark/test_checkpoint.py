@@ -1,4 +1,4 @@
-"""Checkpoints as Spark 4.2 has written them (tests/data/spark), and files that are none."""
+"""Checkpoints of Spark 4.2 (tests/data/spark), and files that are no checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = {("orders", 0): 5, ("orders", 1): 5}
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """A copy of a checkpoint with two batches that are done, and a third that is not."""
+    """A copy of a checkpoint with two completed batches and a third that is not."""
     return Path(shutil.copytree(RECORDED / "archive", tmp_path / "archive"))
 
 
@@ -35,7 +35,7 @@ def archive(tmp_path: Path) -> Path:
     ],
 )
 def test_recorded_checkpoints_are_read(name: str, progress: QueryProgress) -> None:
-    """Where the newest batch ended that is done; else where the sources began, if that is written anywhere."""
+    """Positions are the end of the newest completed batch, else the recorded start of the sources."""
     found = read_checkpoint(str(RECORDED / name))
 
     assert is_checkpoint(str(RECORDED / name))
@@ -44,13 +44,13 @@ def test_recorded_checkpoints_are_read(name: str, progress: QueryProgress) -> No
     assert replace(found, committed_ms=None, begun_ms=None) == progress
 
 
-def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
-    """The last batch's number tells; a new one is read."""
+def test_unchanged_checkpoint_is_not_read_again(archive: Path) -> None:
+    """The number of the last batch shows a change."""
     before = read_checkpoint(str(archive))
     (archive / "offsets" / "1").write_text("no more read")
     assert read_checkpoint(str(archive), before) is before
 
-    os.utime(archive / "commits" / "1", (1, 1))  # as by a query that was begun anew
+    os.utime(archive / "commits" / "1", (1, 1))  # as if the query had been restarted from the beginning
     with pytest.raises(UnreadableFile):
         read_checkpoint(str(archive), before)
 
@@ -58,8 +58,8 @@ def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
     assert read_checkpoint(str(archive), before).positions[("orders", 0)] == 11
 
 
-def test_query_follows_topics_of_which_it_knows_the_first_partitions(archive: Path) -> None:
-    """As one that subscribes does; others were assigned. A pipeline says so itself."""
+def test_query_follows_topics_from_partition_0_on(archive: Path) -> None:
+    """Else its partitions were assigned. A pipeline records which of both applies."""
     os.utime(archive / "metadata", (1_000, 1_000))
     before = read_checkpoint(str(archive))
     assert (before.followed(), before.begun_ms) == ({"orders": 2, "clicks": 1}, 1_000_000)
@@ -75,14 +75,14 @@ def test_query_follows_topics_of_which_it_knows_the_first_partitions(archive: Pa
     assert read_checkpoint(str(archive)).begun_ms == 0
 
 
-def test_first_batch_follows_what_it_is_planned_for() -> None:
-    """Where no batch is done yet."""
+def test_first_batch_follows_its_planned_partitions() -> None:
+    """While no batch is completed."""
     assert read_checkpoint(str(RECORDED / "first-batch")).followed() == {"orders": 2}
     assert read_checkpoint(str(RECORDED / "first-batch-without-a-jar")).followed() == {"orders": 2}
 
 
-def test_other_sources_say_nothing_of_topics(archive: Path) -> None:
-    """Files, rates and tables beside topics; a source that was not read yet stands where it began."""
+def test_other_sources_have_no_topics(archive: Path) -> None:
+    """Files, rates and tables beside topics. A source without a batch is at its start."""
     lines = ["v1", "{}", '{"logOffset":3}', "17", '{"sourceVersion":1,"reservoirId":"x"}', '{"a":{"x":1}}', "-"]
     (archive / "offsets" / "1").write_text("\n".join(lines))
     (archive / "sources" / "4").mkdir()
@@ -105,8 +105,8 @@ def test_other_sources_say_nothing_of_topics(archive: Path) -> None:
         (b"v1\n{}\n" + b" " * (4 << 20), "more than"),
     ],
 )
-def test_damaged_offsets_are_told_in_a_line(archive: Path, text: bytes, problem: str) -> None:
-    """What is wrong, and in which file or text."""
+def test_damaged_offsets_are_one_line(archive: Path, text: bytes, problem: str) -> None:
+    """With the problem and the file."""
     (archive / "offsets" / "1").write_bytes(text)
 
     with pytest.raises(UnreadableFile, match=problem) as refused:
@@ -114,8 +114,7 @@ def test_damaged_offsets_are_told_in_a_line(archive: Path, text: bytes, problem:
     assert "\n" not in str(refused.value)
 
 
-def test_pipe_in_place_of_a_file_is_not_waited_for(archive: Path) -> None:
-    """Nor is a directory read."""
+def test_pipes_and_directories_are_not_read(archive: Path) -> None:
     (archive / "offsets" / "1").unlink()
     os.mkfifo(archive / "offsets" / "1")
     with pytest.raises(UnreadableFile, match="is not a regular file"):
@@ -127,8 +126,8 @@ def test_pipe_in_place_of_a_file_is_not_waited_for(archive: Path) -> None:
         read_checkpoint(str(archive))
 
 
-def test_batch_whose_offsets_have_gone_is_an_error(archive: Path) -> None:
-    """As when somebody cleans up."""
+def test_batch_without_its_offsets_is_an_error(archive: Path) -> None:
+    """Somebody may have deleted old files."""
     (archive / "offsets" / "1").unlink()
 
     with pytest.raises(FileNotFoundError):

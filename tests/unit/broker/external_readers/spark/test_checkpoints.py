@@ -1,4 +1,4 @@
-"""Which queries there are below the configured paths, and what becomes of those that are away or damaged."""
+"""Queries below the configured paths, some of them missing or damaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ["archive", "two-sources", "without-a-jar"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of three checkpoints, and of what is none."""
+    """A directory with three checkpoints and other files."""
     for name in NAMES:
         shutil.copytree(RECORDED / name, tmp_path / "state" / name)
     (tmp_path / "state" / "lake" / "metadata").mkdir(parents=True)
@@ -25,8 +25,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def test_folder_is_as_good_as_its_checkpoints(folder: Path) -> None:
-    """The lowest offset of each partition counts, and whose it is."""
+def test_directory_of_checkpoints_counts_as_all_of_them(folder: Path) -> None:
+    """The lowest offset of each partition counts, with the name of its query."""
     one_by_one = Checkpoints([str(folder / name) for name in NAMES]).look()
     found = Checkpoints([str(folder)]).look()
 
@@ -37,8 +37,8 @@ def test_folder_is_as_good_as_its_checkpoints(folder: Path) -> None:
     assert (found.is_known, found.problems) == (True, {})
 
 
-def test_first_batch_of_which_nothing_is_written_counts_as_unread(tmp_path: Path) -> None:
-    """From the first offset on, in the partitions that it is planned for."""
+def test_first_batch_without_records_counts_as_unread(tmp_path: Path) -> None:
+    """From the first offset of its planned partitions on."""
     found = Checkpoints([str(RECORDED / "first-batch-without-a-jar")]).look()
 
     assert found.positions == {("orders", 0): 0, ("orders", 1): 0}
@@ -46,8 +46,7 @@ def test_first_batch_of_which_nothing_is_written_counts_as_unread(tmp_path: Path
     assert not Checkpoints([str(RECORDED / "of-files")]).look().is_known
 
 
-def test_names_that_stand_twice_are_told_apart(folder: Path, tmp_path: Path) -> None:
-    """By their paths."""
+def test_equal_names_are_replaced_by_paths(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(RECORDED / "archive", tmp_path / "other" / "archive")
     found = Checkpoints([str(folder), str(tmp_path / "other")]).look()
 
@@ -56,21 +55,21 @@ def test_names_that_stand_twice_are_told_apart(folder: Path, tmp_path: Path) -> 
     }
 
 
-def test_name_that_is_no_text_is_shown_escaped(tmp_path: Path) -> None:
+def test_name_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
     """Metrics are UTF-8."""
     shutil.copytree(RECORDED / "archive", tmp_path / "state" / os.fsdecode(b"bad\xff"))
     (query,) = Checkpoints([str(tmp_path / "state")]).look().queries
     assert query.name == "bad\\udcff"
 
 
-def test_volume_that_is_not_mounted_is_not_read_as_no_queries(tmp_path: Path) -> None:
-    """An empty folder: what was known stays, and after a start nobody knows anything."""
+def test_unmounted_volume_does_not_remove_queries(tmp_path: Path) -> None:
+    """The directory is empty, so known positions stay. After a start, positions are unknown."""
     found = Checkpoints([str(tmp_path)]).look()
     assert (found.is_known, list(found.problems)) == (False, [str(tmp_path)])
 
 
-def test_query_that_can_be_read_no_more_stays_where_it_was(folder: Path) -> None:
-    """And is a problem; after a start nobody knows what it reads."""
+def test_unreadable_query_keeps_its_position(folder: Path) -> None:
+    """It is reported as a problem. After a start, its topics are unknown."""
     running = Checkpoints([str(folder)])
     before = running.look()
     for number in "01":
@@ -86,8 +85,8 @@ def test_query_that_can_be_read_no_more_stays_where_it_was(folder: Path) -> None
     assert started.positions == {("clicks", 0): 7, ("orders", 0): 9, ("orders", 1): 8}
 
 
-def test_query_that_is_removed_is_forgotten(folder: Path) -> None:
-    """But a path of the configuration that is away is a problem, and all below it stay where they were."""
+def test_removed_query_is_forgotten(folder: Path) -> None:
+    """But if a configured path is missing, it is a problem, and queries below it keep their positions."""
     running = Checkpoints([str(folder)])
     running.look()
     shutil.rmtree(folder / "two-sources")
@@ -101,7 +100,7 @@ def test_query_that_is_removed_is_forgotten(folder: Path) -> None:
     assert not Checkpoints([str(folder)]).look().is_known
 
 
-def test_folder_with_too_many_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_with_too_many_checkpoints_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than read in part."""
     monkeypatch.setattr(checkpoints, "_MOST_CHECKPOINTS", 2)
     found = Checkpoints([str(folder)]).look()

@@ -1,4 +1,4 @@
-"""When checkpoints are looked at, by whom, and what is told of them."""
+"""Checks of checkpoints: when they run, and their log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDED = Path(__file__).parents[4] / "data" / "spark"
 
 
 class Stage:
-    """Queries with a thread that runs when a test says so."""
+    """Queries whose checks run when a test says so."""
 
     def __init__(self, path: Path) -> None:
         self.loop = FakeLoop()
@@ -33,8 +33,8 @@ class Stage:
         self.loop.settle()
 
 
-def test_looks_follow_each_other(tmp_path: Path) -> None:
-    """The next is begun an interval after the last is done, however long that took; none after the stop."""
+def test_checks_follow_each_other(tmp_path: Path) -> None:
+    """The next begins an interval after the end of the last, and none begins after the stop."""
     shutil.copytree(RECORDED / "two-sources", tmp_path / "two-sources")
     stage = Stage(tmp_path)
     assert (stage.queries.is_complete, stage.queries.positions()) == (False, {})
@@ -57,7 +57,7 @@ def test_looks_follow_each_other(tmp_path: Path) -> None:
     assert stage.calls == [None]
 
 
-def test_look_that_ends_after_the_stop_counts_for_nothing(tmp_path: Path) -> None:
+def test_check_that_ends_after_the_stop_is_ignored(tmp_path: Path) -> None:
     """Its thread may have hung for long."""
     stage = Stage(tmp_path)
     stage.queries.stop()
@@ -66,8 +66,8 @@ def test_look_that_ends_after_the_stop_counts_for_nothing(tmp_path: Path) -> Non
     assert stage.queries.found is None
 
 
-def test_what_cannot_be_read_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And again only if it was readable in between."""
+def test_unreadable_checkpoint_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Again only if it was readable in between."""
     stage = Stage(tmp_path / "state")
     for _ in range(3):
         stage.look()
@@ -80,6 +80,6 @@ def test_what_cannot_be_read_is_told_once(tmp_path: Path, caplog: pytest.LogCapt
     (tmp_path / "state" / "other").mkdir(parents=True)
     stage.look()
     stage.loop.advance(1_000)
-    (tmp_path / "state" / "other").rmdir()  # as a place looks where its volume is not mounted
+    (tmp_path / "state" / "other").rmdir()  # as an unmounted volume appears
     stage.look()
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 2

@@ -1,4 +1,4 @@
-"""What Prometheus reads of clients' own metrics."""
+"""Clients' own metrics in the pages that Prometheus reads."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def series(name: str, value: float, client: str, *, is_counter: bool = False) ->
     return Series(name, "some.\nname", is_counter, (("client_id", client),), value)
 
 
-def test_series_of_several_clients_are_a_family() -> None:
-    """Read back by the parsers of both formats, counters and gauges."""
+def test_series_of_several_clients_form_a_family() -> None:
+    """The parsers of both formats read the counters and gauges back."""
     registry = registry_of(
         series("kafka_client_rate", 1.5, 'a"\n'),
         series("kafka_client_sent_total", 2, "a", is_counter=True),
@@ -50,8 +50,8 @@ def test_series_of_several_clients_are_a_family() -> None:
         assert [family.type for family in families] == ["gauge", "counter"]
 
 
-def test_name_is_of_one_type() -> None:
-    """Whatever clients push: a page that says two things of a name is not read."""
+def test_metric_has_one_type() -> None:
+    """Prometheus rejects a page with two types of one metric, whatever clients push."""
     registry = registry_of(
         series("kafka_client_sent_total", 2, "a", is_counter=True),
         series("kafka_client_sent", 3, "b"),

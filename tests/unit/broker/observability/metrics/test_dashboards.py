@@ -1,4 +1,4 @@
-"""Names that dashboards for Apache Kafka ask for: each is given, or docs/reference/dashboards.md says why not."""
+"""Metrics that dashboards for Apache Kafka query: each exists, or docs/reference/dashboards.md says why not."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ GIVEN = {metric.name for metric in METRICS}
 ASKED = {name: row["asked_by"].split(",") for name, row in config_facts("dashboard-metrics").items()}
 
 
-def not_there() -> list[str]:
-    """The names in the first column of the page's table, in order."""
+def documented_as_missing() -> list[str]:
+    """Return the names in the first column of the page's table, in order."""
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     return [name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])]
 
 
-def test_each_name_is_given_or_its_reason_told() -> None:
-    assert set(ASKED) - GIVEN - RECORDED == set(not_there())
+def test_each_queried_metric_exists_or_is_documented() -> None:
+    assert set(ASKED) - GIVEN - RECORDED == set(documented_as_missing())
 
 
-def test_no_reason_is_told_twice_or_of_what_is_given() -> None:
-    names = not_there()
+def test_each_reason_is_documented_once_and_needed() -> None:
+    names = documented_as_missing()
 
     assert len(names) == len(set(names))
     assert not (GIVEN | RECORDED) & set(names)
 
 
-def test_rules_give_names_that_are_asked_for_of_what_is_given() -> None:
-    """And each one once; none that the broker gives itself."""
+def test_recording_rules_give_queried_metrics_once() -> None:
+    """From metrics that exist. No rule gives a metric of the broker itself."""
     assert len(RULES) == len(RECORDED)
     assert set(ASKED) - GIVEN >= RECORDED
     for record, expression in RULES:
         assert set(re.findall(r"kafka_\w+", expression)) <= GIVEN, record
 
 
-def test_what_people_look_at_first_is_given() -> None:
-    """Most of the panels of the dashboard that most clusters of Strimzi's have."""
+def test_most_panels_of_common_dashboards_have_metrics() -> None:
+    """Those of Strimzi's dashboard."""
     asked = {name for name, by in ASKED.items() if "strimzi-kafka" in by}
 
     assert len(asked & GIVEN) >= 0.75 * len(asked)

@@ -34,7 +34,7 @@ def server() -> Iterator[endpoint._Server]:
 
 
 def ask(server: endpoint._Server) -> bytes:
-    """All that it answers to a request; nothing where it turns that away."""
+    """Return the whole response to a request, or nothing if the connection is closed."""
     with socket.create_connection(server.socket.getsockname(), timeout=60) as client:
         client.sendall(b"GET / HTTP/1.0\r\n\r\n")
         server.handle_request()
@@ -45,8 +45,10 @@ def ask(server: endpoint._Server) -> bytes:
         return answer
 
 
-def test_it_answers_again_once_there_are_threads(server: endpoint._Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that found none do not count as those that are at it."""
+def test_server_recovers_when_threads_are_available_again(
+    server: endpoint._Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that got no thread do not count as running."""
 
     def none_left(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -58,8 +60,8 @@ def test_it_answers_again_once_there_are_threads(server: endpoint._Server, monke
     assert ask(server).endswith(b"here")
 
 
-def test_no_more_threads_than_are_allowed(server: endpoint._Server) -> None:
-    """Where answers take long, and clients that were let go still have theirs."""
+def test_threads_are_limited(server: endpoint._Server) -> None:
+    """With slow responses, and with clients that were closed but still occupy threads."""
     go_on = threading.Event()
 
     def slow(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

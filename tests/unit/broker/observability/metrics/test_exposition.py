@@ -1,4 +1,4 @@
-"""What Prometheus gets to read."""
+"""The pages that Prometheus reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SNAPSHOT: Snapshot = {
 
 
 class Broker:
-    """Gives the same samples each time, and counts how often."""
+    """Returns the same samples each time, and counts the calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -62,8 +62,8 @@ def found(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-def test_samples_of_all_kinds_are_read_back(registry: CollectorRegistry, tmp_path: Path) -> None:
-    """By the parser of the client library; a directory that is away is left out."""
+def test_samples_of_all_kinds_are_parsed_again(registry: CollectorRegistry, tmp_path: Path) -> None:
+    """By the parser of the client library. A directory that is offline is left out."""
     samples = found(generate_latest(registry).decode())
 
     assert samples["kafka_server_brokertopicmetrics_messagesin_total", (("topic", 'a\n"b'),)] == 3
@@ -77,25 +77,25 @@ def test_samples_of_all_kinds_are_read_back(registry: CollectorRegistry, tmp_pat
     assert len([name for name, _ in samples if name == "pybroker_log_directory_free_bytes"]) == 1
 
 
-def test_openmetrics_is_written_too(registry: CollectorRegistry) -> None:
-    """What newer Prometheus servers ask for."""
+def test_openmetrics_is_supported(registry: CollectorRegistry) -> None:
+    """Newer Prometheus servers request it."""
     text = generate_openmetrics(registry).decode()
 
     assert text.endswith("# EOF\n")
     assert "kafka_server_brokertopicmetrics_messagesin_total 7.0" in text
 
 
-def test_one_name_can_be_asked_for(registry: CollectorRegistry) -> None:
-    """As by /metrics?name[]=..."""
+def test_metrics_can_be_selected_by_name(registry: CollectorRegistry) -> None:
+    """With /metrics?name[]=..."""
     text = generate_latest(registry.restricted_registry(["kafka_log_log_size"])).decode()  # type: ignore[arg-type]
 
     assert {name for name, _ in found(text)} == {"kafka_log_log_size"}
 
 
-def test_who_asks_often_gets_the_same_again(
+def test_samples_are_cached_for_a_second(
     registry: CollectorRegistry, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop is asked once a second at most."""
+    """So frequent scrapes do not load the loop."""
     now = [100.0]
     monkeypatch.setattr(exposition.time, "monotonic", lambda: now[0])
     generate_latest(registry)
@@ -109,7 +109,7 @@ def test_who_asks_often_gets_the_same_again(
 
 
 def test_writer_pauses_between_samples(registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop has its turn meanwhile."""
+    """So that the loop gets its turn."""
     pauses: list[float] = []
     monkeypatch.setattr(exposition.time, "sleep", pauses.append)
     generate_latest(registry)

@@ -1,4 +1,4 @@
-"""Names of metrics: those of Kafka's MBeans by the JMX exporter's rules, and the page of all."""
+"""Names of metrics: those of Kafka's MBeans after the JMX exporter's rules, and the generated page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.observability.metrics.docs import METRICS_PAGE, main, metrics_page
 from broker.observability.metrics.metric import Kind, kafka, own
 from broker.observability.metrics.metric_table import METRICS
 
-# What dashboards for Apache Kafka behind the JMX exporter ask for
+# Names that dashboards for Apache Kafka behind the JMX exporter query
 KNOWN = {
     "kafka_server_brokertopicmetrics_messagesin_total": ("topic",),
     "kafka_server_brokertopicmetrics_bytesin_total": ("topic",),
@@ -37,14 +37,14 @@ KNOWN = {
 }
 
 
-def test_known_names_are_there_with_their_labels() -> None:
+def test_known_metrics_exist_with_their_labels() -> None:
     labels = {each.name: each.labels for each in METRICS}
 
     assert {name: labels.get(name) for name in KNOWN} == KNOWN
 
 
-def test_meters_of_kafka_are_counters_without_their_per_second() -> None:
-    """Also where the MBean's room has a dot, or its name dashes."""
+def test_meters_are_counters_without_per_second() -> None:
+    """Also if the MBean's domain has a dot, or its name dashes."""
     meter = kafka("network", "RequestMetrics", "RequestsPerSec", ("request",), "Requests.")
     gauge = kafka("coordinator.group", "Some", "with-dashes", (), "A number.")
 
@@ -54,8 +54,8 @@ def test_meters_of_kafka_are_counters_without_their_per_second() -> None:
     assert own("bytes_total", (), "").kind is Kind.COUNTER
 
 
-def test_names_are_those_of_prometheus_and_stand_once() -> None:
-    """Counters, and they alone, end in _total."""
+def test_names_are_valid_and_unique() -> None:
+    """Counters, and only they, end in _total."""
     names = [each.name for each in METRICS]
 
     assert len(names) == len(set(names)) > 60
@@ -66,13 +66,12 @@ def test_names_are_those_of_prometheus_and_stand_once() -> None:
 
 
 def test_page_is_current() -> None:
-    """`python -m broker.observability.metrics.docs` writes it."""
     assert metrics_page() == METRICS_PAGE.read_text()
     assert main(["--check"]) == 0
 
 
-def test_stale_page_is_noticed_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty project it is missing."""
+def test_stale_page_is_detected_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty project the page is missing."""
     monkeypatch.chdir(tmp_path)
 
     assert main(["--check"]) == 1

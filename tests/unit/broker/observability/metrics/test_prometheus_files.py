@@ -1,4 +1,4 @@
-"""docker/monitoring/: files that Prometheus and Grafana read, as strictly as those do."""
+"""The files of docker/monitoring/, checked as strictly as Prometheus and Grafana check them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[5] / "docker/monitoring"
-#: What Prometheus knows of a file of rules; with any other field, or one twice, it does not start (model/rulefmt).
+#: Fields of a file of rules; Prometheus does not start with another field or a repeated one (model/rulefmt).
 GROUP, RECORDING_RULE = {"name", "interval", "query_offset", "limit", "rules", "labels"}, {"record", "expr", "labels"}
 METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-#: The expressions that these rules are made of.
+#: The expressions of these rules.
 EXPRESSION = re.compile(rf"{METRIC}( \* 0 \+ 1)?|1 - {METRIC}|(sum|count) without \(\w+\) \({METRIC}\)")
 
 
 class StrictLoader(yaml.SafeLoader):
-    """A key may stand in a mapping once: YAML says so, and Go's parser."""
+    """Rejects repeated keys of a mapping, as YAML and Go's parser do."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -32,14 +32,13 @@ def read(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.yaml")))
-def test_keys_stand_once(name: str) -> None:
-    """In each mapping of each file."""
+def test_keys_of_mappings_are_unique(name: str) -> None:
     assert isinstance(read(name), Mapping)
     assert "\t" not in (FOLDER / name).read_text()
 
 
-def test_recording_rules_are_those_that_prometheus_loads() -> None:
-    """Groups have names of their own, rules the fields there are, names that may be, and an expression."""
+def test_recording_rules_are_valid() -> None:
+    """Unique group names, known fields, valid metric names, and expressions."""
     groups = read("names.yaml")
     assert groups.keys() == {"groups"}
     names = [group["name"] for group in groups["groups"]]
@@ -52,8 +51,8 @@ def test_recording_rules_are_those_that_prometheus_loads() -> None:
             assert EXPRESSION.fullmatch(rule["expr"]), rule["expr"]
 
 
-def test_rules_are_beside_prometheus_configuration_and_as_often_as_it_asks() -> None:
-    """A rate over less than two evaluations shows nothing, and Grafana's shortest is of four scrapes."""
+def test_rules_are_evaluated_as_often_as_metrics_are_scraped() -> None:
+    """A rate over less than two evaluations is empty, and Grafana's shortest covers four scrapes."""
     configuration = read("prometheus.yaml")
     assert configuration.keys() <= {"global", "rule_files", "scrape_configs"}
     assert configuration["global"]["evaluation_interval"] == configuration["global"]["scrape_interval"]

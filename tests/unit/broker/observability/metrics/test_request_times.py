@@ -1,4 +1,4 @@
-"""Times of requests by phase: of the next request behind a tick, and of no other."""
+"""Request times by phase: measured for the first request after a tick, and no other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Stage(RequestStage):
         self.now += ms / 1000
 
     def serve_by_fast_path(self, *_: object) -> Any:
-        """Leaves the request to the handler where there is no answer."""
+        """Leave the request to the handler if there is no response."""
         if self.answer is not None:
             self.passes(self.takes_ms)
         return self.answer
@@ -66,7 +66,7 @@ class Stage(RequestStage):
         call()
 
     def request(self, connection: Any = None) -> None:
-        """One request of a client; the connection queues its answer after the measurement."""
+        """Send one request; the connection queues its response after the measurement."""
         self.ask(self.api, self.api.versions.max, connection or self.connection)
 
     def end_turn(self, after_ms: float) -> None:
@@ -89,7 +89,7 @@ def stage() -> Stage:
 
 
 def test_phases_follow_each_other(stage: Stage) -> None:
-    """An answer at once: served, sent at the end of the turn."""
+    """A response at once: served, then sent at the end of the turn."""
     stage.tick()
     stage.request()
     stage.end_turn(after_ms=5)
@@ -98,7 +98,7 @@ def test_phases_follow_each_other(stage: Stage) -> None:
 
 
 def test_only_the_next_request_is_measured(stage: Stage) -> None:
-    """Neither the one before the tick nor the one after it."""
+    """Not the request before the tick, and not the one after."""
     stage.request()
     assert stage.counts() == {}
     stage.tick()
@@ -113,8 +113,7 @@ def test_only_the_next_request_is_measured(stage: Stage) -> None:
     assert stage.counts() == {"Produce": 2}
 
 
-def test_a_request_left_by_a_fast_path_is_measured(stage: Stage) -> None:
-    """With its handler, once."""
+def test_request_left_by_a_fast_path_is_measured_once(stage: Stage) -> None:
     stage.answer = None
     stage.tick()
     stage.request()
@@ -124,8 +123,8 @@ def test_a_request_left_by_a_fast_path_is_measured(stage: Stage) -> None:
     assert stage.totals()[LOCAL_TIME] == 3
 
 
-def test_the_wait_of_a_deferred_is_remote_time(stage: Stage) -> None:
-    """Until it is resolved; then it is sent at the end of that turn, before the connection would do so."""
+def test_wait_of_a_deferred_response_is_remote_time(stage: Stage) -> None:
+    """Once resolved, it is sent at the end of that turn."""
     waits: Deferred[bytes] = Deferred()
     stage.answer = waits
     stage.tick()
@@ -138,8 +137,8 @@ def test_the_wait_of_a_deferred_is_remote_time(stage: Stage) -> None:
     assert stage.totals() == {LOCAL_TIME: 3, REMOTE_TIME: 40, QUEUE_TIME: 1, SEND_TIME: 2, TOTAL_TIME: 46}
 
 
-def test_a_closed_connection_leaves_only_its_local_time(stage: Stage) -> None:
-    """And the next request is measured."""
+def test_closed_connection_keeps_its_local_time_only(stage: Stage) -> None:
+    """The next request is measured."""
     stage.answer = Deferred()
     stage.tick()
     stage.request()
@@ -153,7 +152,7 @@ def test_a_closed_connection_leaves_only_its_local_time(stage: Stage) -> None:
     assert stage.counts() == {"Produce": 2}
 
 
-def test_a_forwarded_request_has_no_times_of_sending(stage: Stage) -> None:
+def test_forwarded_request_has_no_send_times(stage: Stage) -> None:
     stage.tick()
     stage.request(SimpleNamespace())
     stage.end_turn(after_ms=1)
@@ -162,7 +161,7 @@ def test_a_forwarded_request_has_no_times_of_sending(stage: Stage) -> None:
 
 
 def test_fetches_are_counted_as_fetch_consumer() -> None:
-    """Under both of Kafka's names."""
+    """Under both names of Kafka."""
     stage = Stage(FETCH)
     stage.tick()
     stage.request()

@@ -1,4 +1,4 @@
-"""Whether there is an endpoint at all."""
+"""Start of the metrics endpoint."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def broker(**overrides: str) -> Any:
     return SimpleNamespace(config=config, number=0)
 
 
-def test_there_is_none_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is anything brought in for it."""
+def test_endpoint_is_started_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it no package is imported for it."""
     monkeypatch.setitem(sys.modules, "broker.observability.metrics.endpoint", None)
 
     assert bind_endpoint(broker()) is None
 
 
-def test_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With how to bring it."""
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
     monkeypatch.delitem(sys.modules, "broker.observability.metrics.endpoint", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
 

@@ -15,7 +15,7 @@ METRIC = own("numbers", ("number",), "Numbers.")
 
 
 class Loop(FakeLoop):
-    """Calls come with arguments, and from other threads."""
+    """A loop that accepts calls with arguments, also from other threads."""
 
     def call_soon(self, callback, *args) -> None:  # type: ignore[no-untyped-def, override]
         super().call_soon(lambda: callback(*args))
@@ -42,7 +42,7 @@ def test_many_samples_take_several_turns() -> None:
 
 
 def test_failing_source_fails_the_snapshot() -> None:
-    """Whoever asked hears of it; the loop goes on."""
+    """The caller gets the exception, and the loop continues."""
 
     def broken() -> Iterator[Sample]:
         yield METRIC, ("1",), 1

@@ -1,4 +1,4 @@
-"""What went in and out, told by the logs themselves."""
+"""Bytes and records in and out, as the logs count them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broker(tmp_path: Path) -> Iterator[DataBroker]:
 
 
 def append(broker: DataBroker, topic: str, index: int = 0, records: int = 1) -> int:
-    """Append a batch; its size."""
+    """Append a batch; return its size."""
     builder = BatchBuilder()
     for _ in range(records):
         builder.append(broker.clock.now_ms(), None, b"x" * 100, ())
@@ -38,7 +38,7 @@ def append(broker: DataBroker, topic: str, index: int = 0, records: int = 1) -> 
 
 
 def total(traffic: Traffic, broker: DataBroker) -> Counts:
-    """Of all topics, put together from its parts."""
+    """Return the total of all topics, the sum of its parts."""
     found: dict[Metric, float] = dict.fromkeys((MESSAGES_IN, BYTES_IN, BYTES_OUT), 0)
     for metric, _, value in traffic.total([partition.log for partition in broker.partitions]):
         assert isinstance(value, int)
@@ -47,7 +47,7 @@ def total(traffic: Traffic, broker: DataBroker) -> Counts:
 
 
 def totals(traffic: Traffic, broker: DataBroker) -> dict[str, Counts]:
-    """By topic; "" is the sum, which is also told alone, before the topics' are and afterwards."""
+    """Return the totals by topic; "" is the sum, which is also taken alone before and after."""
     before = total(traffic, broker)
     for partition in broker.partitions:
         traffic.note(partition.log)
@@ -71,7 +71,7 @@ def test_records_and_bytes_are_summed_by_topic(broker: DataBroker) -> None:
     assert found == {"t": Counts(4, size, 0), "u": Counts(1, other, 0), "": Counts(5, size + other, 0)}
 
 
-def test_what_was_there_before_the_start_is_not_counted(broker: DataBroker, tmp_path: Path) -> None:
+def test_records_before_the_start_are_not_counted(broker: DataBroker, tmp_path: Path) -> None:
     broker.topic("t")
     append(broker, "t")
     broker.close()
@@ -83,8 +83,8 @@ def test_what_was_there_before_the_start_is_not_counted(broker: DataBroker, tmp_
     again.close()
 
 
-def test_bytes_count_on_when_segments_go(broker: DataBroker) -> None:
-    """A segment for each batch; all but the last go by time."""
+def test_bytes_keep_counting_when_segments_are_deleted(broker: DataBroker) -> None:
+    """Each batch has its segment; retention deletes all but the last."""
     broker.topic("t", config=LogConfig(segment_bytes=200, retention_ms=1000))
     size = sum(append(broker, "t") for _ in range(3))
     traffic = Traffic()
@@ -99,8 +99,8 @@ def test_bytes_count_on_when_segments_go(broker: DataBroker) -> None:
     assert totals(traffic, broker)["t"] == Counts(4, size, 0)
 
 
-def test_deleted_topic_stays_in_the_sum_alone(broker: DataBroker) -> None:
-    """Also what came after the last look: a log that is gone is asked once more."""
+def test_deleted_topic_stays_in_the_sum_only(broker: DataBroker) -> None:
+    """With records appended after the last reading: a closed log is read once more."""
     broker.topic("t")
     traffic = Traffic()
     size = append(broker, "t")
@@ -112,7 +112,7 @@ def test_deleted_topic_stays_in_the_sum_alone(broker: DataBroker) -> None:
     assert totals(traffic, broker) == {"": Counts(2, size, 0)}
 
 
-def test_deleted_topic_is_not_held_by_who_asks_for_the_total_alone(broker: DataBroker) -> None:
+def test_deleted_topic_is_not_held_by_readers_of_totals(broker: DataBroker) -> None:
     broker.topic("t")
     traffic = Traffic()
     size = append(broker, "t")
@@ -123,23 +123,23 @@ def test_deleted_topic_is_not_held_by_who_asks_for_the_total_alone(broker: DataB
     assert traffic._logs == {}
 
 
-def test_total_of_many_logs_is_told_in_parts(broker: DataBroker) -> None:
-    """One that goes amid them counts once."""
+def test_total_of_many_logs_is_read_in_parts(broker: DataBroker) -> None:
+    """A log that is closed meanwhile counts once."""
     broker.topic("t", 250)
     size = sum(append(broker, "t", index) for index in range(250))
     traffic = Traffic()
     parts = traffic.total([partition.log for partition in broker.partitions])
     bytes_in = [next(value for metric, _, value in parts if metric is BYTES_IN) for _ in range(2)]
     broker.partitions.delete("t")
-    assert {labels for _, labels, _ in traffic.samples(())} == {()}  # what is no more has been put away
+    assert {labels for _, labels, _ in traffic.samples(())} == {()}  # closed logs have been added already
     bytes_in += [value for metric, _, value in parts if metric is BYTES_IN]
 
-    assert len(bytes_in) == 4  # of what is remembered, and of so many logs each
+    assert len(bytes_in) == 4  # counts of closed logs, and of a limited number of open ones each
     assert sum(map(int, bytes_in)) == size  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_fetched_bytes_are_those_of_answers(broker: DataBroker, partitions: int) -> None:
+def test_fetched_bytes_are_those_of_responses(broker: DataBroker, partitions: int) -> None:
     """By the fast path for one partition, and by the handler."""
     broker.topic("t", 2)
     size = append(broker, "t")

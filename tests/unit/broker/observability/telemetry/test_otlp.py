@@ -1,4 +1,4 @@
-"""Metrics of clients out of OpenTelemetry's protocol."""
+"""Clients' metrics in OpenTelemetry's protocol (OTLP)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def points(data: bytes) -> list[Point]:
 
 
 def test_gauges_and_sums_are_read() -> None:
-    """With the attributes of what they are of, and their own as text."""
+    """With the attributes of their resource and scope, and their own as text."""
     of_all = (("group_id", "g"),)
 
     assert points(REPORT) == [
@@ -41,23 +41,23 @@ def test_gauges_and_sums_are_read() -> None:
     ]
 
 
-def test_whole_numbers_are_read_too() -> None:
-    """As signed numbers of 8 bytes."""
+def test_integers_are_read() -> None:
+    """As signed numbers of eight bytes."""
     number = varint(6 << 3 | 1) + struct.pack("<q", -12)
 
     assert [each.value for each in points(report(gauge("g", number)))] == [-12]
 
 
 def test_order_of_fields_does_not_matter() -> None:
-    """Where data points come before a metric's name, and a resource behind what is of it."""
+    """Data points may precede a metric's name, and a resource may follow its metrics."""
     metric = field(7, field(3, 1) + field(2, 1) + field(1, point(1))) + field(1, "late")
     data = field(1, field(2, field(2, metric)) + field(1, field(1, attribute("client_rack", "r"))))
 
     assert points(data) == [Point("late", (("client_rack", "r"),), 1, is_counter=True, is_delta=True)]
 
 
-def test_what_is_no_number_is_passed_over() -> None:
-    """Histograms, points without a value, attributes that are lists, fields of the future."""
+def test_non_numeric_fields_are_skipped() -> None:
+    """Histograms, points without a value, attributes with lists, and unknown fields."""
     histogram = field(1, "h") + field(9, field(1, point(1)))
     listed = field(7, field(1, "many") + field(2, field(5, b"")))
     future = field(99, b"?") + field(98, 1)
@@ -67,8 +67,8 @@ def test_what_is_no_number_is_passed_over() -> None:
     assert points(b"") == points(report()) == []
 
 
-def test_attributes_of_a_point_are_bounded() -> None:
-    """Its own, and those of what it is of, which all points have: a small report is not to be gigabytes in memory."""
+def test_attributes_of_a_point_are_limited() -> None:
+    """Those of its resource count for each point, so that a small report cannot take gigabytes of memory."""
     many = {f"n{number}": "" for number in range(10 * MOST_ATTRIBUTES)}
 
     of_all = points(report(gauge("g", point(1), point(2)), resource=many))
@@ -78,8 +78,8 @@ def test_attributes_of_a_point_are_bounded() -> None:
     assert [len(each.attributes) for each in of_one] == [MOST_ATTRIBUTES, 1]
 
 
-def test_report_that_is_cut_off_is_malformed_or_shorter() -> None:
-    """At every byte; never anything else."""
+def test_truncated_report_is_malformed_or_shorter() -> None:
+    """At every byte. Nothing else is raised."""
     whole = points(REPORT)
     for size in range(1, len(REPORT)):
         with suppress(Malformed):
@@ -87,7 +87,7 @@ def test_report_that_is_cut_off_is_malformed_or_shorter() -> None:
 
 
 def test_report_with_a_flipped_bit_is_read_or_malformed() -> None:
-    """At every bit: nothing else is raised."""
+    """At every bit. Nothing else is raised."""
     for index in range(len(REPORT)):
         for bit in range(8):
             data = bytearray(REPORT)

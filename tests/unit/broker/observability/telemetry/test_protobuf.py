@@ -1,4 +1,4 @@
-"""The wire format of Protocol Buffers: worked examples, and bytes that are no message."""
+"""The wire format of Protocol Buffers: worked examples, and malformed messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def test_worked_examples() -> None:
-    """Those of the format's description: 150, "testing", and one message in another."""
+    """Those of the format's documentation: 150, "testing", and a nested message."""
     assert read(bytes.fromhex("089601")) == [(tag(1, VARINT), 150)]
     assert read(bytes.fromhex("120774657374696e67")) == [(tag(2, LENGTH), b"testing")]
     (inner,) = messages(memoryview(bytes.fromhex("1a03089601")), 3)
@@ -52,16 +52,16 @@ def test_all_wire_types_are_read_in_order() -> None:
     assert read(data)[3][1] == b"wxyz"
 
 
-def test_numbers_are_what_they_stand_for() -> None:
-    assert number_of(memoryview(field(1, 1) + field(2, 9) + field(1, 7)), 1) == 7  # the last one
+def test_numbers_are_decoded() -> None:
+    assert number_of(memoryview(field(1, 1) + field(2, 9) + field(1, 7)), 1) == 7  # the greatest one
     assert number_of(memoryview(b""), 1) == 0
     assert signed(int(read(field(1, -5))[0][1])) == -5
     assert signed(5) == 5
     assert int64(memoryview(b"\xfe" + b"\xff" * 7)) == -2
 
 
-def test_field_of_another_wire_type_is_passed_over() -> None:
-    """As readers of Protocol Buffers do."""
+def test_field_of_another_wire_type_is_skipped() -> None:
+    """As parsers of Protocol Buffers do."""
     data = memoryview(field(1, 5) + field(1, b"five"))
 
     assert number_of(data, 1) == 5
@@ -79,11 +79,11 @@ def test_field_of_another_wire_type_is_passed_over() -> None:
         b"\x09abcdefg",  # seven bytes of eight
         b"\x0dabc",
         b"\x0b\x0c",  # a group
-        b"\x0e",  # a wire type that there is not
-        b"\x00\x00",  # the field 0
+        b"\x0e",  # an unknown wire type
+        b"\x00\x00",  # field number 0
     ],
 )
-def test_bytes_that_are_no_message_are_malformed(data: bytes) -> None:
+def test_malformed_bytes_are_rejected(data: bytes) -> None:
     with pytest.raises(Malformed):
         read(data)
 

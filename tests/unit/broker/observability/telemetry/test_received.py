@@ -1,4 +1,4 @@
-"""What clients have pushed: how it is read, what is shown of it, for how long, and how much at most."""
+"""Metrics that clients pushed: parsing, names, expiry and limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def total(value: float, *, is_delta: bool = True) -> Point:
 
 
 class Receiver(ReceivedMetrics):
-    """At a time that the test sets."""
+    """A receiver with a clock of the test."""
 
     def __init__(self) -> None:
         self.time_ms = 5_000_000
@@ -41,7 +41,7 @@ class Receiver(ReceivedMetrics):
         self.take(client, {**ABOUT, "client_instance_id": client.decode()}, interval_ms, points)
 
     def shown(self) -> dict[str, float]:
-        """Values by names, of series that have no labels of their own."""
+        """Return values by name, for series without labels of their own."""
         return {each.name: each.value for each in self.series()}
 
 
@@ -54,7 +54,7 @@ def receiver() -> Receiver:
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_payload_is_read_however_it_is_compressed(codec: Codec) -> None:
+def test_payload_is_read_with_any_compression(codec: Codec) -> None:
     data = report(gauge(RATE, point(1.5)), counter("b", point(2)))
 
     read = read_payload(compress(codec, data), codec, MAX_BYTES)
@@ -65,23 +65,23 @@ def test_payload_is_read_however_it_is_compressed(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", list(Codec))
 @pytest.mark.parametrize("data", [b"\xff" * 100, b"no report, and not compressed either"])
-def test_nonsense_is_an_invalid_record(codec: Codec, data: bytes) -> None:
-    """Compressed well, and not at all."""
+def test_malformed_payload_is_an_invalid_record(codec: Codec, data: bytes) -> None:
+    """Compressed or not."""
     assert read_payload(compress(codec, data), codec, MAX_BYTES) is ErrorCode.INVALID_RECORD
     assert read_payload(data, codec, MAX_BYTES) is ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 def test_bomb_is_too_large(codec: Codec) -> None:
-    """64 MB of zeros in a few kilobytes; no more of it is made than may be."""
+    """64 MB of zeros in a few kilobytes; only as much as is allowed gets decompressed."""
     bomb = compress(codec, bytes(64 << 20))
 
     assert len(bomb) < 4 << 20
     assert read_payload(bomb, codec, MAX_BYTES) is ErrorCode.TELEMETRY_TOO_LARGE
 
 
-def test_reader_pauses_between_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And looks at no more than would be shown."""
+def test_parser_pauses_between_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads no more points than would be shown."""
     pauses: list[float] = []
     monkeypatch.setattr(received.time, "sleep", pauses.append)
     data = report(gauge("many", *(point(1, number=number) for number in range(3 * MOST_OF_A_CLIENT))))
@@ -96,8 +96,8 @@ def test_reader_pauses_between_points(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- series ------------------------------------------------------------------------------------------------------------
 
 
-def test_names_and_labels_are_those_of_prometheus(receiver: Receiver) -> None:
-    """Under one prefix, so that no client can give the broker's own names; nor may it say that it is another."""
+def test_names_and_labels_follow_prometheus(receiver: Receiver) -> None:
+    """A prefix keeps clients from using names of the broker, and labels from naming another client."""
     receiver.push(
         rate(1, **{"node-id": "2", "client_id": "you", "__name__": "x", "9": "y"}),
         total(2),
@@ -112,8 +112,8 @@ def test_names_and_labels_are_those_of_prometheus(receiver: Receiver) -> None:
     assert made_up.name == "kafka_client_kafka_log_log_size__"
 
 
-def test_newest_number_is_shown_and_counters_add_up(receiver: Receiver) -> None:
-    """Those that say what came to them; those that say all of it are as they say."""
+def test_newest_value_is_shown_and_deltas_add_up(receiver: Receiver) -> None:
+    """Cumulative counters are shown as they are."""
     receiver.push(rate(1), total(5))
     receiver.push(rate(2), total(7))
     assert receiver.shown() == {
@@ -125,8 +125,8 @@ def test_newest_number_is_shown_and_counters_add_up(receiver: Receiver) -> None:
     assert receiver.shown()["kafka_client_producer_record_send_total"] == 100
 
 
-def test_client_that_is_silent_is_shown_no_more(receiver: Receiver) -> None:
-    """After three of its intervals, and a minute at least."""
+def test_silent_client_expires(receiver: Receiver) -> None:
+    """After three of its intervals, at least a minute."""
     receiver.push(rate(1), client=b"1", interval_ms=100)
     receiver.push(rate(1), client=b"2", interval_ms=SHORTEST_MS)
     receiver.time_ms += SHORTEST_MS - 1
@@ -137,8 +137,8 @@ def test_client_that_is_silent_is_shown_no_more(receiver: Receiver) -> None:
     assert receiver.series() == []
 
 
-def test_series_that_a_client_pushes_no_more_goes_alone(receiver: Receiver) -> None:
-    """As of partitions that it does not read any more."""
+def test_series_that_is_no_longer_pushed_expires_alone(receiver: Receiver) -> None:
+    """As for partitions that the client no longer reads."""
     receiver.push(rate(1, partition="0"), rate(1, partition="1"))
     receiver.time_ms += SHORTEST_MS - 1
     receiver.push(rate(1, partition="1"))
@@ -147,8 +147,8 @@ def test_series_that_a_client_pushes_no_more_goes_alone(receiver: Receiver) -> N
     assert [dict(each.labels)["partition"] for each in receiver.series()] == ["1"]
 
 
-def test_series_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one client, and of all; what is left out is counted, and there is room again for what comes in time."""
+def test_series_are_limited(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For one client and in total. Omitted ones are counted, and expired ones make room."""
     monkeypatch.setattr(received, "MOST_OF_A_CLIENT", 3)
     monkeypatch.setattr(received, "MOST_SERIES", 4)
     receiver.push(*(rate(1, name=f"n{number}") for number in range(5)), client=b"1")
@@ -170,14 +170,14 @@ def test_series_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch)
         rate(1, **{f"l{number}": "v" for number in range(17)}),
     ],
 )
-def test_series_that_is_too_much_by_itself_is_left_out(receiver: Receiver, point: Point) -> None:
+def test_too_large_series_is_omitted(receiver: Receiver, point: Point) -> None:
     receiver.push(point)
 
     assert (receiver.series(), receiver.left_out) == ([], 1)
 
 
-def test_two_numbers_of_one_name_are_not_both_shown(receiver: Receiver) -> None:
-    """Prometheus takes neither, then."""
+def test_conflicting_values_are_omitted(receiver: Receiver) -> None:
+    """Prometheus would reject both."""
     receiver.push(rate(1, name="a.b"), rate(2, name="a_b"))
 
     assert receiver.shown() == {"kafka_client_a_b": 1}

@@ -1,4 +1,4 @@
-"""Client metrics subscriptions: who matches, how often, and when a client is forgotten."""
+"""Client metrics subscriptions: matching, intervals, and expiry of clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLIENT = b"\x01" * 16
 
 
 class Metrics:
-    """Subscriptions of a controller without a disk, at a time that the test sets."""
+    """Subscriptions of a controller without a disk, with a clock of the test."""
 
     def __init__(self) -> None:
         self.harness = ControllerHarness()
@@ -68,22 +68,22 @@ def test_clients_are_matched(metrics: Metrics, match: str, matches: bool):
     assert metrics.ask() == ((500, ("a.",)) if matches else (300_000, ()))
 
 
-def test_an_expression_takes_no_longer_than_what_a_client_is_called(metrics: Metrics):
-    """Who backtracks would not be done with this one in a lifetime; meanwhile the loop would serve nobody."""
+def test_matching_takes_linear_time(metrics: Metrics):
+    """A backtracking engine would block the loop for ever with this pattern."""
     metrics.alter("s", metrics="a.", match="client_software_name=(n+)+$", interval_ms="500")
 
     assert metrics.ask(b"\x02" * 16, client_software_name="n" * 1000 + "!") == (300_000, ())
     assert metrics.ask(b"\x03" * 16, client_software_name="n" * 1000) == (500, ("a.",))
 
 
-def test_a_pattern_that_only_kafka_takes_matches_nobody(metrics: Metrics):
-    """It may be in metadata that a Kafka has left."""
+def test_pattern_that_only_java_accepts_matches_no_client(metrics: Metrics):
+    """A Kafka broker may have left it in the metadata."""
     metrics.alter("s", metrics="a.", match="client_id=me,client_software_name=(?=apache).*", interval_ms="500")
     assert metrics.ask() == (300_000, ())
 
 
-def test_subscriptions_add_up(metrics: Metrics):
-    """Their metrics together, at the shortest of their intervals; all metrics are just that."""
+def test_subscriptions_are_merged(metrics: Metrics):
+    """All their metrics at the shortest interval. A subscription to all metrics includes the others."""
     metrics.alter("s1", metrics="a.,b.", interval_ms="7000")
     metrics.alter("s2", metrics="b.,c.", interval_ms="5000")
     assert metrics.ask() == (5000, ("a.", "b.", "c."))
@@ -101,29 +101,29 @@ def test_a_client_waits_for_its_interval(metrics: Metrics):
     metrics.ask()
 
 
-def test_a_silent_client_is_forgotten(metrics: Metrics):
+def test_silent_client_expires(metrics: Metrics):
     metrics.alter("s", metrics="a.", interval_ms="3600000")
     metrics.ask()
     metrics.now_ms += max(SHORTEST_MEMORY_MS, 3 * 300_000) + 1
     metrics.ask()
 
 
-def test_so_is_one_that_hangs_up(metrics: Metrics):
+def test_disconnected_client_expires(metrics: Metrics):
     gone = connection(is_closed=True)
     metrics.metrics.ask(CLIENT, gone, "me")
     metrics.ask()
 
 
-def test_clients_remembered_are_bounded(metrics: Metrics):
-    """The one that was silent for longest goes."""
+def test_known_clients_are_limited(metrics: Metrics):
+    """The one that was silent longest is dropped."""
     for number in range(1, MOST_INSTANCES + 2):
         metrics.metrics.ask(number.to_bytes(16, "big"), connection(), None)
     assert not metrics.metrics.is_known((1).to_bytes(16, "big"))
     assert metrics.metrics.is_known((2).to_bytes(16, "big"))
 
 
-def test_clients_are_known_by_their_names(metrics: Metrics):
-    """Which label what they push: however they call themselves, it is short. They match by all of it."""
+def test_client_names_are_shortened_in_labels(metrics: Metrics):
+    """Subscriptions match their full names."""
     metrics.alter("s", metrics="a.", match=f"client_id={'n' * 5000}")
     instance = metrics.metrics.ask(CLIENT, connection(), "n" * 5000)
 
@@ -136,8 +136,8 @@ def test_clients_are_known_by_their_names(metrics: Metrics):
     }
 
 
-def test_clients_are_counted_while_they_are_there(metrics: Metrics):
-    """Not those that have hung up, or were silent for long."""
+def test_active_clients_are_counted(metrics: Metrics):
+    """Without those that disconnected or were silent for long."""
     metrics.ask()
     metrics.metrics.ask(b"\x02" * 16, connection(is_closed=True), "gone")
     assert metrics.metrics.instance_count == 1
@@ -145,8 +145,8 @@ def test_clients_are_counted_while_they_are_there(metrics: Metrics):
     assert metrics.metrics.instance_count == 0
 
 
-def test_answers_to_reports_are_counted(metrics: Metrics):
-    """What is refused at once, and what turns out not to be readable; without an endpoint nothing is kept."""
+def test_responses_to_pushes_are_counted(metrics: Metrics):
+    """Those rejected at once, and those found malformed later. Without an endpoint nothing is kept."""
     instance = metrics.metrics.ask(CLIENT, connection(), "me")
 
     def push(subscription_id: int = instance.subscription_id) -> Any:
