@@ -1,4 +1,4 @@
-"""A warm Produce and a warm Fetch pass the functions that docs/how-it-works/hot-path.md lists, with no more calls."""
+"""A warm Produce and Fetch call the functions listed in docs/how-it-works/hot-path.md, and make no more calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.data_broker import TOPIC_ID
 from tests.support.one_connection import ROOT, OneConnection
 
 PAGE = (ROOT / "docs/how-it-works/hot-path.md").read_text()
-# Smaller than the interval of the index's entries; large enough for sendfile.
+# Smaller than the index interval; large enough for sendfile.
 SMALL, LARGE = 100, 12_000
 
 
@@ -26,15 +26,15 @@ def connection(tmp_path: Path):
         yield connection
 
 
-def told(title: str) -> tuple[list[tuple[str, str]], int]:
-    """The functions in the table under a heading of the page, and the number of calls allowed in the heading."""
+def page_rows(title: str) -> tuple[list[tuple[str, str]], int]:
+    """Return the functions in the table below a heading of the page, and the number of calls in the heading."""
     found = re.search(rf"^## {title}: at most (\d+) calls$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert found is not None, f"docs/how-it-works/hot-path.md has no heading for {title}"
     return re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", found[2], re.MULTILINE), int(found[1])
 
 
-def passed(traced: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """As the page lists them: without lengths, one line for repeated calls."""
+def traced_names(traced: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the function names as the page lists them: without lengths, repeated calls as one line."""
     named = [(path, name) for path, name in traced if not name.endswith(".__len__")]
     return [function for function, _ in groupby(named)]
 
@@ -44,7 +44,7 @@ def as_rows(functions: list[tuple[str, str]]) -> str:
 
 
 def produce(connection: OneConnection, size_bytes: int, partitions: int = 1) -> int:
-    """Append a batch of one record of that size to each partition; its offset in the last."""
+    """Append a batch of one record of that size to each partition; return the offset in the last one."""
     builder = BatchBuilder()
     builder.append(connection.broker.clock.now_ms(), None, b"x" * size_bytes, ())
     records = builder.build()
@@ -62,9 +62,9 @@ def produce(connection: OneConnection, size_bytes: int, partitions: int = 1) -> 
 
 
 def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, partitions: int = 1) -> int:
-    """Fetch what is at an offset, as a consumer does that has read up to there; the session's id.
+    """Fetch from an offset, as a consumer that has read up to it; return the session id.
 
-    Of partition 0; the first fetch of a session names as many as it shall have.
+    The offset is of partition 0. A session's first fetch names all its partitions.
     """
     named = range(partitions if epoch == 0 else 1)
     wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20) for index in named]
@@ -83,15 +83,15 @@ def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, p
 
 
 def compare(title: str, traced: list[tuple[str, str]]) -> None:
-    listed, allowed = told(title)
-    functions = passed(traced)
+    listed, allowed = page_rows(title)
+    functions = traced_names(traced)
     assert functions == listed, (
-        f"docs/how-it-works/hot-path.md lists other functions for {title}; passed were\n{as_rows(functions)}"
+        f"docs/how-it-works/hot-path.md lists other functions for {title}; called were\n{as_rows(functions)}"
     )
     assert len(traced) <= allowed, f"{title} took {len(traced)} calls of {allowed} allowed"
 
 
-def test_warm_produce_passes_what_the_page_lists(connection: OneConnection) -> None:
+def test_warm_produce_calls_the_listed_functions(connection: OneConnection) -> None:
     """One batch, one partition, acks=all, in the newest version."""
     for offset in range(4):
         assert produce(connection, SMALL) == offset
@@ -99,7 +99,7 @@ def test_warm_produce_passes_what_the_page_lists(connection: OneConnection) -> N
     compare("Produce", connection.traced)
 
 
-def test_warm_produce_of_several_partitions_passes_what_the_page_lists(connection: OneConnection) -> None:
+def test_warm_produce_of_partitions_calls_those_listed(connection: OneConnection) -> None:
     """The same for two partitions."""
     for offset in range(4):
         assert produce(connection, SMALL, partitions=2) == offset
@@ -107,8 +107,8 @@ def test_warm_produce_of_several_partitions_passes_what_the_page_lists(connectio
     compare("Produce of several partitions", connection.traced)
 
 
-def test_warm_fetch_passes_what_the_page_lists(connection: OneConnection) -> None:
-    """One partition in a session, one batch that was appended just now, in the newest version."""
+def test_warm_fetch_calls_the_listed_functions(connection: OneConnection) -> None:
+    """One partition in a session, one batch appended just before, in the newest version."""
     session_id, epoch = 0, 0
     for epoch in range(4):
         session_id = fetch(connection, produce(connection, LARGE), session_id, epoch)
@@ -116,8 +116,8 @@ def test_warm_fetch_passes_what_the_page_lists(connection: OneConnection) -> Non
     compare("Fetch", connection.traced)
 
 
-def test_warm_fetch_of_several_partitions_passes_what_the_page_lists(connection: OneConnection) -> None:
-    """The same with a second partition in the session, which has nothing to say."""
+def test_warm_fetch_of_partitions_calls_those_listed(connection: OneConnection) -> None:
+    """The same with a second partition in the session, which has no new records."""
     session_id, epoch = 0, 0
     for epoch in range(4):
         session_id = fetch(connection, produce(connection, LARGE), session_id, epoch, partitions=2)

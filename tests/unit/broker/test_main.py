@@ -5,8 +5,8 @@ import pytest
 from broker.main import Arguments, UsageError, main, parse_arguments
 
 
-def test_options_in_any_order():
-    """With and without equals signs; a later override wins; values may have equals signs."""
+def test_options_may_have_any_order():
+    """With and without equals signs. The last override wins, and values may contain equals signs."""
     arguments = parse_arguments(
         ["--override", "a=1", "file", "--override=a=2=3", "--strict", "--log-level=DEBUG", "--log-format", "json"]
     )
@@ -15,8 +15,7 @@ def test_options_in_any_order():
     assert Arguments() == parse_arguments([])
 
 
-def test_options_for_programs():
-    """Each by itself."""
+def test_options_for_other_programs():
     assert Arguments(ephemeral=True) == parse_arguments(["--ephemeral"])
     assert Arguments(print_json=True) == parse_arguments(["--print-json"])
     assert Arguments(until_stdin_ends=True) == parse_arguments(["--until-stdin-ends"])
@@ -37,8 +36,7 @@ def test_options_for_programs():
         ["--control"],
     ],
 )
-def test_a_bad_command_line_is_a_line_and_code_2(argv, capsys):
-    """Told on standard error."""
+def test_bad_command_line_is_one_line_and_code_2(argv, capsys):
     with pytest.raises(UsageError):
         parse_arguments(argv)
     assert main(argv) == 2
@@ -48,13 +46,13 @@ def test_a_bad_command_line_is_a_line_and_code_2(argv, capsys):
     assert told.count("\n") == 1
 
 
-def test_help_is_an_answer(capsys):
-    """On standard output, with code 0."""
+def test_help_is_on_standard_output(capsys):
+    """With exit code 0."""
     assert main(["--help"]) == 0
     assert "--override" in capsys.readouterr().out
 
 
-def test_control_is_for_one_process(capsys):
-    """Others have clocks of their own."""
+def test_control_needs_a_single_process(capsys):
+    """Workers have separate clocks."""
     assert main(["--ephemeral", "--control", "--override", "num.workers=2"]) == 2
     assert capsys.readouterr().err.startswith("pybroker: --control: with num.workers=1 only")

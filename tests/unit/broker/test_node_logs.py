@@ -1,4 +1,4 @@
-"""What a node's start does with logs that its metadata do not have, or have otherwise."""
+"""A node's start with logs that the metadata lack or describe differently."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.logs import append, batch, opened
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
 
 
-def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
-    """Its records are kept for people to decide about."""
+def test_log_without_a_topic_is_set_aside(tmp_path: Path):
+    """Its records are kept, so that an operator can decide."""
     node = start(tmp_path)
     an_orders_topic(node)
     node.logs.create("lost", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
@@ -32,8 +32,8 @@ def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
     again.close(4000)
 
 
-def test_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path):
-    """The metadata log says that somebody wanted it; a topic of the same name made later is another one."""
+def test_interrupted_deletion_is_completed(tmp_path: Path):
+    """The metadata log has the deletion. A later topic of the same name is another topic."""
     node = start(tmp_path)
     an_orders_topic(node)
     write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
@@ -47,8 +47,8 @@ def test_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path):
 
 
 @pytest.mark.parametrize("bit", range(8))
-def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: int):
-    """Its records belong to the topic of that name; ids of two topics differ in more than a character."""
+def test_log_with_a_flipped_bit_in_its_topic_id_is_adopted(tmp_path: Path, bit: int):
+    """Its records belong to the topic of that name, as ids of two topics differ in more than a character."""
     node = start(tmp_path)
     an_orders_topic(node)
     node.close(3000)
@@ -64,8 +64,8 @@ def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: in
 
 
 @pytest.mark.parametrize("content", [None, "garbage"])
-def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None):
-    """By its name; Apache Kafka would take it for a stray."""
+def test_log_without_topic_id_is_adopted(tmp_path: Path, content: str | None):
+    """By its name. Apache Kafka would treat it as stray."""
     node = start(tmp_path)
     an_orders_topic(node)
     crash(node)
@@ -81,8 +81,8 @@ def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None
     crash(again)
 
 
-def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """Directories have the names of their topics as long as they live: the files were exchanged, not the logs."""
+def test_logs_with_exchanged_topic_ids_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Directories keep their topics' names, so the files were exchanged, not the logs."""
     node = start(tmp_path)
     an_orders_topic(node)
     others = b"the-others-id-16"
@@ -107,8 +107,8 @@ def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplo
     again.close(4000)
 
 
-def test_log_that_cannot_be_read_for_want_of_a_descriptor_waits(tmp_path: Path):
-    """What was deleted of it stays deleted: nobody takes it for one that is not there."""
+def test_log_unreadable_without_descriptors_waits(tmp_path: Path):
+    """Its deleted records stay deleted: it is not taken for a missing log."""
 
     class Exhausted(FileSystem):
         is_exhausted = True
@@ -148,8 +148,8 @@ def test_log_that_cannot_be_read_for_want_of_a_descriptor_waits(tmp_path: Path):
     again.close(5000)
 
 
-def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
-    """Its topic id says so."""
+def test_log_of_an_older_topic_of_that_name_is_set_aside(tmp_path: Path):
+    """Its topic id differs."""
     node = start(tmp_path)
     node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
     topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
@@ -161,8 +161,8 @@ def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
     again.close(4000)
 
 
-def test_log_whose_replica_is_elsewhere_is_set_aside(tmp_path: Path):
-    """Though its topic is there, with this partition."""
+def test_log_of_a_replica_elsewhere_is_set_aside(tmp_path: Path):
+    """Although its topic has this partition."""
     node = start(tmp_path)
     an_orders_topic(node)
     moved = {"isr": [2], "leader": 2, "replicas": [2], "removing_replicas": [], "adding_replicas": []}

@@ -1,4 +1,4 @@
-"""What handlers need is what a process offers, by name and by type."""
+"""Services that handlers need exist in their process, with name and type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN_PROCESS, WORKER = (Services, MainServices), (Services, WorkerServices)
 
 
 def names_for_types(module: ModuleType) -> dict[str, object]:
-    """The names of a module, with those that it imports for type checkers only."""
+    """Return the names of a module, including imports for type checkers."""
     tree = ast.parse(inspect.getsource(module))
     names = dict(vars(module))
     for statement in tree.body:
@@ -32,18 +32,18 @@ def names_for_types(module: ModuleType) -> dict[str, object]:
 
 
 def types_in(function: Any) -> dict[str, Any]:
-    """The types of a function's parameters, or of a class's fields."""
+    """Return the types of a function's parameters, or of a class's fields."""
     names = names_for_types(sys.modules[function.__module__])
     return {name: eval(text, names) for name, text in function.__annotations__.items() if name != "return"}
 
 
 def offered_by(process: tuple[type, ...]) -> dict[str, Any]:
-    """The type of each service of a kind of process."""
+    """Return the type of each service of a kind of process."""
     return {name: types_in(part)[name] for part in process for name in part.__struct_fields__}
 
 
 def declared(served: ServedApi) -> Iterator[Callable[..., object]]:
-    """The handler of an API, and the maker of its fast path."""
+    """Return the handler of an API, and the function that makes its fast path."""
     implementation = served.load()
     yield implementation.handler
     if implementation.fast_path is not None:
@@ -51,7 +51,7 @@ def declared(served: ServedApi) -> Iterator[Callable[..., object]]:
 
 
 def satisfies(offered: type, needed: Any) -> bool:
-    """Whether a service is of a class, or has every member of a Protocol, with its parameters."""
+    """Return whether a service is of a class, or has every member of a Protocol with its parameters."""
     if not getattr(needed, "_is_protocol", False):
         return bool(offered == needed)
     for name in needed.__protocol_attrs__ if hasattr(needed, "__protocol_attrs__") else vars(needed):
@@ -68,8 +68,8 @@ def satisfies(offered: type, needed: Any) -> bool:
     [(MAIN_PROCESS, discover()), (WORKER, apis_of_a_worker(discover()))],
     ids=["main process", "worker"],
 )
-def test_each_need_is_a_service_of_its_type(process: tuple[type, ...], apis: dict[int, ServedApi]) -> None:
-    """Of handlers and fast paths; a handler that lacks something would fail at its first request."""
+def test_each_needed_service_exists_with_its_type(process: tuple[type, ...], apis: dict[int, ServedApi]) -> None:
+    """For handlers and fast paths. A missing service would fail the first request."""
     offered = offered_by(process)
     for served in apis.values():
         for function in declared(served):
@@ -79,8 +79,8 @@ def test_each_need_is_a_service_of_its_type(process: tuple[type, ...], apis: dic
                 assert satisfies(offered[name], hints[name]), f"{function.__module__}: {name} is not {hints[name]}"
 
 
-def test_a_handler_takes_a_context_and_a_request_first() -> None:
-    """What a process offers comes after them, by keyword only."""
+def test_handlers_take_context_and_request_first() -> None:
+    """Services follow as keyword-only parameters."""
     for served in discover().values():
         handler = served.load().handler
         first, second, *needs = inspect.signature(handler).parameters.values()
@@ -90,7 +90,6 @@ def test_a_handler_takes_a_context_and_a_request_first() -> None:
 
 
 def test_each_service_is_needed_by_a_handler() -> None:
-    """A service that no handler declares is not one."""
     needed = {
         name
         for apis in (discover(), apis_of_a_worker(discover()))

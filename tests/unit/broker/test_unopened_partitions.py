@@ -1,4 +1,4 @@
-"""Partitions whose log is opened when somebody needs it first."""
+"""Partitions whose log is opened on first use."""
 
 import errno
 from collections.abc import Callable
@@ -20,7 +20,9 @@ TOPIC_ID = bytes(range(16))
 
 
 class Stage:
-    """Partitions of two log directories after a clean stop: t-0 in the first, t-1 in the second; one record each."""
+    """Partitions of two log directories after a clean stop: t-0 in the first, t-1 in the second, with one
+    record each.
+    """
 
     def __init__(self, root: Path) -> None:
         paths = [str(root / name) for name in "ab"]
@@ -53,8 +55,8 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_partition_is_hosted_without_its_log(stage: Stage):
-    """Who leads it, where it lies, what it is: none of that opens anything."""
+def test_partition_is_hosted_without_opening_its_log(stage: Stage):
+    """Neither its leader, nor its directory, nor its topic needs the log."""
     one = stage.one
     assert (one.topic, one.index, one.topic_id, one.leader_epoch, str(one)) == ("t", 0, TOPIC_ID, 7, "t-0")
     stage.partitions.lead(one, 8)
@@ -65,8 +67,8 @@ def test_partition_is_hosted_without_its_log(stage: Stage):
         one.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_it_becomes_an_ordinary_one_when_the_log_is_needed(stage: Stage):
-    """The same object, as others may refer to it; it leads from the end on in the epoch that it has by then."""
+def test_first_use_opens_the_log(stage: Stage):
+    """The partition stays the same object. It leads from its end offset on, in the current epoch."""
     one = stage.one
     stage.partitions.lead(one, 9)
     assert one.is_unopened
@@ -79,8 +81,8 @@ def test_it_becomes_an_ordinary_one_when_the_log_is_needed(stage: Stage):
     assert stage.woken == [one]
 
 
-def test_a_log_that_was_opened_in_the_background_is_taken(stage: Stage):
-    """The partition learns of it when it needs it, and appends in its own epoch."""
+def test_log_opened_in_the_background_is_used(stage: Stage):
+    """The partition finds it on first use, and appends in its own epoch."""
     assert stage.logs.open("t", 1) is not None
     assert stage.other.is_unopened
     assert stage.partitions.directory_of(stage.other) is stage.logs.directories[1]
@@ -88,16 +90,16 @@ def test_a_log_that_was_opened_in_the_background_is_taken(stage: Stage):
     assert stage.other.log.leader_epochs.latest == 7
 
 
-def test_configuration_reaches_those_that_wait(stage: Stage):
-    """And opens none."""
+def test_configs_reach_unopened_partitions(stage: Stage):
+    """Without opening them."""
     assert stage.one.online
     stage.partitions.update_config("t", LogConfig(retention_ms=5))
     assert stage.other.is_unopened
     assert [each.log.config.retention_ms for each in (stage.one, stage.other)] == [5, 5]
 
 
-def test_a_directory_that_fails_takes_those_along_that_wait(stage: Stage, caplog: pytest.LogCaptureFixture):
-    """Those of the other directory wait on."""
+def test_failed_directory_takes_unopened_partitions_offline(stage: Stage, caplog: pytest.LogCaptureFixture):
+    """Those of other directories are unaffected."""
     first = stage.logs.directories[0]
     first.fail("broken")
     assert stage.partitions.take_offline(first) == [stage.one] == stage.woken
@@ -108,8 +110,8 @@ def test_a_directory_that_fails_takes_those_along_that_wait(stage: Stage, caplog
     assert "Partitions are offline: t-0" in caplog.text
 
 
-def test_partitions_that_wait_go_offline_in_one_line(stage: Stage, caplog: pytest.LogCaptureFixture):
-    """However many they are: nobody looks for each of them first."""
+def test_unopened_partitions_go_offline_in_one_line(stage: Stage, caplog: pytest.LogCaptureFixture):
+    """However many they are; their logs are not opened for it."""
     for directory in stage.logs.directories:
         directory.fail("broken")
         stage.partitions.take_offline(directory)
@@ -123,10 +125,10 @@ def test_partitions_that_wait_go_offline_in_one_line(stage: Stage, caplog: pytes
         stage.other.append(batch(), T0)
 
 
-def test_a_log_that_cannot_be_opened_is_offline(
+def test_log_that_cannot_be_opened_is_offline(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """For good, with the topic's values, and named with the others that are."""
+    """Until the next start, with the topic's values; the log line names it."""
     undo = stage.fail_to_open(monkeypatch, StorageError("strange"))
     assert not stage.one.online
     undo()
@@ -140,8 +142,8 @@ def test_a_log_that_cannot_be_opened_is_offline(
     assert stage.logs.directories[0].is_online
 
 
-def test_without_a_descriptor_it_waits_on(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    """Who asks meanwhile finds it offline, as if its directory had failed: a look at the log raises nothing."""
+def test_without_descriptors_it_stays_unopened(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Requests meanwhile get the error of an offline partition, and no exception."""
     undo = stage.fail_to_open(monkeypatch, OSError(errno.EMFILE, "too many open files"))
     assert not stage.one.online
     assert isinstance(stage.one.log, OfflineLog)
@@ -152,8 +154,8 @@ def test_without_a_descriptor_it_waits_on(stage: Stage, monkeypatch: pytest.Monk
     assert stage.one.online
 
 
-def test_what_may_not_be_opened_in_this_turn_is_open_in_another(stage: Stage):
-    """Who asks for it hears that it is offline, and may ask again."""
+def test_open_may_wait_for_the_next_turn(stage: Stage):
+    """Requests meanwhile get a retriable error."""
     may_open = [True, False, False]
     partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append, may_open=lambda: may_open.pop(0))
     one, other = (partitions.create("t", TOPIC_ID, index, LogConfig(), is_new=False) for index in range(2))
@@ -165,8 +167,8 @@ def test_what_may_not_be_opened_in_this_turn_is_open_in_another(stage: Stage):
     assert not may_open
 
 
-def test_what_has_to_be_opened_counts_as_opened_in_this_turn(stage: Stage):
-    """It does not wait; others do for that. What is open, or cannot be opened, takes nobody's place."""
+def test_required_open_counts_to_the_turns_limit(stage: Stage):
+    """It does not wait, but others do. Open and failed logs do not count."""
     counted: list[None] = []
     partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append, may_open=lambda: bool(counted.append(None)))
     one, other = (partitions.create("t", TOPIC_ID, index, LogConfig(), is_new=False) for index in range(2))
@@ -179,16 +181,16 @@ def test_what_has_to_be_opened_counts_as_opened_in_this_turn(stage: Stage):
     assert len(counted) == 1
 
 
-def test_a_log_of_another_topic_is_not_taken(stage: Stage):
-    """A start could not look whose it is."""
+def test_log_of_another_topic_is_not_used(stage: Stage):
+    """The start could not check the topic id without opening it."""
     partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append)
     one = partitions.create("t", b"n" * 16, 0, LogConfig(), is_new=False)
     with pytest.raises(LogOffline, match="is of another topic"):
         one.append(batch(), T0)
 
 
-def test_a_log_with_a_bit_of_its_topic_id_flipped_is_taken(stage: Stage):
-    """As at a start: nothing told that one that a look at it was due."""
+def test_log_with_a_flipped_bit_in_its_topic_id_is_used(stage: Stage):
+    """As at a start, which had no reason to check this log."""
     nearly = bytes([TOPIC_ID[0] ^ 128, *TOPIC_ID[1:]])
     partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append)
     one = partitions.create("t", nearly, 0, LogConfig(), is_new=False)
@@ -197,8 +199,8 @@ def test_a_log_with_a_bit_of_its_topic_id_flipped_is_taken(stage: Stage):
     assert read_topic_id(LOCAL, one.log.path) == nearly
 
 
-def test_one_that_cannot_be_opened_keeps_no_other_from_that(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    """However often somebody looks at it in a turn."""
+def test_failed_open_does_not_block_others(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """However often it is requested in a turn."""
     undo = stage.fail_to_open(monkeypatch, StorageError("strange"))
     assert not stage.one.online
     undo()
@@ -208,8 +210,8 @@ def test_one_that_cannot_be_opened_keeps_no_other_from_that(stage: Stage, monkey
     assert [one.online, one.online, other.online] == [False, False, True]
 
 
-def test_deleted_while_it_waits(stage: Stage):
-    """Its directory goes, unopened; who still has it finds nothing, nor what has its name next."""
+def test_deleted_while_unopened(stage: Stage):
+    """Its directory is removed unopened. Holders of the old object find neither it nor a new topic of that name."""
     stage.partitions.delete("t")
     assert stage.woken == [stage.one, stage.other]
     assert not stage.logs.unopened

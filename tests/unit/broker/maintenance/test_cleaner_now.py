@@ -1,4 +1,4 @@
-"""A log that somebody wants cleaned now."""
+"""Cleaning of a log on demand."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def stage(tmp_path: Path) -> Iterator[CleanerStage]:
     made.logs.close(made.clock.now_ms())
 
 
-def test_log_that_is_to_be_cleaned_now_is_due_or_not(stage: CleanerStage) -> None:
-    """All of it but the active segment, once; it says when."""
+def test_log_is_cleaned_on_demand_once(stage: CleanerStage) -> None:
+    """All but the active segment; the caller learns when it is done."""
     log = stage.log(config=NEVER_DUE)
     fill(log, 40, keys=1)
     stage.start()
@@ -43,8 +43,8 @@ def test_log_that_is_to_be_cleaned_now_is_due_or_not(stage: CleanerStage) -> Non
     assert stage.pools[0].submitted == 1
 
 
-def test_log_that_cannot_be_cleaned_now_is_told(stage: CleanerStage) -> None:
-    """Where there is no cleaner, where it is one that is left alone, where it goes meanwhile."""
+def test_impossible_cleaning_is_reported(stage: CleanerStage) -> None:
+    """The cleaner is disabled, the log is excluded, or it is deleted meanwhile."""
     log = stage.log()
     fill(log)
     with pytest.raises(CannotClean, match="the cleaner is off"):

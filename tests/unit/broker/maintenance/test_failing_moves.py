@@ -1,4 +1,4 @@
-"""Partitions on their way to another log directory: what may fail, and what is left then."""
+"""Moves of partitions between log directories: failures, and the state that they leave."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.moving_broker import BIG, CONFIG, Moving
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Unreadable:
-    """On which the partition is: the one of data0."""
+    """Return the failing disk of data0, which has the partition."""
     return Unreadable(tmp_path / "data0")
 
 
@@ -35,8 +35,8 @@ def online(broker: Moving) -> list[bool]:
 
 
 @pytest.mark.parametrize("value", [BIG, b"small"], ids=["by the worker", "on the loop"])
-def test_whose_file_cannot_be_read_is_whose_directory_fails(broker: Moving, disk: Unreadable, value: bytes) -> None:
-    """The old disk goes bad, which is why its partitions are moved: the new one is not to go with it."""
+def test_unreadable_file_fails_its_own_directory(broker: Moving, disk: Unreadable, value: bytes) -> None:
+    """The old disk is failing, which is why partitions are moved. The new one must stay online."""
     broker.append(value)
     broker.send_to(1)
     if value is BIG:
@@ -47,8 +47,8 @@ def test_whose_file_cannot_be_read_is_whose_directory_fails(broker: Moving, disk
     assert list(broker.moves.futures()) == []
 
 
-def test_a_log_that_cannot_be_compared_with_its_copy_is_offline(broker: Moving, disk: Unreadable) -> None:
-    """Also where a broken worker has left the copy, which is looked at again."""
+def test_uncomparable_log_is_offline(broker: Moving, disk: Unreadable) -> None:
+    """Also if a failed worker has left the copy, which is compared again."""
     broker.append(BIG)
     broker.send_to(1)
     broker.copies.release()
@@ -66,10 +66,10 @@ def test_a_log_that_cannot_be_compared_with_its_copy_is_offline(broker: Moving, 
     [(errno.EIO, False), (errno.ENOSPC, False), (errno.EMFILE, True)],
     ids=["EIO", "ENOSPC", "EMFILE"],
 )
-def test_a_copy_that_a_worker_cannot_write_is_on_a_bad_disk(
+def test_worker_write_error_fails_the_target_directory(
     broker: Moving, disk: Unreadable, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
 ) -> None:
-    """As if the broker had written there; a process that is out of descriptors says nothing about the disk."""
+    """As a write of the broker. A process without free descriptors is no fault of the disk."""
 
     def fail(handle: int, position: int, buffers: object) -> None:
         raise OSError(code, os.strerror(code), "the copy")
@@ -89,8 +89,8 @@ def test_a_copy_that_a_worker_cannot_write_is_on_a_bad_disk(
 
 
 @pytest.mark.parametrize("value", [BIG, b"small"], ids=["by the worker", "on the loop"])
-def test_a_move_that_runs_out_of_descriptors_goes_on_later(broker: Moving, disk: Unreadable, value: bytes) -> None:
-    """Which is no fault of a disk. Until then there is one directory of the partition's name, which alone grows."""
+def test_move_without_descriptors_continues_later(broker: Moving, disk: Unreadable, value: bytes) -> None:
+    """No disk is at fault. Until then the partition has one directory, which alone is appended to."""
     broker.append(value)
     broker.send_to(1)
     if value is BIG:
@@ -107,8 +107,8 @@ def test_a_move_that_runs_out_of_descriptors_goes_on_later(broker: Moving, disk:
     assert broker.names() == ["data1/t-0"]
 
 
-def test_a_copy_that_cannot_be_led_is_none(broker: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its epoch cannot be written, as no descriptor is left: the log stays, alone."""
+def test_copy_that_cannot_lead_is_dropped(broker: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No descriptor is left to write its leader epoch, so the original stays."""
     fs = broker.logs.directories[1].fs
     write_file = fs.write_file
 
@@ -127,7 +127,7 @@ def test_a_copy_that_cannot_be_led_is_none(broker: Moving, monkeypatch: pytest.M
 
 
 def waiting(broker: Moving) -> None:
-    """Moved to data1, and sent back before that is on the disk."""
+    """A partition moved to data1 and sent back before the copy is flushed."""
     broker.append(BIG)
     broker.background.held = True
     broker.send_to(1)
@@ -136,8 +136,8 @@ def waiting(broker: Moving) -> None:
     assert broker.send_to(0) is ErrorCode.NONE
 
 
-def test_a_topic_deleted_while_its_move_waits_for_the_log(broker: Moving) -> None:
-    """There is nothing to be copied any more, which is no fault of a disk."""
+def test_topic_deleted_while_its_move_waits(broker: Moving) -> None:
+    """Nothing is left to copy, and no disk is at fault."""
     waiting(broker)
     broker.partitions.delete("t")
     broker.background.held = False
@@ -148,8 +148,8 @@ def test_a_topic_deleted_while_its_move_waits_for_the_log(broker: Moving) -> Non
     assert broker.names() == []
 
 
-def test_a_topic_that_is_made_anew_has_moves_of_its_own(broker: Moving) -> None:
-    """Whatever the one before it was waiting for."""
+def test_recreated_topic_has_its_own_moves(broker: Moving) -> None:
+    """Whatever its predecessor was waiting for."""
     waiting(broker)
     broker.partitions.delete("t")
     broker.background.held = False
@@ -166,8 +166,8 @@ def test_a_topic_that_is_made_anew_has_moves_of_its_own(broker: Moving) -> None:
     assert broker.names() == ["data0/t-0"]
 
 
-def test_a_stop_before_the_copy_is_flushed_revives_no_records(broker: Moving) -> None:
-    """The copy, which is found first, has all of them."""
+def test_stop_before_the_flush_revives_no_records(broker: Moving) -> None:
+    """The copy, which the next start finds first, has all deletions."""
     broker.copies.held = False
     broker.send_to(1)
     assert broker.names() == ["data1/t-0"]
@@ -184,8 +184,8 @@ def test_a_stop_before_the_copy_is_flushed_revives_no_records(broker: Moving) ->
     again.close()
 
 
-def test_retention_goes_on_while_a_partition_moves(broker: Moving) -> None:
-    """Also of what a worker was just about to read; the cleaner alone has to wait."""
+def test_retention_continues_during_a_move(broker: Moving) -> None:
+    """It may delete segments that a worker is about to read. Only the cleaner waits."""
     for value in (b"1", b"2", b"3"):
         broker.append(value, BIG)
         broker.partition.log.roll(broker.partition.log.log_end_offset, broker.clock.now_ms())
@@ -205,7 +205,7 @@ def test_retention_goes_on_while_a_partition_moves(broker: Moving) -> None:
     assert not broker.partition.log.copied
 
 
-def test_a_file_that_is_missing_though_the_log_has_it_is_a_fault_of_the_disk(broker: Moving) -> None:
+def test_missing_file_of_a_log_is_a_disk_fault(broker: Moving) -> None:
     broker.append(BIG)
     broker.send_to(1)
     broker.copies.release()

@@ -1,4 +1,4 @@
-"""Flushes are timed where they are run."""
+"""Flushes are timed on the thread that runs them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def broker(tmp_path: Path) -> Iterator[DataBroker]:
 
 
 def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 100 that take 1 to 100 ms."""
+    """100 flushes of 1 to 100 ms."""
     times = FlushTimes()
     clock = iter(value for took in range(1, 101) for value in (0.0, took / 1000))
     monkeypatch.setattr(flush_times.time, "monotonic", lambda: next(clock))
@@ -44,8 +44,8 @@ def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.M
     assert of_latest["0.99"] == pytest.approx(99)
 
 
-def test_other_tasks_are_only_run(broker: DataBroker) -> None:
-    """A checkpoint's file is written, and nothing counted."""
+def test_other_tasks_are_not_timed(broker: DataBroker) -> None:
+    """A checkpoint's file is written, and nothing is counted."""
     times = FlushTimes()
     (directory,) = broker.logs.directories
     times.run(OffsetsTask(directory, "some-checkpoint", {}))

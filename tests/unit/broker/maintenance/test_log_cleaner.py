@@ -1,4 +1,4 @@
-"""Which logs are cleaned when; what comes of a round; what ends one."""
+"""The log cleaner: which logs it cleans and when, results of a round, and what ends one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def stage(tmp_path: Path) -> Iterator[CleanerStage]:
     made.logs.close(made.clock.now_ms())
 
 
-def test_dirty_log_is_cleaned_and_its_end_is_remembered(stage: CleanerStage, caplog: pytest.LogCaptureFixture) -> None:
-    """S15.1; cleaner-offset-checkpoint has what Kafka's has; one line says what came of it, the first what cleans."""
+def test_dirty_log_is_cleaned_and_checkpointed(stage: CleanerStage, caplog: pytest.LogCaptureFixture) -> None:
+    """S15.1; cleaner-offset-checkpoint has Kafka's format. One line has the result, the first one the
+    implementation.
+    """
     caplog.set_level(logging.INFO, "broker.maintenance.log_cleaner")
     log = stage.log()
     fill(log)
@@ -35,15 +37,15 @@ def test_dirty_log_is_cleaned_and_its_end_is_remembered(stage: CleanerStage, cap
     assert stage.checkpoint() == [f"t 0 {end}"]
     assert log.cleaning is None
     begun, line = caplog.messages
-    assert begun == "The cleaner is interpreted", "tests run the source"
+    assert begun == "The cleaner is interpreted", "tests run the Python source"
     kept = r"kept 2 of \d+ records \(2 keys\), \d+ of \d+ bytes, \d+ of \d+ segments"
     assert re.fullmatch(f"Cleaned t-0, offsets 0 to {end}, in 0 ms: {kept}", line)
     assert sorted(path.suffix for path in Path(log.path).glob("*.*") if path.suffix in (".swap", ".cleaned")) == []
     assert stage.pools[0].submitted == 1
 
 
-def test_readers_of_the_old_segment_read_on(stage: CleanerStage) -> None:
-    """Rule H1: a slice that is being sent has the file, whatever becomes of its name."""
+def test_readers_of_a_replaced_segment_continue(stage: CleanerStage) -> None:
+    """Rule H1: a slice that is being sent keeps its file open."""
     log = stage.log()
     fill(log)
     part = log.read(0, 1000, log.log_end_offset)
@@ -56,8 +58,8 @@ def test_readers_of_the_old_segment_read_on(stage: CleanerStage) -> None:
     assert part.read() == before
 
 
-def test_log_below_the_ratio_waits(stage: CleanerStage) -> None:
-    """S15.10: dirty bytes by all that could be cleaned, more than min.cleanable.dirty.ratio."""
+def test_log_below_the_dirty_ratio_waits(stage: CleanerStage) -> None:
+    """S15.10: dirty bytes divided by all cleanable bytes, above min.cleanable.dirty.ratio."""
     log = stage.log(config=LogConfig(cleanup_policy=COMPACT.cleanup_policy, segment_bytes=300, file_delete_delay_ms=0))
     fill(log, 40, keys=40)
     stage.start()
@@ -71,7 +73,7 @@ def test_log_below_the_ratio_waits(stage: CleanerStage) -> None:
     assert stage.checkpoint() == [f"t 0 {log.active_segment.base_offset}"]
 
 
-def test_logs_are_looked_at_again_after_the_backoff(stage: CleanerStage) -> None:
+def test_logs_are_checked_again_after_the_backoff(stage: CleanerStage) -> None:
     """S15.9: log.cleaner.backoff.ms."""
     log = stage.log()
     stage.start()
@@ -82,7 +84,7 @@ def test_logs_are_looked_at_again_after_the_backoff(stage: CleanerStage) -> None
     assert stage.checkpoint() == [f"t 0 {log.active_segment.base_offset}"]
 
 
-def test_dirtiest_log_comes_first_and_each_has_its_turn(tmp_path: Path) -> None:
+def test_dirtiest_log_is_first(tmp_path: Path) -> None:
     """As many at a time as there are cleaners (S15.4); the others follow without a pause."""
     stage = CleanerStage(tmp_path)
     stage.held = True
@@ -105,7 +107,7 @@ def test_dirtiest_log_comes_first_and_each_has_its_turn(tmp_path: Path) -> None:
     stage.cleaner.close()
 
 
-def test_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
+def test_disabled_cleaner_does_nothing(tmp_path: Path) -> None:
     """S15.2: log.cleaner.enable=false."""
     stage = CleanerStage(tmp_path, **{"log.cleaner.enable": False})
     log = stage.log()
@@ -116,8 +118,10 @@ def test_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
     assert len(consume(log)) == 20
 
 
-def test_other_policies_are_skipped_and_compact_delete_does_both(stage: CleanerStage) -> None:
-    """S14.2, S14.14: what is over goes with the cleaner's look, where the policy deletes too."""
+def test_compact_delete_applies_both_policies(stage: CleanerStage) -> None:
+    """S14.2, S14.14: the cleaner deletes expired segments where the policy includes delete. Other policies are
+    skipped.
+    """
     keep, both = (
         stage.log("keep", LogConfig(segment_bytes=300)),
         stage.log(
@@ -137,10 +141,8 @@ def test_other_policies_are_skipped_and_compact_delete_does_both(stage: CleanerS
     assert len(consume(keep)) < 10
 
 
-def test_log_that_cannot_be_cleaned_is_named_once_and_left_alone(
-    stage: CleanerStage, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Others are cleaned all the same."""
+def test_uncleanable_log_is_logged_once_and_skipped(stage: CleanerStage, caplog: pytest.LogCaptureFixture) -> None:
+    """Others are cleaned."""
     bad, good = stage.log("bad"), stage.log("good")
     fill(bad)
     fill(good)
@@ -162,8 +164,8 @@ def test_log_that_cannot_be_cleaned_is_named_once_and_left_alone(
     assert stage.cleaner.uncleanable == set()
 
 
-def test_deleted_topic_takes_its_round_along(tmp_path: Path) -> None:
-    """The worker is killed: a topic of the same name may have the directory a moment later."""
+def test_deleted_topic_kills_its_worker(tmp_path: Path) -> None:
+    """A new topic of that name may get the directory at once."""
     stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
@@ -181,8 +183,8 @@ def test_deleted_topic_takes_its_round_along(tmp_path: Path) -> None:
     stage.cleaner.close()
 
 
-def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As when its policy is another one now: what the worker made goes."""
+def test_log_changed_meanwhile_keeps_its_segments(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """For example if its policy changed. The worker's output is deleted."""
     caplog.set_level(logging.INFO, "broker.maintenance.log_cleaner")
     stage = CleanerStage(tmp_path)
     stage.held = True
@@ -196,7 +198,7 @@ def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: py
     assert len(consume(log)) == 20
     assert caplog.messages[1:] == ["t-0 has changed while it was cleaned: it stays as it is for now"]
     assert log.cleaning is not None
-    log.cleaning()  # a move that wants the log comes back later: its files are being removed
+    log.cleaning()  # a move that needs the log retries later: its files are being removed
     assert log.cleaning is not None
     stage.background.release()
     assert not list(Path(log.path).glob("*.cleaned"))
@@ -204,8 +206,8 @@ def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: py
     stage.cleaner.close()
 
 
-def test_worker_that_dies_is_no_fault_of_the_log(tmp_path: Path) -> None:
-    """It is tried again with the next look."""
+def test_dead_worker_is_no_fault_of_the_log(tmp_path: Path) -> None:
+    """The next check tries again."""
     stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
@@ -232,7 +234,7 @@ def test_io_error_of_a_worker_takes_the_directory_offline(tmp_path: Path) -> Non
 
 
 def test_retention_waits_for_the_cleaner(tmp_path: Path) -> None:
-    """The two never work on the segments of a log at the same time."""
+    """They never change the segments of a log at the same time."""
     stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log("both", LogConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=300))
@@ -246,8 +248,8 @@ def test_retention_waits_for_the_cleaner(tmp_path: Path) -> None:
     stage.cleaner.close()
 
 
-def test_changed_settings_begin_anew_with_them(tmp_path: Path) -> None:
-    """What is under way is ended; the shares are those of the new number of cleaners (S15.5-S15.8)."""
+def test_changed_settings_restart_the_cleaner(tmp_path: Path) -> None:
+    """Rounds in progress end. Shares are those of the new number of cleaners (S15.5-S15.8)."""
     stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
@@ -265,7 +267,7 @@ def test_changed_settings_begin_anew_with_them(tmp_path: Path) -> None:
 
 
 def test_checkpoint_is_read_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What was clean is not cleaned again; beyond the log's end it does not count."""
+    """Clean segments are not cleaned again. An offset behind the log's end is ignored."""
     first = CleanerStage(tmp_path)
     fill(first.log("t"))
     fill(first.log("u"))
@@ -284,8 +286,8 @@ def test_checkpoint_is_read_at_the_start(tmp_path: Path, caplog: pytest.LogCaptu
     second.logs.close(second.clock.now_ms())
 
 
-def test_abort_while_a_segment_is_swapped_in_lets_it_come_to_its_place(tmp_path: Path) -> None:
-    """The next segments stay as they are, and the next round cleans them."""
+def test_abort_during_a_swap_completes_the_swap(tmp_path: Path) -> None:
+    """Later segments are unchanged, and the next round cleans them."""
     stage = CleanerStage(tmp_path)
     config = LogConfig(cleanup_policy=COMPACT.cleanup_policy, segment_bytes=300, file_delete_delay_ms=0)
     log = stage.log(config=config)

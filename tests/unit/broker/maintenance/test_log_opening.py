@@ -1,4 +1,4 @@
-"""Logs that a start has left for later: opened a few at a time."""
+"""Logs that a start left unopened: opened a few at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,8 +46,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     stage.logs.close(T0)
 
 
-def test_all_are_opened_some_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn ends when its time is over; clients have the loop until the next."""
+def test_all_logs_are_opened_in_turns(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn ends after its time, so that clients have the loop in between."""
     monkeypatch.setattr(log_opening, "_TURN_S", 0)
     monkeypatch.setattr("broker.maintenance.log_opening.time", SimpleNamespace(perf_counter=lambda: 5.0))
     stage.opening.on_opened = lambda: told.append(len(stage.logs.logs))
@@ -60,8 +60,8 @@ def test_all_are_opened_some_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyP
     assert counts == told == list(range(1, 11))
 
 
-def test_those_who_ask_have_so_many_opened_in_a_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before there are clients, as many as they like."""
+def test_requests_open_a_limited_number_per_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before clients are served, there is no limit."""
     monkeypatch.setattr(log_opening, "_ASKED_A_TURN", 2)
     assert all(stage.opening.may_open() for _ in range(5))
     stage.opening.start()
@@ -70,8 +70,8 @@ def test_those_who_ask_have_so_many_opened_in_a_turn(stage: Stage, monkeypatch: 
         stage.loop.settle()
 
 
-def test_those_who_ask_have_logs_opened_for_so_long_in_a_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some logs take longer than others; one is opened in any case."""
+def test_requests_open_logs_for_a_limited_time_per_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least one is opened."""
     now = [5.0]
     monkeypatch.setattr("broker.maintenance.log_opening.time", SimpleNamespace(perf_counter=lambda: now[0]))
     stage.opening.start()
@@ -84,8 +84,8 @@ def test_those_who_ask_have_logs_opened_for_so_long_in_a_turn(stage: Stage, monk
         stage.loop.settle()
 
 
-def test_what_is_deleted_meanwhile_is_passed_over(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what others have opened stays open."""
+def test_logs_deleted_meanwhile_are_skipped(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that requests opened stay open."""
     monkeypatch.setattr(log_opening, "_TURN_S", 0)
     stage.opening.start()
     stage.logs.delete("t", 5, "0" * 32, T0)
@@ -94,8 +94,8 @@ def test_what_is_deleted_meanwhile_is_passed_over(stage: Stage, monkeypatch: pyt
     assert (len(stage.logs.logs), len(stage.logs.unopened)) == (9, 0)
 
 
-def test_a_lack_of_descriptors_passes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some seconds later they are tried again."""
+def test_lack_of_descriptors_is_retried(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some seconds."""
 
     def load_log(*_: object, **of: object) -> None:
         raise OSError(24, "too many open files")
@@ -107,14 +107,14 @@ def test_a_lack_of_descriptors_passes(stage: Stage, monkeypatch: pytest.MonkeyPa
         stage.opening.start()
         stage.loop.advance(6_000)
     assert len(stage.logs.unopened) == 10
-    assert not told, "the collector would be told for ever to leave alone what clients have left behind"
+    assert not told, "the garbage collector is still frozen"
     stage.loop.advance(6_000)
     assert told[-1] == 10
     assert not stage.logs.unopened
 
 
-def test_a_log_that_is_not_as_its_stop_has_left_it_is_mended(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told what was done; one line says when all are open."""
+def test_log_changed_since_its_stop_is_repaired(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """The repair is logged; one line reports that all logs are open."""
     caplog.set_level("INFO")
     path = stage.root / f"t-3/{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-1])
@@ -126,10 +126,10 @@ def test_a_log_that_is_not_as_its_stop_has_left_it_is_mended(stage: Stage, caplo
     assert caplog.messages[-1] == "All logs are open"
 
 
-def test_a_log_that_cannot_be_opened_is_left_alone(
+def test_log_that_cannot_be_opened_is_skipped(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once is enough, and it keeps none of the others from being opened."""
+    """It is tried once, and others are opened."""
     caplog.set_level("INFO")
     load_log = unopened_logs.load_log
     tried: list[int] = []
@@ -147,10 +147,10 @@ def test_a_log_that_cannot_be_opened_is_left_alone(
 
 
 @pytest.mark.parametrize(("took_s", "pause_ms"), [(0.001, 1), (0.04, 40), (30, 500)])
-def test_clients_have_the_loop_as_long_as_a_log_has_had_it(
+def test_clients_have_the_loop_as_long_as_an_open_took(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, took_s: float, pause_ms: int
 ) -> None:
-    """Some are on a cold disk, or have to be mended."""
+    """A log may be on a slow disk or need a repair."""
     now = [5.0]
     open_log = stage.logs.open
 
@@ -168,8 +168,8 @@ def test_clients_have_the_loop_as_long_as_a_log_has_had_it(
     assert len(stage.logs.logs) == 2
 
 
-def test_a_stop_leaves_what_waits(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is opened while logs are closed."""
+def test_stop_leaves_unopened_logs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No log is opened while logs are closed."""
     monkeypatch.setattr(log_opening, "_TURN_S", 0)
     stage.opening.start()
     stage.opening.stop()

@@ -1,4 +1,4 @@
-"""Background: what is done when, and that the thread itself does it."""
+"""Background work: when tasks run, and how the thread runs them."""
 
 import asyncio
 import errno
@@ -37,7 +37,7 @@ def append(broker: DataBroker, count: int = 1, **fields: object) -> None:
         partition.append(builder.build(), broker.clock.now_ms())
 
 
-def test_flush_ms_is_kept(broker: DataBroker) -> None:
+def test_flush_ms_is_obeyed(broker: DataBroker) -> None:
     partition = broker.topic(config=LogConfig(flush_ms=3_000))
     append(broker)
     broker.advance(2_500)
@@ -46,7 +46,7 @@ def test_flush_ms_is_kept(broker: DataBroker) -> None:
     assert partition.log.recovery_point == 1
 
 
-def test_without_flush_ms_the_disk_is_left_to_the_system(broker: DataBroker) -> None:
+def test_without_flush_ms_the_kernel_decides(broker: DataBroker) -> None:
     partition = broker.topic()
     append(broker)
     broker.advance(100_000)
@@ -64,7 +64,7 @@ def test_rolled_segments_are_flushed_soon(broker: DataBroker) -> None:
 
 
 def test_retention_removes_segments_and_later_their_files(broker: DataBroker, tmp_path: Path) -> None:
-    """Renamed at once, removed after file.delete.delay.ms; the first look comes after log.initial.task.delay.ms."""
+    """Renamed at once, removed after file.delete.delay.ms. The first check follows log.initial.task.delay.ms."""
     partition = broker.topic(config=LogConfig(segment_bytes=400, retention_bytes=500, file_delete_delay_ms=60_000))
     append(broker, 10)
     broker.advance(30_000)
@@ -80,8 +80,8 @@ def test_retention_removes_segments_and_later_their_files(broker: DataBroker, tm
     assert partition.log_start_offset == 10
 
 
-def test_checkpoints_are_written_each_in_its_time(tmp_path: Path) -> None:
-    """Recovery points and log start offsets have intervals of their own; an interval of 0 writes once."""
+def test_checkpoints_are_written_at_their_intervals(tmp_path: Path) -> None:
+    """Recovery points and log start offsets have separate intervals. An interval of 0 writes once."""
     broker = DataBroker(
         tmp_path,
         {
@@ -111,8 +111,8 @@ def test_checkpoints_are_written_each_in_its_time(tmp_path: Path) -> None:
     assert written(LOG_START_OFFSETS) == {("t", 0): 1}
 
 
-def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
-    """After producer.id.expiration.ms, at the next check; checks do not wait for log.initial.task.delay.ms."""
+def test_inactive_producers_expire(tmp_path: Path) -> None:
+    """After producer.id.expiration.ms, at the next check, without log.initial.task.delay.ms."""
     broker = DataBroker(
         tmp_path,
         {
@@ -130,7 +130,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     assert 5 not in partition.log.producer_state.producers
 
 
-def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> None:
+def test_flush_serves_all_earlier_requests(broker: DataBroker) -> None:
     partition = broker.topic()
     append(broker)
     broker.background.held = True
@@ -146,8 +146,8 @@ def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> 
     assert partition.log.recovery_point == 2
 
 
-def test_one_flush_serves_all_that_ask_in_the_same_turn(broker: DataBroker) -> None:
-    """Of all connections that were ready, and with what they wrote after the first had asked."""
+def test_flush_serves_all_requests_of_a_turn(broker: DataBroker) -> None:
+    """Of all connections that were ready, with writes after the first request."""
     partition = broker.topic()
     broker.background.held = True
     asked = []
@@ -160,7 +160,7 @@ def test_one_flush_serves_all_that_ask_in_the_same_turn(broker: DataBroker) -> N
     assert partition.log.recovery_point == 3
 
 
-def test_what_relies_on_a_log_waits_where_flush_messages_asks_for_it(broker: DataBroker) -> None:
+def test_dependants_wait_if_flush_messages_is_set(broker: DataBroker) -> None:
     partition = broker.topic(config=LogConfig(flush_messages=2))
     append(broker)
     assert broker.background.forced(partition.log) is None
@@ -173,8 +173,8 @@ def test_what_relies_on_a_log_waits_where_flush_messages_asks_for_it(broker: Dat
     assert broker.background.forced(partition.log) is None
 
 
-def test_a_flush_takes_over_what_others_have_not_forced_to_the_disk_yet(broker: DataBroker) -> None:
-    """They run beside each other: the names of new segments may be with one that is still under way."""
+def test_flush_includes_pending_work_of_other_flushes(broker: DataBroker) -> None:
+    """They run concurrently, and another one may still be syncing the directory of new segments."""
     partition = broker.topic(config=LogConfig(segment_bytes=400))
     append(broker, 3)
     first = next(iter(broker.logs.flush_tasks(0)))
@@ -191,14 +191,14 @@ def test_a_flush_takes_over_what_others_have_not_forced_to_the_disk_yet(broker: 
     assert (partition.log.flushes, partition.log.recovery_point) == ([], 4)
 
 
-def test_a_log_has_one_flush_at_a_time(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W3: an error of the disk is told to one sync of a file only; who comes second is behind the first, and fails."""
+def test_log_has_one_flush_at_a_time(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W3: the kernel reports a disk error to one sync of a file only, so the second flush fails after the first."""
     partition = broker.topic(config=LogConfig(segment_bytes=400))
     append(broker, 3)
     in_pool: list[object] = []
     monkeypatch.setattr(broker.background, "run_in_pool", lambda task: in_pool.append(task) or Deferred())
     broker.background.held = True
-    broker.advance(TICK_MS)  # the rolled segment: it is with the thread now
+    broker.advance(TICK_MS)  # the rolled segment is being flushed by the thread
     flushed = broker.background.flush(partition.log)
     broker.loop.settle()
     [(first, _), (second, _)] = broker.background._waiting
@@ -216,10 +216,8 @@ def test_a_log_has_one_flush_at_a_time(broker: DataBroker, monkeypatch: pytest.M
         flushed.result()
 
 
-def test_a_flush_that_a_producer_waits_for_has_no_other_beside_it(
-    broker: DataBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither for a rolled segment nor by flush.ms; what is due has its turn when that one is done."""
+def test_awaited_flush_runs_alone(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flushes of rolled segments and by flush.ms wait until it is done."""
     partition = broker.topic(config=LogConfig(segment_bytes=400, flush_ms=1))
     append(broker)
     in_pool: list[FlushTask] = []
@@ -236,8 +234,8 @@ def test_a_flush_that_a_producer_waits_for_has_no_other_beside_it(
     assert partition.log.recovery_point == 4
 
 
-def test_a_disk_slower_than_the_clock_is_not_asked_twice(broker: DataBroker) -> None:
-    """And of many logs some are flushed at a time, as each holds files open."""
+def test_slow_disk_gets_no_second_flush(broker: DataBroker) -> None:
+    """And only some of many logs are flushed at a time, as each keeps files open."""
     broker.topic(partitions=40, config=LogConfig(flush_ms=1))
     now_ms = broker.clock.now_ms()
     for partition in broker.partitions:
@@ -257,7 +255,7 @@ def test_a_disk_slower_than_the_clock_is_not_asked_twice(broker: DataBroker) -> 
     assert all(partition.log.recovery_point == 1 for partition in broker.partitions)
 
 
-def test_a_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
+def test_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
     partition = broker.topic()
     append(broker)
     broker.background.held = True
@@ -269,11 +267,11 @@ def test_a_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
         flushed.result()
 
 
-def test_the_thread_runs_tasks_in_order_and_the_loop_applies_them(tmp_path: Path) -> None:
+def test_thread_runs_tasks_in_order_and_loop_applies_them(tmp_path: Path) -> None:
     seen: list[str] = []
 
     class Noted:
-        """A task that notes who calls it."""
+        """A task that records its calls."""
 
         def __init__(self, name: str) -> None:
             self.name = name
@@ -307,8 +305,8 @@ def test_the_thread_runs_tasks_in_order_and_the_loop_applies_them(tmp_path: Path
     assert [each for each in seen if each.startswith("apply")] == ["apply a", "apply b", "apply c"]
 
 
-def test_a_task_that_cannot_be_applied_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture):
-    """The others are applied, and whoever waits for all of them goes on."""
+def test_task_that_cannot_be_applied_blocks_no_other(caplog: pytest.LogCaptureFixture):
+    """Others are applied, and waiters for all of them continue."""
     applied: list[str] = []
 
     class Broken:
@@ -328,8 +326,8 @@ def test_a_task_that_cannot_be_applied_keeps_nobody_waiting(caplog: pytest.LogCa
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine"]
 
 
-def test_retention_passes_over_no_log_that_is_opened_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It opens none itself; what waits on has its turn in a later round."""
+def test_retention_skips_no_log_opened_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens none itself; unopened ones have their turn in a later round."""
     made = DataBroker(tmp_path)
     made.topic("t", 20)
     made.close()
@@ -347,7 +345,7 @@ def test_retention_passes_over_no_log_that_is_opened_meanwhile(tmp_path: Path, m
 
 
 def test_retention_reports_the_removal_of_the_last_segment(tmp_path: Path) -> None:
-    """Of many logs, of which the thread is still at some; those that have nothing to do are no hindrance."""
+    """Among many logs, some of which the thread is still busy with."""
     broker = DataBroker(tmp_path)
     broker.topic("t", 20, config=LogConfig(retention_ms=1))
     log = next(iter(broker.partitions)).log

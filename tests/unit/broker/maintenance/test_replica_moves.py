@@ -1,4 +1,4 @@
-"""Partitions on their way to another log directory: what may come in between."""
+"""Moves of partitions between log directories: events meanwhile."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def broker(tmp_path: Path) -> Iterator[Moving]:
     made.close()
 
 
-def test_a_partition_moves(broker: Moving) -> None:
-    """Its log goes on in the other directory, with what was appended while it was copied."""
+def test_partition_moves(broker: Moving) -> None:
+    """Its log continues in the other directory, with records appended during the copy."""
     broker.append(BIG)
     broker.copies.held = True
     old = broker.partition.log
@@ -48,8 +48,8 @@ def test_a_partition_moves(broker: Moving) -> None:
     assert broker.partition.log.recovery_point >= 3
 
 
-def test_it_may_be_sent_back(broker: Moving) -> None:
-    """The copy goes, the log has never been away; the next move begins anew."""
+def test_move_can_be_reversed(broker: Moving) -> None:
+    """The copy is deleted, and the original stayed in use. A later move starts from scratch."""
     broker.append(BIG)
     broker.copies.held = True
     broker.send_to(1)
@@ -62,7 +62,7 @@ def test_it_may_be_sent_back(broker: Moving) -> None:
     assert (broker.place, broker.values_now()) == ("data1", [BIG])
 
 
-def test_a_deleted_topic_takes_its_copy_along(broker: Moving) -> None:
+def test_deleted_topic_deletes_its_copy(broker: Moving) -> None:
     broker.append(BIG)
     broker.copies.held = True
     broker.send_to(1)
@@ -73,8 +73,8 @@ def test_a_deleted_topic_takes_its_copy_along(broker: Moving) -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_a_directory_that_fails_ends_the_move(broker: Moving, failing: int) -> None:
-    """The copy stays for the next start; nothing is moved while a directory is missing, as a copy may be in it."""
+def test_failed_directory_ends_the_move(broker: Moving, failing: int) -> None:
+    """The copy stays for the next start. Nothing is moved while a directory is missing, as it may have a copy."""
     broker.append(BIG)
     broker.copies.held = True
     broker.send_to(1)
@@ -89,8 +89,8 @@ def test_a_directory_that_fails_ends_the_move(broker: Moving, failing: int) -> N
     assert broker.names() == ["data0/t-0", "data1/t-0-future"]
 
 
-def test_a_partition_moves_whose_log_waits_to_be_opened(tmp_path: Path) -> None:
-    """Its tool would not ask again."""
+def test_partition_with_an_unopened_log_moves(tmp_path: Path) -> None:
+    """The admin tool does not retry."""
     broker = Moving(tmp_path)
     broker.topic("u", config=CONFIG, topic_id=b"u" * 16)
     broker.close()
@@ -104,8 +104,8 @@ def test_a_partition_moves_whose_log_waits_to_be_opened(tmp_path: Path) -> None:
     broker.close()
 
 
-def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """With the copy that is there, as far as it is one."""
+def test_move_continues_after_a_restart(tmp_path: Path) -> None:
+    """With the existing copy, as far as it is valid."""
     broker = Moving(tmp_path)
     broker.append(BIG)
     broker.copies.held = True
@@ -125,7 +125,7 @@ def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["another topic", "other records", "twice"])
-def test_copies_that_are_none_go_at_the_start(tmp_path: Path, what: str) -> None:
+def test_invalid_copies_are_deleted_at_the_start(tmp_path: Path, what: str) -> None:
     other = Moving(tmp_path / "other")
     other.append(b"else")
     other.close()
@@ -147,7 +147,7 @@ def test_copies_that_are_none_go_at_the_start(tmp_path: Path, what: str) -> None
     again.close()
 
 
-def test_a_worker_that_dies_is_not_the_end(broker: Moving) -> None:
+def test_dead_worker_does_not_end_the_move(broker: Moving) -> None:
     broker.append(b"1")
     broker.copies.held = True
     broker.send_to(1)
@@ -158,7 +158,7 @@ def test_a_worker_that_dies_is_not_the_end(broker: Moving) -> None:
     assert (broker.place, broker.values_now()) == ("data1", [b"1"])
 
 
-def test_a_move_keeps_to_its_rate(broker: Moving) -> None:
+def test_move_is_throttled(broker: Moving) -> None:
     """replica.alter.log.dirs.io.max.bytes.per.second."""
     broker.values[RATE_KEY] = "1000"
     for _ in range(5):
@@ -170,8 +170,8 @@ def test_a_move_keeps_to_its_rate(broker: Moving) -> None:
     assert broker.place == "data1"
 
 
-def test_nothing_moves_into_a_cordoned_directory(broker: Moving) -> None:
-    """Nor stays there, as Kafka 4.3.1 says, whether the partition is there or not; out of it is fine."""
+def test_cordoned_directory_is_no_target(broker: Moving) -> None:
+    """Also for a partition that is in it, as in Kafka 4.3.1. Moves out of it are fine."""
     first, second = broker.logs.directories
     second.is_cordoned = True
     assert broker.send_to(1) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -182,7 +182,7 @@ def test_nothing_moves_into_a_cordoned_directory(broker: Moving) -> None:
     assert broker.send_to(1) is ErrorCode.NONE
 
 
-def test_what_cannot_be(broker: Moving) -> None:
+def test_impossible_moves_are_rejected(broker: Moving) -> None:
     assert broker.moves.alter("t", 0, "data1") is ErrorCode.LOG_DIR_NOT_FOUND
     assert broker.moves.alter("t", 5, str(broker.home / "data1")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.moves.alter("n" * 249, 0, str(broker.home / "data1")) is ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -190,12 +190,12 @@ def test_what_cannot_be(broker: Moving) -> None:
     assert made.log.directory.path.endswith("data1")
 
 
-# -- until the copy is on the disk -------------------------------------------------------------------------------------
+# -- until the copy is flushed ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def held(broker: Moving) -> Moving:
-    """The copy has taken the log's place, and nothing of it is on the disk yet."""
+    """The copy has replaced the log but is not flushed yet."""
     broker.append(b"1")
     broker.background.held = True
     broker.send_to(1)
@@ -204,7 +204,7 @@ def held(broker: Moving) -> Moving:
 
 
 def synced(broker: Moving, code: int | None) -> None:
-    """What waits for the background thread is done, with that error of each sync."""
+    """Run the background thread's work, with this error of each sync."""
     fs = broker.logs.directories[1].fs
 
     def fail(*_: object) -> None:
@@ -221,8 +221,8 @@ def kept(broker: Moving) -> list[str]:
     return sorted(f"{path.parent.name}/{path.name.partition('.')[0]}" for path in broker.home.glob("data*/t-0*"))
 
 
-def test_the_log_that_was_stays_until_the_copy_is_on_the_disk(held: Moving) -> None:
-    """A flush for which there is no descriptor left is tried again: until then a power loss would leave nothing."""
+def test_original_stays_until_the_copy_is_flushed(held: Moving) -> None:
+    """A flush without a free descriptor is retried. A power loss before it must not lose the log."""
     synced(held, errno.EMFILE)
     assert kept(held) == ["data0/t-0", "data1/t-0"]
     held.advance(AGAIN_MS)
@@ -235,15 +235,15 @@ def test_the_log_that_was_stays_until_the_copy_is_on_the_disk(held: Moving) -> N
     assert held.partition.log.cleaning is None
 
 
-def test_the_log_that_was_goes_though_the_copy_is_always_being_forced_to_the_disk(held: Moving) -> None:
-    """As under flush.messages=1: a flush of its own is enough."""
+def test_original_is_deleted_under_constant_flushes(held: Moving) -> None:
+    """With flush.messages=1 each produce flushes the copy; one such flush suffices."""
     FlushTask(held.partition.log, held.clock.now_ms(), with_active=True)
     synced(held, None)
     held.background.held = False
     assert held.names() == ["data1/t-0"]
 
 
-def test_the_log_that_was_stays_where_the_disk_of_the_copy_fails(held: Moving) -> None:
+def test_original_stays_if_the_disk_of_the_copy_fails(held: Moving) -> None:
     held.logs.directories[1].on_failure = held.partitions.take_offline
     synced(held, errno.EIO)
     held.advance(AGAIN_MS)
@@ -252,15 +252,15 @@ def test_the_log_that_was_stays_where_the_disk_of_the_copy_fails(held: Moving) -
     assert held.names() == ["data0/t-0", "data1/t-0"]
 
 
-def test_a_topic_deleted_before_the_copy_is_flushed_removes_both(held: Moving) -> None:
+def test_topic_deleted_before_the_flush_removes_both(held: Moving) -> None:
     held.partitions.delete("t")
     held.background.held = False
     held.background.release()
     assert held.names() == []
 
 
-def test_a_copy_that_is_not_on_the_disk_is_not_moved_on(held: Moving) -> None:
-    """Back to where the log that was still is."""
+def test_unflushed_copy_is_not_moved_again(held: Moving) -> None:
+    """Nor back to the directory that still has the original."""
     assert held.send_to(0) is ErrorCode.NONE
     held.advance(500)
     assert held.place == "data1"
@@ -271,8 +271,8 @@ def test_a_copy_that_is_not_on_the_disk_is_not_moved_on(held: Moving) -> None:
     assert held.names() == ["data0/t-0"]
 
 
-def test_a_broker_stopped_before_the_copy_is_flushed_keeps_both(held: Moving) -> None:
-    """The next start takes one of them."""
+def test_stop_before_the_flush_keeps_both(held: Moving) -> None:
+    """The next start uses one of them."""
     held.moves.close()
     held.close()
     assert kept(held) == ["data0/t-0", "data1/t-0"]

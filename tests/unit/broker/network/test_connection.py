@@ -1,4 +1,4 @@
-"""Connection: frames in, answers out in order, nothing started behind what waits."""
+"""A connection: it receives frames, sends responses in order, and starts no request behind one that waits."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ ECHO, WAIT = SASL_AUTHENTICATE, HEARTBEAT
 
 
 class Handlers:
-    """ECHO answers with what it is sent; WAIT waits for the test to resolve what is in `waiting`."""
+    """ECHO returns what it is sent; WAIT waits until the test resolves a Deferred of `waiting`."""
 
     def __init__(self):
         self.started = []
@@ -55,8 +55,8 @@ def link(handlers):
     return Link(handlers.table)
 
 
-def give_fast_path(dispatcher, fast_path):
-    """WAIT is asked of the fast path first."""
+def give_shortcut(dispatcher, shortcut):
+    """Give WAIT a fast path."""
     served = dispatcher.served[WAIT.key]
     served.implementation = served.implementation._replace(fast_path=lambda version: fast_path)
 
@@ -74,8 +74,8 @@ def numbers(link, *apis):
 
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 5, 50, None])
-def test_answers_are_the_same_however_the_bytes_arrive(link, handlers, piece):
-    """Frames whole, byte by byte, and with the next one's beginning at their tail (S12)."""
+def test_responses_do_not_depend_on_how_bytes_arrive(link, handlers, piece):
+    """Whole frames, byte by byte, and with the start of the next frame (S12)."""
     link.receive(b"".join(echo(number) for number in range(20)), piece)
 
     assert [(number, b"%d" % number) for number in range(20)] == [
@@ -83,8 +83,8 @@ def test_answers_are_the_same_however_the_bytes_arrive(link, handlers, piece):
     ]
 
 
-def test_what_waited_in_a_fast_path_may_wait_again_in_its_handler(handlers, link):
-    """What is behind it is started when that is done, too."""
+def test_request_may_wait_in_fast_path_and_handler(handlers, link):
+    """Requests behind it start once both are done."""
     dispatcher = link.server.dispatcher
     first = Deferred()
     give_fast_path(dispatcher, lambda *_: first)
@@ -102,7 +102,7 @@ def test_what_waited_in_a_fast_path_may_wait_again_in_its_handler(handlers, link
 @pytest.mark.parametrize("piece", [1000, 4096, 70_000, 300_000, None])
 @pytest.mark.parametrize("size", [10_000, 16_384, 100_000, 1_000_000])
 def test_large_frames_arrive_in_pieces(link, handlers, size, piece):
-    """Received into memory of their own once part of them is there, small ones between them."""
+    """Into their own memory once a part has arrived, with small frames in between."""
     blob = bytes(range(256)) * (size // 256 + 1)
     link.receive(echo(1) + echo(2, blob) + echo(3) + echo(4, blob[1:]) + echo(5), piece)
 
@@ -116,7 +116,7 @@ def test_large_frames_arrive_in_pieces(link, handlers, size, piece):
     sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=12),
     pieces=st.lists(st.integers(500, 90_000), min_size=1, max_size=12),
 )
-def test_any_mixture_of_sizes_and_pieces(sizes, pieces):
+def test_any_mixture_of_sizes_and_pieces_is_answered(sizes, pieces):
     """Every request is answered once, in order, with its own bytes."""
     link = Link(Handlers().table)
     stream = b"".join(echo(number, bytes([number % 251]) * size) for number, size in enumerate(sizes))
@@ -135,14 +135,14 @@ def test_any_mixture_of_sizes_and_pieces(sizes, pieces):
 
 
 def test_requests_of_one_read_are_answered_with_one_send(link):
-    """Pipelined requests cost one system call for all their answers."""
+    """Pipelined requests need one system call for all their responses."""
     link.receive(b"".join(echo(number) for number in range(10)))
 
     assert link.transport.sends == 1
 
 
-def test_memory_of_a_frame_grows_with_received_bytes(link):
-    """A frame that claims 100 MB and brings 64 KiB has not taken a megabyte."""
+def test_memory_of_a_frame_grows_with_its_bytes(link):
+    """A frame whose length is 100 MB and of which 64 KiB arrived takes less than a megabyte."""
     link.receive((100_000_000).to_bytes(4) + bytes(65_536))
 
     assert link.server.held_bytes <= 1 << 20
@@ -150,8 +150,8 @@ def test_memory_of_a_frame_grows_with_received_bytes(link):
     assert link.server.held_bytes == 0
 
 
-def test_nothing_starts_behind_one_that_waits(link, handlers):
-    """As Kafka mutes the channel: later requests are kept, and served once it is answered."""
+def test_no_request_starts_behind_a_waiting_one(link, handlers):
+    """As Kafka mutes the channel: later requests are kept, and served after its response."""
     link.receive(echo(1) + wait(2) + echo(3) + echo(4))
     assert handlers.started == [b"1", "wait 2"]
     assert numbers(link, ECHO) == [1]
@@ -165,8 +165,8 @@ def test_nothing_starts_behind_one_that_waits(link, handlers):
     assert numbers(link, ECHO, WAIT, ECHO, ECHO, ECHO) == [1, 2, 3, 4, 5]
 
 
-def test_behind_one_that_does_not_mute_others_start_but_are_answered_in_order(link, handlers):
-    """What only waits for an fsync lets the next ones be written meanwhile."""
+def test_requests_start_behind_one_that_does_not_mute(link, handlers):
+    """A request that waits for a flush lets later ones be appended. Responses keep their order."""
     link.receive(wait(1, "lets others start") + echo(2) + wait(3, "lets others start") + echo(4))
     assert handlers.started == ["wait 1", b"2", "wait 3", b"4"]
 
@@ -179,8 +179,8 @@ def test_behind_one_that_does_not_mute_others_start_but_are_answered_in_order(li
     assert numbers(link, WAIT, ECHO, WAIT, ECHO) == [1, 2, 3, 4]
 
 
-def test_one_that_mutes_behind_one_that_does_not(link, handlers):
-    """The second holds up the third, also when the first is answered."""
+def test_muting_request_behind_one_that_does_not_mute(link, handlers):
+    """The third request waits for the second, also once the first is answered."""
     link.receive(wait(1, "lets others start") + wait(2) + echo(3))
     handlers.waiting[0].resolve(WAIT.response())
     link.loop.settle()
@@ -193,8 +193,8 @@ def test_one_that_mutes_behind_one_that_does_not(link, handlers):
 
 
 @pytest.mark.parametrize("before", [b"", wait(1, "lets others start")], ids=["alone", "behind one that waits"])
-def test_requests_behind_one_that_redirects_go_the_new_way(link, handlers, before):
-    """However many were received with it, and whether or not an answer before it waits."""
+def test_requests_behind_a_redirect_go_the_new_way(link, handlers, before):
+    """However many arrived with it, and also if a response before it is still pending."""
     new_way = []
 
     def redirect(ctx, request):
@@ -207,15 +207,14 @@ def test_requests_behind_one_that_redirects_go_the_new_way(link, handlers, befor
     assert new_way == [b"3", b"4"]
 
 
-def test_a_request_that_wants_no_answer_gets_none(link):
-    """acks=0."""
+def test_acks_0_gets_no_response(link):
     link.receive(echo(1) + echo(2, b"no answer") + echo(3))
 
     assert numbers(link, ECHO, ECHO) == [1, 3]
 
 
-def test_too_much_behind_one_that_waits_stops_the_receiving(link, handlers):
-    """At most 64 KiB and what one read brings are kept; the rest stays with the kernel, and with the client."""
+def test_backlog_behind_a_waiting_request_is_limited(link, handlers):
+    """To 64 KiB plus one read. The rest stays in the kernel and at the client."""
     link.receive(wait(1))
     link.receive(b"".join(echo(number, bytes(1000)) for number in range(2, 200)), 10_000)
     assert not link.transport.reading
@@ -228,8 +227,8 @@ def test_too_much_behind_one_that_waits_stops_the_receiving(link, handlers):
     assert link.server.held_bytes < 1100
 
 
-def test_a_turn_serves_only_so_many_requests_of_one_connection(link, handlers):
-    """The others have their turn in between."""
+def test_requests_of_a_connection_per_turn_are_limited(link, handlers):
+    """Other connections have their turn in between."""
     per_turn = connection_module.TURN_REQUESTS
     link.receive(b"".join(echo(number) for number in range(3 * per_turn)), settle=False)
     assert per_turn == len(handlers.started)
@@ -242,7 +241,7 @@ def test_a_turn_serves_only_so_many_requests_of_one_connection(link, handlers):
 
 
 def test_a_client_that_does_not_read_responses_is_not_served(link, handlers):
-    """Not before it has taken them all."""
+    """Until it has read all of them."""
     link.transport.blocked = True
     blob = bytes(100_000)
     for number in range(30):
@@ -258,7 +257,7 @@ def test_a_client_that_does_not_read_responses_is_not_served(link, handlers):
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 100 * 1024 * 1024 + 1, 2**31 - 1])
 def test_invalid_sizes_close_the_connection_after_the_responses(link, caplog, size):
-    """Negative, or above socket.request.max.bytes; what came before is answered."""
+    """Negative, or above socket.request.max.bytes. Earlier requests are answered."""
     link.receive(echo(1) + size.to_bytes(4, signed=True) + b"x")
 
     assert numbers(link, ECHO) == [1]
@@ -270,7 +269,7 @@ def test_invalid_sizes_close_the_connection_after_the_responses(link, caplog, si
 @pytest.mark.parametrize(
     "data",
     [
-        request_frame(ECHO, 2, 1, auth_bytes=b"x" * 10)[:-8] + b"\xff" * 8,  # a length that lies
+        request_frame(ECHO, 2, 1, auth_bytes=b"x" * 10)[:-8] + b"\xff" * 8,  # a wrong length
         b"\0\0\0\x02\0\x24",  # shorter than a header
         b"\0\0\0\x00",
         b"\0\0\0\x0c\0\x24\0\x02\0\0\0\x01\0\x64ab",  # a client id beyond the frame
@@ -280,7 +279,7 @@ def test_invalid_sizes_close_the_connection_after_the_responses(link, caplog, si
     ],
 )
 def test_malformed_or_unsupported_requests_close_one_connection(link, handlers, data, caplog):
-    """One line in the log, the answers before it, and other connections undisturbed."""
+    """One line in the log; earlier requests are answered, and other connections are unaffected."""
     other, other_transport = link.connect()
     link.receive(echo(1) + data + echo(2))
 
@@ -292,7 +291,7 @@ def test_malformed_or_unsupported_requests_close_one_connection(link, handlers, 
 
 
 def test_a_handler_may_close_the_connection(link, caplog):
-    """How acks=0 learns of a failure."""
+    """This is how a client with acks=0 learns of a failure."""
     link.receive(echo(1) + echo(2, b"close") + echo(3))
 
     assert numbers(link, ECHO) == [1]
@@ -309,8 +308,8 @@ def test_a_failing_handler_is_answered_and_keeps_the_connection(link, caplog):
     assert caplog.text.count("Traceback") == 1
 
 
-def test_a_hang_up_cancels_what_waits(link, handlers):
-    """And its late answer goes nowhere."""
+def test_disconnect_cancels_a_waiting_request(link, handlers):
+    """Its late response is dropped."""
     cancelled = []
     link.receive(wait(1) + echo(2))
     handlers.waiting[0].on_cancel(lambda: cancelled.append(1))
@@ -326,8 +325,8 @@ def test_a_hang_up_cancels_what_waits(link, handlers):
     assert link.server.held_bytes == 0
 
 
-def test_a_half_closed_connection_gets_the_answers_it_asked_for(link, handlers):
-    """A client that sends no more may still read: what had arrived is served first."""
+def test_half_closed_connection_gets_its_responses(link, handlers):
+    """A client that has shut down its sending side may still read."""
     count = connection_module.TURN_REQUESTS * 2
     link.receive(b"".join(echo(number) for number in range(count)), settle=False)
     link.connection.on_eof()
@@ -338,8 +337,7 @@ def test_a_half_closed_connection_gets_the_answers_it_asked_for(link, handlers):
     assert link.transport.closed == "when sent"
 
 
-def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
-    """A Deferred may bring an error instead of an answer."""
+def test_deferred_error_is_answered_or_closes(link, handlers, caplog):
     link.receive(wait(1) + wait(2) + echo(3))
     handlers.waiting[0].fail(ZeroDivisionError())
     link.loop.settle()
@@ -351,10 +349,10 @@ def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
     assert handlers.started[-1:] != [b"3"]
 
 
-def test_a_response_failing_after_a_wait_closes_the_connection(link, handlers, caplog):
-    """Whatever it fails with: what is behind it would never be started."""
-    fast_path = Deferred()
-    give_fast_path(link.server.dispatcher, lambda *_: fast_path)
+def test_failure_of_a_late_response_closes_the_connection(link, handlers, caplog):
+    """Any exception does, as requests behind it would never start."""
+    shortcut = Deferred()
+    give_shortcut(link.server.dispatcher, lambda *_: shortcut)
     link.receive(wait(1) + echo(2))
     fast_path.fail(ZeroDivisionError())
     link.loop.settle()
@@ -364,7 +362,7 @@ def test_a_response_failing_after_a_wait_closes_the_connection(link, handlers, c
     assert "serving it failed" in caplog.text
 
 
-def test_api_versions_of_the_future_are_answered_in_version_0(link):
+def test_unknown_api_versions_version_gets_version_0(link):
     """UNSUPPORTED_VERSION with the range of ApiVersions, as Kafka 4.3.1 answers (KIP-511)."""
     link = Link({API_VERSIONS: lambda ctx, request: API_VERSIONS.response()})
     link.receive(bytes.fromhex("00000019001200630000006a000573776565700007676f6c64656e04312e3000")[:29])
@@ -372,8 +370,8 @@ def test_api_versions_of_the_future_are_answered_in_version_0(link):
     assert bytes.fromhex("000000100000006a002300000001001200000004") == bytes(link.transport.sent)
 
 
-def test_saturation_stops_and_resumes_the_receiving(link):
-    """queued.max.requests: too many calls in the worker pool."""
+def test_saturated_worker_pool_stops_receiving(link):
+    """queued.max.requests limits the calls in the pool. Receiving resumes below it."""
     link.server.max_queued_requests = 4
     link.server.queued(4)
     assert not link.transport.reading

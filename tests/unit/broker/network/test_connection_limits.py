@@ -4,7 +4,7 @@ from broker.network.connection_limits import UNLIMITED, ConnectionLimits, Creati
 from tests.support.fake_loop import FakeClock
 
 
-def test_a_listener_is_full_at_max_connections():
+def test_listener_is_full_at_max_connections():
     """Others wait in the listen queue until one ends."""
     limits = ConnectionLimits()
     limits.max_connections = 2
@@ -17,8 +17,8 @@ def test_a_listener_is_full_at_max_connections():
     assert not limits.listener_is_full("PLAINTEXT")
 
 
-def test_the_protected_listener_is_let_in_above_the_total():
-    """Brokers reach each other also while clients take all connections."""
+def test_inter_broker_listener_exceeds_the_total():
+    """Brokers reach each other although clients take all connections."""
     limits = ConnectionLimits(protected_listener="INTERNAL")
     limits.max_connections = 1
     limits.opened("PLAINTEXT", "10.0.0.1")
@@ -30,7 +30,7 @@ def test_the_protected_listener_is_let_in_above_the_total():
     assert limits.exceeded
 
 
-def test_a_listener_may_have_a_limit_of_its_own():
+def test_listener_may_have_its_own_limit():
     """listener.name.X.max.connections."""
     limits = ConnectionLimits(protected_listener="INTERNAL")
     limits.max_connections_of_listener = {"INTERNAL": 1}
@@ -40,7 +40,7 @@ def test_a_listener_may_have_a_limit_of_its_own():
     assert not limits.listener_is_full("PLAINTEXT")
 
 
-def test_an_address_has_its_share_and_some_have_another():
+def test_addresses_have_a_limit_with_overrides():
     """max.connections.per.ip and its overrides."""
     limits = ConnectionLimits()
     limits.max_connections_per_ip = 1
@@ -53,7 +53,7 @@ def test_an_address_has_its_share_and_some_have_another():
     assert not limits.address_is_full("10.0.0.1")
 
 
-def test_creation_rate_allows_a_burst_of_one_second():
+def test_creation_rate_allows_a_burst_of_a_second():
     """max.connection.creation.rate."""
     clock = FakeClock()
     rate = CreationRate(10, clock.monotonic_ms)
@@ -69,15 +69,15 @@ def test_creation_rate_allows_a_burst_of_one_second():
     assert rate.delay_ms() == 0
 
 
-def test_creation_rate_without_limit_and_at_zero():
-    """The default lets everybody in; 0 nobody."""
+def test_creation_rate_unlimited_and_zero():
+    """The default accepts all connections, 0 accepts none."""
     clock = FakeClock()
     assert CreationRate(UNLIMITED, clock.monotonic_ms).delay_ms() == 0
     assert CreationRate(0, clock.monotonic_ms).delay_ms() == 1000
 
 
-def test_descriptors_are_a_limit_for_every_listener():
-    """Also for the one that max.connections leaves alone."""
+def test_descriptors_limit_every_listener():
+    """Also the one that may exceed max.connections."""
     limits = ConnectionLimits("INTERNAL")
     limits.max_descriptors = 2
     limits.opened("INTERNAL", "127.0.0.1")

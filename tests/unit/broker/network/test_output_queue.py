@@ -1,4 +1,4 @@
-"""OutputQueue: bytes and file slices into a socket, in order, however little it takes at a time."""
+"""OutputQueue: bytes and file slices are sent in order, however little the socket takes at a time."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from broker.network.output_queue import FileEndedEarly, OutputQueue, is_around_s
 
 
 class Slice:
-    """A piece of a file, counted."""
+    """A part of a file that counts its releases."""
 
     def __init__(self, file, position, size):
         self.file, self.position, self.size = file, position, size
@@ -47,7 +47,7 @@ def file(tmp_path):
 
 
 def drain(queue, near, far, step=7001):
-    """Send and read alternately until all has gone."""
+    """Send and read in turn until everything is sent."""
     received = bytearray()
     while True:
         empty = queue.send(near)
@@ -61,7 +61,7 @@ def drain(queue, near, far, step=7001):
 
 
 def test_bytes_and_slices_arrive_in_order(pair, file):
-    """Whatever the kernel takes at a time; each slice is released once."""
+    """Each slice is released once."""
     data = bytes(range(256)) * 2000
     slices = [Slice(file, 100, 300_000), Slice(file, 5, 1), Slice(file, 0, 512_000)]
     queue = OutputQueue()
@@ -78,16 +78,15 @@ def test_bytes_and_slices_arrive_in_order(pair, file):
     assert [each.releases for each in slices] == [1, 1, 1]
 
 
-def test_more_pieces_than_one_call_takes(pair):
-    """sendmsg takes a limited number of them."""
+def test_more_pieces_than_one_sendmsg_takes(pair):
     queue = OutputQueue()
     queue.put([b"%d," % number for number in range(3000)])
 
     assert b"".join(b"%d," % number for number in range(3000)) == drain(queue, *pair)
 
 
-def test_a_file_that_ends_early_breaks_the_connection(pair, file):
-    """sendfile answers 0 past the end: not progress, and nothing can follow a length that was sent."""
+def test_file_that_ends_early_is_an_error(pair, file):
+    """sendfile returns 0 behind the end of the file. The length was sent already, so nothing else can follow."""
     queue = OutputQueue()
     queue.put([b"header", Slice(file, 511_990, 100)])
 
@@ -95,8 +94,8 @@ def test_a_file_that_ends_early_breaks_the_connection(pair, file):
         drain(queue, *pair)
 
 
-def test_clear_releases_what_was_not_sent(pair, file):
-    """A connection that ends lets go of the files it was to send."""
+def test_clear_releases_unsent_slices(pair, file):
+    """When a connection ends, its files are released."""
     queue = OutputQueue()
     slices = [Slice(file, 0, 500_000), Slice(file, 0, 10), Slice(file, 0, 0)]
     queue.put([b"header", *slices])
@@ -108,8 +107,8 @@ def test_clear_releases_what_was_not_sent(pair, file):
     assert queue.send(pair[0])
 
 
-def test_one_turn_sends_about_a_mebibyte(file):
-    """So that a fast reader does not hold up the others."""
+def test_turn_sends_about_a_mebibyte(file):
+    """So that a fast reader does not delay other connections."""
 
     class Greedy:
         """A socket that takes everything."""
@@ -133,8 +132,8 @@ def test_one_turn_sends_about_a_mebibyte(file):
     assert 1_000_000 <= greedy.taken < 1_500_000
 
 
-def test_a_broken_connection_is_an_error(pair):
-    """The transport closes on it."""
+def test_broken_connection_is_an_error(pair):
+    """The transport closes."""
     near, far = pair
     far.close()
     queue = OutputQueue()
@@ -145,7 +144,7 @@ def test_a_broken_connection_is_an_error(pair):
 
 
 def test_small_pieces_are_joined_and_small_slices_read(file):
-    """One send for many little things; large ones stay what they are."""
+    """One system call for many small pieces; large ones are sent as they are."""
     small, large = Slice(file, 10, 200), Slice(file, 0, 100_000)
     blob = bytes(50_000)
 
@@ -156,8 +155,8 @@ def test_small_pieces_are_joined_and_small_slices_read(file):
     assert (small.releases, large.releases) == (1, 0)
 
 
-def test_a_small_slice_beyond_the_end_of_its_file_is_an_error(file):
-    """And everything is let go."""
+def test_small_slice_behind_the_end_of_its_file(file):
+    """It is an error, and everything is released."""
     slices = [Slice(file, 0, 100_000), Slice(file, 511_999, 100)]
 
     with pytest.raises(FileEndedEarly):
@@ -168,8 +167,8 @@ def test_a_small_slice_beyond_the_end_of_its_file_is_an_error(file):
 @pytest.mark.parametrize("tail", [b"", b"t" * 500])
 @pytest.mark.parametrize("before", [0, 10, 12_000, 16_000])
 @pytest.mark.parametrize("size", [5_000, 14_000, 400_000])
-def test_what_is_around_a_slice_goes_out_at_once_or_as_far_as_it_does(pair, file, before, size, tail):
-    """Whatever is left waits in the queue, in the middle of the head, of the slice, or of the tail."""
+def test_head_slice_and_tail_are_sent_in_one_go(pair, file, before, size, tail):
+    """What the socket does not take is queued: from the middle of the head, the slice or the tail."""
     near, _ = pair
     queue = OutputQueue()
     filler, head, piece = b"f" * before, b"h" * 3000, Slice(file, 7, size)
@@ -188,8 +187,8 @@ def test_what_is_around_a_slice_goes_out_at_once_or_as_far_as_it_does(pair, file
     assert queue.sendfile_bytes == size
 
 
-def test_what_is_around_a_slice_that_ends_early_breaks_the_connection(pair, file):
-    """And the file is let go."""
+def test_head_slice_and_tail_with_a_short_file(pair, file):
+    """The connection breaks, and the file is released."""
     piece = Slice(file, 512_000, 5_000)
 
     with pytest.raises(FileEndedEarly):
@@ -197,8 +196,8 @@ def test_what_is_around_a_slice_that_ends_early_breaks_the_connection(pair, file
     assert piece.releases == 1
 
 
-def test_other_answers_take_the_queue(file):
-    """Small slices, several of them, other orders."""
+def test_other_responses_use_the_queue(file):
+    """Small slices, several slices, and other orders of pieces."""
     small, large = Slice(file, 0, 100), Slice(file, 0, 100_000)
     for chunks in (
         [b"head", small],

@@ -1,4 +1,4 @@
-"""Send buffers, by how much a client has room for."""
+"""Sizes of send buffers, by the client's receive window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL, LARGE = 122_368, 159_744
 
 
 class Socket:
-    """Has the windows that a test says, and remembers how large its send buffer was to be."""
+    """Has windows that the test sets, and records the sizes of its send buffer."""
 
     def __init__(self, *windows: int | OSError | None) -> None:
         self.windows = list(windows)
@@ -50,8 +50,8 @@ def read_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["few", "small", "full", "large", "grown", "not told", "broken"],
 )
-def test_client_that_takes_little_at_a_time_gets_a_larger_buffer(windows: list[int], asked: list[int]) -> None:
-    """One that has ever had more room keeps what it has, and when that is known nobody looks again."""
+def test_client_with_a_small_window_gets_a_larger_buffer(windows: list[int], asked: list[int]) -> None:
+    """A client that ever had a large window keeps its buffer, and is then no longer checked."""
     sock, window = Socket(*windows), PeerWindow()
     for _ in windows:
         window.look(sock)  # type: ignore[arg-type]
@@ -70,8 +70,8 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
             yield near, client
 
 
-def test_window_is_what_the_client_has_room_for(ends: tuple[socket.socket, socket.socket]) -> None:
-    """A Java consumer's is small, and smaller yet while it does not read; a connection that is closed has none."""
+def test_window_is_the_clients_free_receive_buffer(ends: tuple[socket.socket, socket.socket]) -> None:
+    """A Java consumer's is small, and smaller while it does not read. A closed connection has none."""
     near, client = ends
     near.sendall(bytes(1000))
     client.recv(1000)

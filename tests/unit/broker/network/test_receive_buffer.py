@@ -1,4 +1,4 @@
-"""Where received bytes land: the loop's buffer, and the memory of large frames."""
+"""Memory for received bytes: the loop's buffer, and the memory of large frames."""
 
 import pytest
 
@@ -12,8 +12,8 @@ def buffer_and_loop():
     return ReceiveBuffer(Turn(loop.call_soon)), loop
 
 
-def test_reads_of_a_turn_lie_behind_each_other_and_the_next_turn_begins_anew():
-    """Views of a request live to the end of the turn."""
+def test_reads_of_a_turn_do_not_overlap():
+    """Views of a request are valid to the end of the turn; the next turn starts at the front."""
     receive, loop = buffer_and_loop()
     views = []
     for number in range(3):
@@ -27,8 +27,8 @@ def test_reads_of_a_turn_lie_behind_each_other_and_the_next_turn_begins_anew():
     assert receive.position == 0
 
 
-def test_there_is_always_room_and_earlier_views_stay():
-    """A turn that brings more than a buffer holds goes on in another one."""
+def test_buffer_always_has_room():
+    """A turn that receives more than a buffer holds continues in another one; earlier views stay valid."""
     receive, loop = buffer_and_loop()
     views = []
     for number in range(40):
@@ -44,8 +44,8 @@ def test_there_is_always_room_and_earlier_views_stay():
     assert receive.view is receive._buffers[0]
 
 
-def test_memory_of_an_unusual_turn_is_given_back():
-    """A few buffers are kept; what lies in the others stays as long as somebody looks at it."""
+def test_memory_of_a_large_turn_is_freed():
+    """A few buffers are kept. Others live as long as views of them."""
     receive, loop = buffer_and_loop()
     for number in range(400):
         last = receive.room()
@@ -57,8 +57,8 @@ def test_memory_of_an_unusual_turn_is_given_back():
     assert bytes(last) == bytes([399 % 256]) * len(last)
 
 
-def test_room_behind_puts_the_rest_of_a_frame_in_front():
-    """So that it is decoded in one piece with what follows."""
+def test_start_of_a_frame_is_moved_to_the_front():
+    """So that it is decoded in one piece with its rest."""
     receive, _ = buffer_and_loop()
     receive.claim(5)
     room = receive.room_behind(b"head")
@@ -67,8 +67,8 @@ def test_room_behind_puts_the_rest_of_a_frame_in_front():
     assert bytes(receive.view[5:13]) == b"headtail"
 
 
-def test_a_large_frame_grows_with_its_bytes_and_ends_at_its_size():
-    """Never beyond its own end, so that the next frame is not swallowed."""
+def test_large_frame_grows_with_its_bytes_to_its_size():
+    """Never beyond its end, so that the next frame is not part of it."""
     buffers = FrameBuffers()
     large = LargeFrame(1_000_000, memoryview(b"a" * 1000), buffers.take(buffers.next_size(1_000_000, 1000)))
     sizes = [large.held_bytes]
@@ -86,8 +86,8 @@ def test_a_large_frame_grows_with_its_bytes_and_ends_at_its_size():
     assert sizes == [1 << 16, 1 << 19, 1 << 20]
 
 
-def test_memory_of_frames_is_used_again_within_limits():
-    """What was resident stays; a giant's memory goes back to the system."""
+def test_frame_memory_is_reused_within_limits():
+    """Resident memory is kept; that of a very large frame is freed."""
     buffers = FrameBuffers()
     memory = buffers.take(1 << 20)
     buffers.give_back(memory)
@@ -106,6 +106,6 @@ def test_memory_of_frames_is_used_again_within_limits():
 @pytest.mark.parametrize(
     ("size", "buffer"), [(1, 65_536), (65_537, 131_072), (4_194_304, 4_194_304), (4_194_305, 4_194_305)]
 )
-def test_sizes_of_buffers(size, buffer):
-    """Powers of two as far as they are kept."""
+def test_buffer_sizes_are_powers_of_two(size, buffer):
+    """As far as buffers are kept for reuse."""
     assert FrameBuffers().size_of(size) == buffer

@@ -1,4 +1,4 @@
-"""RequestMemory: what connections hold of requests that are not whole is limited, and good clients get through."""
+"""RequestMemory: the memory of incomplete requests is limited, without starving well-behaved clients."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.support.network import Link, request_frame
 from tests.support.scale import scaled
 
 MIB = 1 << 20
-#: A frame of this size takes a buffer of a mebibyte, once an eighth of it is there.
+#: A frame of this size takes a buffer of a mebibyte once an eighth of it has arrived.
 LARGE = 1_000_000
-#: What one read brings.
+#: Bytes of one read.
 READ = 128 * 1024
-#: Beside the limit and one frame, of each connection.
+#: Memory of each connection that is not counted to the limit.
 EACH = 2 * READ
-#: After so many seconds, those in which it came to be idle among them, who does not send on loses its connection.
+#: Seconds after which a client that stops sending loses its connection, including the time until it counts as idle.
 PATIENCE_MS = 1000 * (request_memory._ROUNDS + 1)
 
 
 def echo(size: int, number: int = 1) -> bytes:
-    """A request of so many bytes and some more."""
+    """Return a request of about this many bytes."""
     return request_frame(ECHO, 2, number, auth_bytes=bytes(size))
 
 
 class Client:
-    """Its connection, and what it has yet to send."""
+    """A connection, and the bytes that its client has yet to send."""
 
     def __init__(self, link: Link, *frames: bytes) -> None:
         self._link = link
@@ -42,7 +42,7 @@ class Client:
         self.unsent = b"".join(frames)
 
     def send(self, most: int | None = None) -> Client:
-        """Send all, or so many bytes, as far as they are received."""
+        """Send everything, or this many bytes, as far as the connection receives."""
         self._link.connection, self._link.transport = self.connection, self.transport
         sent = self._link.receive(self.unsent[:most])
         self.unsent = self.unsent[sent:]
@@ -50,7 +50,7 @@ class Client:
 
     @property
     def answer_count(self) -> int:
-        """Answers that it has, all of one size."""
+        """The number of responses; all have the same size."""
         sent = bytes(self.transport.sent)
         return len(sent) // (4 + int.from_bytes(sent[:4])) if sent else 0
 
@@ -84,13 +84,13 @@ def new_link(waiting: list[Deferred[Struct]] | None = None, limit_bytes: int = M
 
 
 def two_halves(link: Link) -> tuple[Client, Client]:
-    """Clients that have sent half a frame each: of one its memory is all there is, the other exceeds it."""
+    """Clients that have sent half of a frame each: one takes the whole limit, the other exceeds it."""
     return Client(link, echo(LARGE)).send(LARGE // 2), Client(link, echo(LARGE)).send(LARGE // 2)
 
 
-class TestWhoWaits:
-    def test_a_large_request_is_received_when_one_before_it_is_done(self, link: Link) -> None:
-        """One at a time exceeds the limit; of the next no more is received than one read brings."""
+class TestWaiting:
+    def test_large_request_waits_for_the_one_before_it(self, link: Link) -> None:
+        """One request may exceed the limit. Of the next, only one read is received."""
         first, second = two_halves(link)
         third = Client(link, echo(LARGE)).send()
         assert len(third.unsent) == len(echo(LARGE)) - READ
@@ -108,7 +108,7 @@ class TestWhoWaits:
 
     @pytest.mark.parametrize("size", [10, 10_000, 60_000])
     def test_small_requests_are_received_meanwhile(self, link: Link, size: int) -> None:
-        """Also where they do not come whole."""
+        """Also in pieces."""
         two_halves(link)
         Client(link, echo(LARGE)).send()
         small = Client(link, *(echo(size, number) for number in range(10)))
@@ -119,8 +119,8 @@ class TestWhoWaits:
 
         assert small.answer_count == 10
 
-    def test_who_is_nearest_to_the_end_goes_first(self, link: Link) -> None:
-        """However long the others have waited: the sooner its memory is free again."""
+    def test_request_nearest_to_its_end_goes_first(self, link: Link) -> None:
+        """However long others have waited, as it frees its memory soonest."""
         _, second = two_halves(link)
         sizes = [3 * LARGE, 2 * LARGE, 4 * LARGE]
         three = [Client(link, echo(size)).send() for size in sizes]
@@ -133,8 +133,8 @@ class TestWhoWaits:
 
         assert [each.answer_count for each in three] == [1, 1, 1]
 
-    def test_what_fits_goes_on_beside_one_that_exceeds_the_limit(self, link: Link) -> None:
-        """Requests of a usual size go past giants that wait for one of them to be done."""
+    def test_request_within_the_limit_passes_larger_ones(self, link: Link) -> None:
+        """Requests of usual size need not wait for very large ones."""
         link.server.memory.limit_bytes = 12 * MIB
         gone, second = (Client(link, echo(30 * LARGE)).send(4 * LARGE) for _ in range(2))
         gone.transport.abort()
@@ -145,7 +145,7 @@ class TestWhoWaits:
         assert second.send().answer_count == 1
         assert third.send().answer_count == 1
 
-    def test_without_a_limit_nobody_waits(self, link: Link) -> None:
+    def test_without_a_limit_no_request_waits(self, link: Link) -> None:
         """queued.max.request.bytes=-1."""
         link.server.memory.limit_bytes = -1
         for _ in range(20):
@@ -155,8 +155,8 @@ class TestWhoWaits:
         assert link.server.held_bytes == 20 * MIB
         assert not any(each.transport.closed for each in link.server.connections)  # type: ignore[attr-defined]
 
-    def test_requests_for_a_worker_are_waited_for(self, link: Link) -> None:
-        """They are done whatever clients do, so nobody exceeds the limit for their sake by more than a frame."""
+    def test_requests_for_workers_are_waited_for(self, link: Link) -> None:
+        """They end whatever clients do, so a request may exceed the limit beside them by one frame only."""
         Client(link, echo(LARGE)).send(LARGE // 2)
         link.server.held(MIB)
         client = Client(link, echo(LARGE // 2)).send()
@@ -166,8 +166,8 @@ class TestWhoWaits:
 
         assert client.send().answer_count == 1
 
-    def test_more_than_the_limit_for_workers_stops_everybody(self, link: Link) -> None:
-        """Until half of it is done."""
+    def test_too_many_requests_for_workers_stop_all_clients(self, link: Link) -> None:
+        """Until half of their memory is free."""
         link.server.held(MIB + 1)
         assert not link.transport.reading
         link.server.held(-MIB // 2)
@@ -175,8 +175,8 @@ class TestWhoWaits:
         link.server.held(-1)
         assert link.transport.reading
 
-    def test_who_is_gone_waits_no_more(self, link: Link) -> None:
-        """And its place is free, the one beyond the limit, too."""
+    def test_closed_connection_waits_no_more(self, link: Link) -> None:
+        """Its place is free, also that beyond the limit."""
         _, second = two_halves(link)
         third, fourth = (Client(link, echo(LARGE)).send() for _ in range(2))
         third.transport.abort()
@@ -186,10 +186,8 @@ class TestWhoWaits:
 
         assert fourth.send().answer_count == 1
 
-    def test_behind_one_that_waits_no_more_than_a_read_is_kept(
-        self, link: Link, waiting: list[Deferred[Struct]]
-    ) -> None:
-        """What could not be served now may lie with the client."""
+    def test_backlog_behind_a_waiting_request_is_one_read(self, link: Link, waiting: list[Deferred[Struct]]) -> None:
+        """The rest stays at the client."""
         two_halves(link)
         client = Client(link, request_frame(WAIT, 4, 1), echo(100))
         client.send(len(request_frame(WAIT, 4, 1)))
@@ -202,8 +200,8 @@ class TestWhoWaits:
         client.send()
         assert client.unsent == b""
 
-    def test_one_that_is_throttled_does_not_keep_the_place_of_others(self, link: Link) -> None:
-        """It asks again when it is served again."""
+    def test_throttled_connection_leaves_its_place_to_others(self, link: Link) -> None:
+        """It waits again once it is no longer throttled."""
         _, second = two_halves(link)
         third, fourth = (Client(link, echo(LARGE)).send() for _ in range(2))
         third.connection.throttle(3000)
@@ -215,9 +213,9 @@ class TestWhoWaits:
         assert third.send().answer_count == 1
 
 
-class TestWhoDoesNotSendOn:
-    def test_loses_its_connection(self, link: Link, caplog: pytest.LogCaptureFixture) -> None:
-        """With a line in the log that says why; who waited goes on."""
+class TestIdleClients:
+    def test_idle_client_is_closed(self, link: Link, caplog: pytest.LogCaptureFixture) -> None:
+        """The log has the reason, and waiting requests continue."""
         halves = two_halves(link)
         third = Client(link, echo(LARGE)).send()
         link.loop.advance(PATIENCE_MS - 1)
@@ -230,14 +228,14 @@ class TestWhoDoesNotSendOn:
         assert third.send().answer_count == 1
         assert link.server.held_bytes == 0
 
-    def test_who_has_been_idle_longest_is_the_first(self, link: Link) -> None:
-        """And nobody more than is needed, however many could be."""
+    def test_longest_idle_client_is_closed_first(self, link: Link) -> None:
+        """No more than needed are closed."""
         link.server.memory.limit_bytes = 2 * MIB
         other, longest = (Client(link, echo(LARGE)).send(LARGE // 2) for _ in range(2))
         exceeding = Client(link, echo(250_000)).send(150_000)
 
         def seconds(count: int) -> None:
-            """That all this is looked at, and nobody waits when it is."""
+            """Return the time that these checks take while nothing waits."""
             for _ in range(count):
                 Client(link, echo(250_000)).send().transport.abort()
                 link.loop.advance(1000)
@@ -253,7 +251,7 @@ class TestWhoDoesNotSendOn:
         assert [each.is_closed for each in (longest, other, exceeding)] == [True, False, False]
         assert waiting.send().answer_count == 1
 
-    def test_a_byte_now_and_then_does_not_count(self, link: Link) -> None:
+    def test_single_bytes_do_not_keep_a_connection(self, link: Link) -> None:
         first, second = two_halves(link)
         Client(link, echo(LARGE)).send()
         for _ in range(PATIENCE_MS // 1000):
@@ -264,8 +262,8 @@ class TestWhoDoesNotSendOn:
         assert first.is_closed
         assert second.is_closed
 
-    def test_who_sends_slowly_stays(self, link: Link) -> None:
-        """A large part in the time that it has."""
+    def test_slow_client_stays(self, link: Link) -> None:
+        """It sends a large part in its time."""
         first, second = two_halves(link)
         third = Client(link, echo(LARGE)).send()
         for _ in range(4):
@@ -275,15 +273,15 @@ class TestWhoDoesNotSendOn:
 
         assert not any(each.is_closed for each in (first, second, third))
 
-    def test_stays_while_nobody_waits(self, link: Link) -> None:
-        """A slow client is no harm then; connections.max.idle.ms ends it."""
+    def test_idle_client_stays_while_nothing_waits(self, link: Link) -> None:
+        """connections.max.idle.ms closes it later."""
         halves = two_halves(link)
         link.loop.advance(100 * PATIENCE_MS)
 
         assert not any(each.is_closed for each in halves)
 
-    def test_stays_while_the_broker_is_what_it_waits_for(self, link: Link) -> None:
-        """Too many calls wait for threads: nobody is received from."""
+    def test_idle_client_stays_while_the_broker_is_saturated(self, link: Link) -> None:
+        """Too many calls wait for threads, so the broker receives from no client."""
         halves = two_halves(link)
         Client(link, echo(LARGE)).send()
         link.server.queued(link.server.max_queued_requests)
@@ -291,8 +289,8 @@ class TestWhoDoesNotSendOn:
 
         assert not any(each.is_closed for each in halves)
 
-    def test_who_does_not_take_its_answers_is_no_better(self, link: Link) -> None:
-        """Its request is there and is not served: the memory would never be free."""
+    def test_client_that_does_not_read_is_closed(self, link: Link) -> None:
+        """Its complete request is not served until it reads, so the memory would never be free."""
         hoarder = Client(link, echo(1), echo(LARGE))
         hoarder.transport.blocked = True
         hoarder.transport.queued.extend(bytes(OUTPUT_LIMIT_BYTES))
@@ -305,8 +303,8 @@ class TestWhoDoesNotSendOn:
         assert hoarder.is_closed
         assert third.send().answer_count == 1
 
-    def test_who_is_throttled_is_no_better(self, link: Link) -> None:
-        """It has taken too much, and its memory is wanted now."""
+    def test_throttled_client_is_closed(self, link: Link) -> None:
+        """It exceeded its quota, and its memory is needed now."""
         first, _ = two_halves(link)
         third = Client(link, echo(LARGE)).send()
         first.connection.throttle(1_000_000)
@@ -315,7 +313,7 @@ class TestWhoDoesNotSendOn:
         assert first.is_closed
         assert third.send().answer_count == 1
 
-    def test_nobody_is_looked_after_when_all_is_closed(self, link: Link) -> None:
+    def test_no_checks_after_the_close(self, link: Link) -> None:
         two_halves(link)
         Client(link, echo(LARGE)).send()
         assert link.server.memory.waiting_count
@@ -336,7 +334,7 @@ class TestWhoDoesNotSendOn:
 def test_any_mixture_is_served_within_the_limit(
     sizes: list[list[int]], stops: set[int], steps: list[tuple[int, int]], limit_bytes: int
 ) -> None:
-    """In whatever order they come: all that are sent to their end are answered, whoever else stops in the middle."""
+    """In any order: all complete requests are answered, whatever clients stop in the middle."""
     link = new_link(limit_bytes=limit_bytes)
     clients = [Client(link, *map(echo, each)) for each in sizes]
     for number in stops & set(range(len(clients))):

@@ -1,4 +1,4 @@
-"""Server: what all connections share."""
+"""Server: limits and sums over all connections."""
 
 import gc
 import socket
@@ -28,8 +28,8 @@ def link(waiting):
     return Link({HEARTBEAT: wait})
 
 
-def test_idle_connections_are_closed_and_busy_ones_are_not(link, waiting):
-    """connections.max.idle.ms: bytes in either direction count, and so does waiting for an answer."""
+def test_idle_connections_are_closed_busy_ones_are_not(link, waiting):
+    """connections.max.idle.ms: bytes in either direction count, and so does a waiting request."""
     link.server.max_idle_ms = 800
     link.server.schedule_idle_sweep()
     _idle, idle_transport = link.connect()
@@ -47,8 +47,7 @@ def test_idle_connections_are_closed_and_busy_ones_are_not(link, waiting):
     assert busy_transport.closed is None
 
 
-def test_no_connection_is_idle_below_zero(link):
-    """-1 turns it off."""
+def test_negative_idle_time_disables_the_check(link):
     link.server.max_idle_ms = -1
     link.server.schedule_idle_sweep()
     link.loop.advance(10_000_000)
@@ -56,8 +55,8 @@ def test_no_connection_is_idle_below_zero(link):
     assert link.transport.closed is None
 
 
-def test_the_longest_idle_connection_elsewhere_is_closed(link):
-    """max.connections, exceeded by the protected listener (KIP-402)."""
+def test_longest_idle_connection_of_others_is_closed(link):
+    """The inter-broker listener may exceed max.connections at their cost (KIP-402)."""
     link.server.limits.protected_listener = "INTERNAL"
     link.server.limits.max_connections = 2
     link.connection.idle_since_ms, link.connection.active = 50, False
@@ -74,8 +73,8 @@ def test_the_longest_idle_connection_elsewhere_is_closed(link):
     assert link.transport.closed is None
 
 
-def test_who_has_not_shown_who_it_is_makes_room_first(link):
-    """However long a client that has is idle: others could have it closed by only connecting."""
+def test_unauthenticated_connections_are_closed_first(link):
+    """However long authenticated clients are idle. Else anyone could have them closed just by connecting."""
     link.server.limits.protected_listener = "INTERNAL"
     link.connection.idle_since_ms, link.connection.active = 0, False
     half_open = [link.connect() for _ in range(2)]
@@ -89,8 +88,8 @@ def test_who_has_not_shown_who_it_is_makes_room_first(link):
     assert link.transport.closed is None
 
 
-def test_stop_receiving_answers_only_the_waiting_requests(link, waiting):
-    """The first half of a shutdown; saturation that ends does not undo it."""
+def test_stop_receiving_answers_waiting_requests_only(link, waiting):
+    """It is the first half of a shutdown. The end of a saturation does not undo it."""
     link.receive(request_frame(HEARTBEAT, 4, 1))
     assert link.server.busy
     link.server.stop_receiving()
@@ -105,7 +104,7 @@ def test_stop_receiving_answers_only_the_waiting_requests(link, waiting):
 
 
 def test_close_ends_all_connections(link, waiting):
-    """And what waits with them."""
+    """With their waiting requests."""
     cancelled = []
     link.receive(request_frame(HEARTBEAT, 4, 1))
     waiting[0].on_cancel(lambda: cancelled.append(1))
@@ -118,8 +117,8 @@ def test_close_ends_all_connections(link, waiting):
     assert link.server.limits.total == 0
 
 
-def test_ended_connections_stay_in_the_sums(link):
-    """What they have sent by sendfile, and that there were such."""
+def test_closed_connections_stay_in_the_sums(link):
+    """Of bytes sent by sendfile, and of connections."""
     _, lasting = link.connect()
     lasting.sendfile_bytes = 10
     _, ending = link.connect()
@@ -132,8 +131,8 @@ def test_ended_connections_stay_in_the_sums(link):
     assert (link.server.sendfile_bytes, link.server.ended_count) == (15, 1)
 
 
-def test_who_connects_too_often_is_let_go_when_the_time_is_over(link):
-    """Not at once, which would only have it come again; until then it counts as open."""
+def test_connection_above_the_rate_is_closed_late(link):
+    """Once the client may reconnect. Until then it counts as open."""
     listener = SimpleNamespace(name="PLAINTEXT", resume=lambda: None)
     link.server.connection_quotas = SimpleNamespace(wait_ms=lambda address: 700)
     with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as client:
@@ -149,9 +148,9 @@ def test_who_connects_too_often_is_let_go_when_the_time_is_over(link):
 
 
 @pytest.mark.parametrize("use_uvloop", [True, False])
-def test_connections_that_are_gone_are_no_garbage(use_uvloop):
-    """It would lie there until the collector comes, which is seldom: a client that connects for each request would have
-    the broker grow.
+def test_closed_connections_leave_no_cycles(use_uvloop):
+    """They would stay until the garbage collector runs, which is seldom. A client that connects for each request would
+    make the broker grow.
     """
     with ServerThread({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()}, use_uvloop=use_uvloop) as thread:
         for number in range(3):

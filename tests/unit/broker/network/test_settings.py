@@ -1,4 +1,4 @@
-"""Every key of the network's configuration changes something."""
+"""Every key of the network's configuration has an effect."""
 
 import socket
 
@@ -21,7 +21,7 @@ TWO = {
 
 
 def configured(**settings):
-    """(server, listeners, configuration) with these keys set."""
+    """Return (server, listeners, configuration) with these keys set."""
     config = load(overrides={"listeners": ANY, **settings})
     server = Link({}).server
     listeners = bind_listeners(config, FakeClock())
@@ -41,14 +41,14 @@ def configured(**settings):
         ("connections.max.idle.ms", 1234, "max_idle_ms", 600_000),
     ],
 )
-def test_keys_of_the_server(key, value, attribute, default):
-    """Each with Kafka's default, but for the backlog, of which 50 are too few for a burst."""
+def test_keys_of_the_server_have_kafkas_defaults(key, value, attribute, default):
+    """Except for the backlog: Kafka's 50 are too few for a burst."""
     assert getattr(configured()[0], attribute) == default
     assert getattr(configured(**{key: str(value)})[0], attribute) == value
 
 
-def test_send_buffer_that_is_set_stays_as_it_is():
-    """Whoever takes little at a time; also where it is set to the default."""
+def test_configured_send_buffer_is_not_adapted():
+    """Also if it is configured to the default, and if the client's window is small."""
     assert configured()[0].widens_send_buffers
     assert not configured(**{"socket.send.buffer.bytes": "102400"})[0].widens_send_buffers
 
@@ -63,15 +63,15 @@ def test_send_buffer_that_is_set_stays_as_it_is():
         ({"queued.max.request.bytes": "-1"}, -1),
     ],
 )
-def test_queued_max_request_bytes(monkeypatch, keys, limit_bytes):
-    """Where it is not set: a quarter of the memory, of all workers together, but as much as a request may have."""
+def test_queued_max_request_bytes_has_a_limit_by_memory(monkeypatch, keys, limit_bytes):
+    """By default a quarter of the memory for all workers, but at least one request of maximal size."""
     monkeypatch.setattr(settings, "memory_bytes", lambda: 8_000_000_000)
 
     assert configured(**keys)[0].memory.limit_bytes == limit_bytes
 
 
-def test_socket_receive_buffer_bytes():
-    """On the listening socket, from which connections inherit it (the kernel doubles it)."""
+def test_receive_buffer_is_set_on_the_listening_socket():
+    """Connections inherit it (the kernel doubles it)."""
     config = load(overrides={"listeners": ANY, "socket.receive.buffer.bytes": "20000"})
     (listener,) = bind_listeners(config, FakeClock())
     size = listener._sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
@@ -80,8 +80,8 @@ def test_socket_receive_buffer_bytes():
     assert size == 40_000
 
 
-def test_the_system_sizes_receive_buffers_unless_told(monkeypatch):
-    """Else requests of 1 MB come in eight pieces."""
+def test_kernel_sizes_receive_buffers_by_default(monkeypatch):
+    """Else requests of 1 MB arrive in eight pieces."""
     sizes = []
     monkeypatch.setattr(settings, "bind", lambda host, port, size: sizes.append(size) or [])
     bind_listeners(load(overrides={"listeners": ANY}), FakeClock())
@@ -89,8 +89,8 @@ def test_the_system_sizes_receive_buffers_unless_told(monkeypatch):
     assert sizes == [-1]
 
 
-def test_limits_of_connections_of_the_broker_and_of_one_listener():
-    """A prefixed key is a limit of that listener besides the broker's (KIP-402, KIP-612)."""
+def test_connection_limits_of_broker_and_listener():
+    """A prefixed key limits its listener in addition to the broker's limit (KIP-402, KIP-612)."""
     server, listeners, _ = configured(
         **TWO,
         **{
@@ -111,13 +111,13 @@ def test_limits_of_connections_of_the_broker_and_of_one_listener():
     assert listeners[0].rates[1] is listeners[1].rates[1]
 
 
-def test_a_lone_listener_is_not_protected():
-    """There is nobody whose connection could go instead."""
+def test_single_listener_is_not_protected():
+    """No other listener has connections to close instead."""
     assert configured()[0].limits.protected_listener is None
 
 
 def test_live_changes_reach_the_server():
-    """Limits of connections are cluster-wide dynamic keys (KIP-402)."""
+    """Connection limits are cluster-wide dynamic keys (KIP-402)."""
     server, listeners, config = configured()
     config.apply_dynamic({"max.connections": "3", "max.connection.creation.rate": "9"}, {})
     assert server.limits.max_connections == 3
@@ -127,8 +127,7 @@ def test_live_changes_reach_the_server():
     assert server.limits.max_connections == UNLIMITED
 
 
-def test_a_port_that_is_taken_frees_those_taken_before_it():
-    """All or none."""
+def test_port_in_use_frees_the_other_ports():
     with socket.create_server(("127.0.0.1", 0)) as other, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A connection whose client has taken more than its quota: what it sends until it is served again, and its end."""
+"""A throttled connection: its later requests, and its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def echo(number: int, data: bytes = b"") -> bytes:
 
 
 def test_the_rest_of_a_large_frame_is_read_when_servable(link: Link, started: list[bytes]) -> None:
-    """Until then it stays with the client."""
+    """Until then it stays at the client."""
     frame = echo(1, bytes(400_000))
     link.receive(frame[:300_000])
     link.connection.throttle(1000)
@@ -42,8 +42,8 @@ def test_the_rest_of_a_large_frame_is_read_when_servable(link: Link, started: li
     assert started == [bytes(400_000)]
 
 
-def test_a_throttled_client_that_hangs_up_is_gone_at_once(link: Link) -> None:
-    """Nothing of it is left to be served, though a frame had begun: its socket does not wait for the quota's sake."""
+def test_throttled_client_that_resets_is_closed_at_once(link: Link) -> None:
+    """Although a frame had begun: the socket does not wait for the quota."""
     link.receive(echo(1) + echo(2, bytes(400_000))[:300_000])
     link.connection.throttle(1000)
     link.connection.on_hang_up()
@@ -55,8 +55,8 @@ def test_a_throttled_client_that_hangs_up_is_gone_at_once(link: Link) -> None:
     assert link.server.held_bytes == 0
 
 
-def test_a_throttled_client_that_closes_gets_its_responses_first(link: Link) -> None:
-    """The end of what it sends may come before it has taken them."""
+def test_throttled_client_that_closes_gets_its_responses(link: Link) -> None:
+    """Its EOF may arrive before it has read them."""
     link.transport.blocked = True
     link.receive(echo(1, bytes(2_000_000)))
     link.connection.throttle(1000)
@@ -70,7 +70,7 @@ def test_a_throttled_client_that_closes_gets_its_responses_first(link: Link) -> 
 
 @pytest.mark.parametrize("size", [100, 400_000])
 def test_requests_of_a_throttled_client_that_closed_are_served(link: Link, started: list[bytes], size: int) -> None:
-    """As records that want no answer: they are not lost."""
+    """Produce with acks=0, for example, must not be lost."""
     frame = echo(1, bytes(size))
     link.receive(frame[:-10])
     link.connection.throttle(1000)

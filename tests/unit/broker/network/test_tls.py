@@ -1,4 +1,4 @@
-"""What is encrypted in which pieces, while the socket takes it or does not."""
+"""Encryption in pieces, and sockets that take only part of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from broker.network.tls import _PIECE_BYTES, TlsOutputQueue
 
 
 class Slice:
-    """A slice of a file, `cut` bytes shorter by now."""
+    """A slice of a file that has become `cut` bytes shorter."""
 
     def __init__(self, data: bytes, cut: int = 0) -> None:
         self.data = data
@@ -29,7 +29,7 @@ class Slice:
 
 
 class Socket:
-    """Takes so many bytes at a time, as often as it is told."""
+    """Takes this many bytes at a time, this many times."""
 
     def __init__(self, *sizes: int) -> None:
         self.sizes = list(sizes)
@@ -45,8 +45,8 @@ class Socket:
         return size
 
 
-def test_chunks_and_slices_go_in_order() -> None:
-    """Joined to pieces, a slice's bytes read when their turn comes."""
+def test_chunks_and_slices_keep_their_order() -> None:
+    """Small chunks are joined, and a slice is read when its turn comes."""
     queue, piece = TlsOutputQueue(bytes), Slice(b"slice")
     queue.put([b"head ", piece, memoryview(b" tail"), b""])  # type: ignore[list-item]
     sock = Socket(3, 100)
@@ -55,8 +55,8 @@ def test_chunks_and_slices_go_in_order() -> None:
     assert (bytes(sock.taken), queue.size_bytes, piece.released) == (b"head slice tail", 0, 1)
 
 
-def test_what_was_not_taken_is_offered_as_it_was() -> None:
-    """A record has been begun: its rest has to follow."""
+def test_unsent_piece_is_offered_again_unchanged() -> None:
+    """OpenSSL has begun a record, whose rest has to follow."""
     queue, sock = TlsOutputQueue(bytes), Socket(2)
     queue.put([b"abcdef"])
     assert not queue.send(sock)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def test_what_was_not_taken_is_offered_as_it_was() -> None:
     assert sock.taken == b"abcdefghi"
 
 
-def test_a_piece_is_not_copied_for_each_record() -> None:
+def test_piece_is_not_copied_for_each_record() -> None:
     queue, sock = TlsOutputQueue(bytes), Socket()
     queue.put([bytes(100)])
     for taken in (10, 20, 30):
@@ -78,7 +78,7 @@ def test_a_piece_is_not_copied_for_each_record() -> None:
     assert len({id(memoryview(offered).obj) for offered in sock.offered}) == 1
 
 
-def test_a_large_slice_is_never_whole_in_memory() -> None:
+def test_large_slice_is_read_in_pieces() -> None:
     data = bytes(range(256)) * (3 * _PIECE_BYTES // 256) + b"end"
     queue, piece, sock = TlsOutputQueue(bytes), Slice(data), Socket()
     queue.put([piece])  # type: ignore[list-item]
@@ -89,16 +89,15 @@ def test_a_large_slice_is_never_whole_in_memory() -> None:
     assert piece.released == 1
 
 
-def test_a_file_that_ends_early() -> None:
-    """Nothing sensible can follow its head."""
+def test_file_that_ends_early_is_an_error() -> None:
+    """Its length was sent, so nothing else can follow."""
     queue = TlsOutputQueue(bytes)
     queue.put([Slice(b"slice", cut=1)])  # type: ignore[list-item]
     with pytest.raises(FileEndedEarly):
         queue.send(Socket(100))  # type: ignore[arg-type]
 
 
-def test_a_client_that_has_gone() -> None:
-    """Files are let go."""
+def test_disconnect_releases_files() -> None:
     queue, piece = TlsOutputQueue(bytes), Slice(bytes(2 * _PIECE_BYTES))
     queue.put([piece])  # type: ignore[list-item]
     queue.send(Socket(10))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A TLS connection's life: the handshake in somebody else's hands, what a turn receives, what an end leaves behind."""
+"""A TLS connection: handshake steps in a thread pool, reads of a turn, and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.tls_records import Records
 
 
 class SocketLoop(FakeLoop):
-    """Remembers who is to be told what about which descriptor; tells nobody by itself."""
+    """Records which callbacks are registered for which descriptor; the test calls them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class SocketLoop(FakeLoop):
 
 
 class Connection:
-    """Keeps what it is told."""
+    """Records its events."""
 
     transport: TlsTransport
 
@@ -75,7 +75,7 @@ class Connection:
 
 
 class Steps:
-    """The pool: a handshake's steps wait here until they are taken."""
+    """The pool: steps of handshakes wait here until the test runs them."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], None], Deferred[None]]] = []
@@ -86,7 +86,7 @@ class Steps:
         return deferred
 
     def take(self, error: Exception | None = None) -> None:
-        """Take the one that waits, or have it fail."""
+        """Run the waiting step, or let it fail."""
         function, deferred = self.waiting.pop()
         try:
             if error is not None:
@@ -99,7 +99,7 @@ class Steps:
 
 
 class Pair:
-    """A transport and its client, which trusts anybody."""
+    """A transport and its client, which does not check certificates."""
 
     def __init__(self, context: ssl.SSLContext, key_log: Path | None = None) -> None:
         ours, theirs = socket.socketpair()
@@ -125,7 +125,7 @@ class Pair:
         self.client = trusting.wrap_socket(theirs, do_handshake_on_connect=False)
 
     def client_begins(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Its first message is there, and a step is under way."""
+        """The client has sent its first message, and a step is waiting."""
         with suppress(ssl.SSLWantReadError):
             self.client.do_handshake()
         meanwhile()
@@ -133,13 +133,13 @@ class Pair:
         assert self.steps.waiting
 
     def fill(self) -> None:
-        """Leave no room for what the transport sends, by `filled` bytes that the client is to receive first."""
+        """Fill the socket's buffer with `filled` bytes, which the client receives first."""
         with suppress(BlockingIOError):
             while True:
                 self.filled += os.write(self.fd, bytes(1 << 16))
 
     def shake_hands(self) -> None:
-        """Until both sides have."""
+        """Complete the handshake on both sides."""
         for _ in range(3):
             with suppress(ssl.SSLWantReadError):
                 self.client.do_handshake()
@@ -147,16 +147,16 @@ class Pair:
             if self.steps.waiting:
                 self.steps.take()
         with suppress(ssl.SSLWantReadError):
-            self.client.recv(1)  # tickets
+            self.client.recv(1)  # session tickets
 
     def read(self) -> None:
-        """Tell the transport that its socket is readable, if it is and the transport wants to know."""
+        """Call the transport's reader if it is registered and the socket is readable."""
         if select.select([self.fd], [], [], 0)[0] and self.fd in self.loop.readers:
             self.loop.readers[self.fd]()
 
     @property
     def watched(self) -> tuple[bool, bool, bool]:
-        """For bytes, for room, for a hang-up."""
+        """Return the events that the transport waits for: bytes, room, hang-up."""
         return self.fd in self.loop.readers, self.fd in self.loop.writers, self.fd in self.hang_ups._transports
 
     def close(self) -> None:
@@ -181,8 +181,8 @@ def pair(context: ssl.SSLContext) -> Iterator[Pair]:
 
 
 class TestReceiving:
-    def test_a_turn_takes_few_records_and_tells_once(self, pair: Pair) -> None:
-        """However little each brings: what a connection does with a read costs more than a byte."""
+    def test_turn_joins_small_records_into_one_read(self, pair: Pair) -> None:
+        """A read costs the connection more than a byte."""
         pair.shake_hands()
         for number in range(100):
             pair.client.send(bytes((number,)))
@@ -195,7 +195,7 @@ class TestReceiving:
         assert b"".join(pair.connection.updates) == bytes(range(100))
         assert {len(update) for update in pair.connection.updates} == {tls._TURN_RECORDS, 100 % tls._TURN_RECORDS}
 
-    def test_what_does_not_fit_comes_in_the_next_turn(self, pair: Pair) -> None:
+    def test_rest_comes_in_the_next_turn(self, pair: Pair) -> None:
         """Also the rest of a record, which does not make the socket readable."""
         pair.shake_hands()
         pair.connection.room = memoryview(bytearray(600))
@@ -206,8 +206,8 @@ class TestReceiving:
         pair.loop.settle()
         assert b"".join(pair.connection.updates) == bytes(1000) + b"end"
 
-    def test_what_there_is_no_memory_for_comes_when_there_is(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Also what was decrypted already: the connection says when."""
+    def test_receiving_pauses_without_memory(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Decrypted bytes wait too, until the connection resumes it."""
 
         def full() -> memoryview:
             pair.transport.pause_reading()
@@ -227,7 +227,7 @@ class TestReceiving:
         assert [len(update) for update in pair.connection.updates] == [600, 400]
         assert pair.connection.events == []
 
-    def test_the_end_comes_behind_the_last_bytes(self, pair: Pair) -> None:
+    def test_end_comes_after_the_last_bytes(self, pair: Pair) -> None:
         pair.shake_hands()
         pair.connection.on_update = lambda: pair.connection.events.append("bytes")
         pair.client.send(b"last")
@@ -237,7 +237,7 @@ class TestReceiving:
         assert pair.connection.events == ["bytes", "eof"]
         assert pair.watched == (False, False, False)
 
-    def test_who_was_let_go_for_what_came_first_is_not_told_of_the_end(self, pair: Pair) -> None:
+    def test_closed_by_first_bytes_gets_no_eof(self, pair: Pair) -> None:
         pair.shake_hands()
         pair.connection.on_update = pair.transport.abort
         pair.client.send(b"last")
@@ -247,7 +247,7 @@ class TestReceiving:
         pair.loop.settle()
         assert pair.connection.events == ["lost"]
 
-    def test_bytes_that_are_no_record_end_it_behind_those_before(self, pair: Pair) -> None:
+    def test_invalid_record_ends_it_after_earlier_bytes(self, pair: Pair) -> None:
         pair.shake_hands()
         pair.client.send(b"good")
         raw = socket.socket(fileno=pair.client.detach())
@@ -257,8 +257,8 @@ class TestReceiving:
         assert pair.connection.updates == [b"good"]
         assert pair.connection.events == ["lost"]
 
-    def test_a_turn_receives_so_much(self, pair: Pair) -> None:
-        """OpenSSL would go on for as long as there is something."""
+    def test_bytes_received_in_a_turn_are_limited(self, pair: Pair) -> None:
+        """OpenSSL would continue as long as there are records."""
         pair.shake_hands()
         for _ in range(4):
             pair.client.send(bytes(16 * 1024))
@@ -271,7 +271,7 @@ class TestReceiving:
 
 
 class TestKeyUpdates:
-    """Records of TLS 1.3 that bring nothing, of which a client may send as many as it likes."""
+    """TLS 1.3 key updates: records without data, of which a client may send any number."""
 
     @pytest.fixture
     def pair(self, context: ssl.SSLContext, tmp_path: Path) -> Iterator[Pair]:
@@ -284,7 +284,7 @@ class TestKeyUpdates:
     def records(self, pair: Pair, tmp_path: Path) -> Records:
         return Records(tmp_path / "keys")
 
-    def test_amid_data(self, pair: Pair, records: Records) -> None:
+    def test_key_updates_between_data_are_ignored(self, pair: Pair, records: Records) -> None:
         sent = [records.data(b"before "), records.key_update(), records.key_update(requested=True), records.data(b"it")]
         raw = socket.socket(fileno=pair.client.detach())
         raw.send(b"".join(sent))
@@ -293,8 +293,8 @@ class TestKeyUpdates:
         assert pair.connection.updates == [b"before it"]
         assert pair.connection.events == []
 
-    def test_who_sends_nothing_else_is_let_go(self, pair: Pair, records: Records) -> None:
-        """Within a turn: they hold the loop for as long as they are looked at."""
+    def test_client_that_sends_only_key_updates_is_closed(self, pair: Pair, records: Records) -> None:
+        """Within a turn, as each blocks the loop for a while."""
         flood = b"".join(records.key_update() for _ in range(2_000))
         raw = socket.socket(fileno=pair.client.detach())
         raw.send(flood)
@@ -303,8 +303,8 @@ class TestKeyUpdates:
         assert len(flood) > tls._TURN_RECEIVED_BYTES
         assert pair.connection.events == [f"{tls._TURN_RECEIVED_BYTES} bytes of TLS records without data", "lost"]
 
-    def test_who_does_not_read_that_keys_are_updated_is_let_go(self, pair: Pair, records: Records) -> None:
-        """Each answer is kept until it is sent."""
+    def test_client_that_ignores_key_updates_is_closed(self, pair: Pair, records: Records) -> None:
+        """Each response to an update would be kept until it is sent."""
         pair.fill()
         raw = socket.socket(fileno=pair.client.detach())
         rounds = 0
@@ -319,10 +319,10 @@ class TestKeyUpdates:
 
 
 class TestEnds:
-    """Nothing of a connection that has ended may be left with the loop: its descriptor is soon another's."""
+    """After its end a connection leaves nothing in the loop, as its descriptor is reused soon."""
 
-    def test_during_a_step_while_nothing_is_received(self, pair: Pair) -> None:
-        """The step goes on, and finds nobody who would hear of it."""
+    def test_end_during_a_step_without_reading(self, pair: Pair) -> None:
+        """The step completes, and its result is dropped."""
         pair.client_begins()
         pair.transport.pause_reading()
         assert pair.watched == (False, False, True)
@@ -334,7 +334,7 @@ class TestEnds:
         assert pair.connection.events == ["lost"]
 
     @pytest.mark.parametrize("end", ["abort", "close_when_sent"])
-    def test_while_what_a_step_says_waits_for_room(self, pair: Pair, end: str) -> None:
+    def test_end_while_output_of_a_step_waits(self, pair: Pair, end: str) -> None:
         pair.client_begins(pair.fill)
         pair.steps.take()
         assert pair.watched == (True, True, False)
@@ -342,7 +342,7 @@ class TestEnds:
         assert pair.watched == (False, False, False)
         assert pair.connection.events == ["lost"]
 
-    def test_what_a_step_says_is_sent_when_there_is_room(self, pair: Pair) -> None:
+    def test_output_of_a_step_is_sent_once_there_is_room(self, pair: Pair) -> None:
         pair.client_begins(pair.fill)
         pair.steps.take()
         while pair.filled:
@@ -355,7 +355,7 @@ class TestEnds:
         assert pair.connection.updates == [b"secured"]
 
     def test_receiving_resumed_during_a_step_waits_for_its_end(self, pair: Pair) -> None:
-        """The loop would else be told of the same bytes again and again."""
+        """Else the loop would report the same bytes again and again."""
         pair.client_begins()
         pair.transport.pause_reading()
         pair.transport.resume_reading()
@@ -367,15 +367,15 @@ class TestEnds:
         pair.read()
         assert pair.connection.updates == [b"secured"]
 
-    def test_a_handshake_that_fails(self, pair: Pair) -> None:
+    def test_failed_handshake_closes(self, pair: Pair) -> None:
         pair.client_begins()
         pair.steps.take(ssl.SSLError("no shared cipher"))
         assert [event for event in pair.connection.events if "no shared cipher" in event]
         assert pair.connection.events[-1] == "lost"
         assert pair.watched == (False, False, False)
 
-    def test_the_client_is_told(self, pair: Pair) -> None:
-        """Else it could not tell the end from an attacker's doing."""
+    def test_client_gets_close_notify(self, pair: Pair) -> None:
+        """Else it could not tell the end from an attack."""
         pair.shake_hands()
         pair.client.suppress_ragged_eofs = False
         pair.transport.send([b"answer"])

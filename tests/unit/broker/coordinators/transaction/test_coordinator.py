@@ -321,9 +321,7 @@ def workload(client: TxnClient, acknowledged: list[bytes]) -> None:
 
 
 def crashed(directory: Path, appends: int) -> tuple[TxnBroker, list[bytes], bool]:
-    """Run the workload; the broker crashes at append number `most` and restarts. Return it, its responses, and if it
-    crashed.
-    """
+    """Run the workload with a crash behind `appends` appends; return the broker, acknowledged values, whether it crashed."""
     broker = TxnBroker(directory)
     broker.create("t", 2)
     broker.client.wait_for_coordinator("x")
