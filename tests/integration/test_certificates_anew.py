@@ -186,7 +186,7 @@ def test_certificates_are_replaced_under_load(stage: Stage) -> None:
         connected = stack.enter_context(stage.client(stage.old))
         work = Load(stage)
         stack.callback(work.end)
-        work.goes_on()  # librdkafka has all its connections by now
+        work.wait_for_progress()  # librdkafka has all its connections by now
         assert issuer(connected) == "old"
         with pytest.raises(Closed):
             stage.client(stage.new)

@@ -342,9 +342,9 @@ def test_unreachable_broker_is_named_at_once(sh: Shell, line: str) -> None:
 
 def test_end_offsets_of_a_missing_topic(broker: Broker) -> None:
     """With `if_there` it is left out, else it is an error."""
-    broker.create_topic("stays")
+    broker.create_topic("existing")
     session = Session(Connection(broker.bootstrap_servers, 30))
-    partitions = [("stays", 0), ("never-was", 0)]
-    assert session.ends(partitions, if_there=True) == session.starts(partitions, if_there=True) == {("stays", 0): 0}
+    partitions = [("existing", 0), ("never-was", 0)]
+    assert session.ends(partitions, if_there=True) == session.starts(partitions, if_there=True) == {("existing", 0): 0}
     with pytest.raises(CommandError, match="never-was-0: Unknown topic or partition"):
         session.ends(partitions)

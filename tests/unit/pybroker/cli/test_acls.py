@@ -1,4 +1,4 @@
-"""`pybroker acls`: what is not meant to be all."""
+"""`pybroker acls`: removals that would be broader than intended."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pybroker.cli.client.session import Session
 @pytest.mark.parametrize(
     "option", ["--topic", "--group", "--transactional-id", "--allow-principal", "--deny-principal"]
 )
-def test_empty_words_stand_for_nobody(action: str, option: str) -> None:
-    """As of a shell's variable that is not set: `remove --allow-principal "$WHO" --topic orders` is of WHO alone."""
+def test_empty_principal_matches_no_entry(action: str, option: str) -> None:
+    """`remove --allow-principal "$WHO" --topic orders` with an unset variable must not remove all entries."""
     other = "User:ann" if option in ("--topic", "--group", "--transactional-id") else "orders"
     words = ["--allow-principal", other] if other == "User:ann" else ["--topic", other]
     options = command_line().parse([action, option, "", *words, "--operation", "read"])
@@ -24,8 +24,8 @@ def test_empty_words_stand_for_nobody(action: str, option: str) -> None:
         options.run(cast(Session, None), options)
 
 
-def test_all_at_once_are_not_removed() -> None:
-    """Nor those of an operation, or of a host."""
+def test_removal_needs_a_resource_or_principal() -> None:
+    """An operation or a host alone does not suffice."""
     for words in ([], ["--operation", "read"], ["--host", "10.0.0.1"]):
         options = command_line().parse(["remove", *words])
         with pytest.raises(UsageError, match="of which resource or principal"):
@@ -59,8 +59,8 @@ def test_all_at_once_are_not_removed() -> None:
         ("--topic a", []),
     ],
 )
-def test_entries_as_kafka_acls_makes_them(line: str, entries: list[str]) -> None:
-    """One for each resource and operation; or those that a client of a kind needs."""
+def test_entries_equal_those_of_kafka_acls(line: str, entries: list[str]) -> None:
+    """One for each resource and operation, or those of --producer and --consumer."""
     options = command_line().parse(["add", "--allow-principal", "User:a", *line.split()])
     assert sorted(" ".join(each) for each in entries_of(options)) == sorted(entries)
 
@@ -74,8 +74,7 @@ def test_entries_as_kafka_acls_makes_them(line: str, entries: list[str]) -> None
     ],
 )
 @pytest.mark.parametrize("action", ["add", "remove"])
-def test_clients_without_what_they_use(action: str, line: str, told: str) -> None:
-    """Are asked for it."""
+def test_client_entries_need_their_resources(action: str, line: str, told: str) -> None:
     options = command_line().parse([action, "--allow-principal", "User:a", *line.split()])
     with pytest.raises(UsageError, match=told):
         options.run(cast(Session, None), options)

@@ -1,4 +1,4 @@
-"""Command lines of `pybroker archive` and `pybroker restore`: what cannot be meant is told in a line."""
+"""Command lines of `pybroker archive` and `pybroker restore`: errors are one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--compact", "--target-file-mib", "x"], "'x' is no number"),
     ],
 )
-def test_archive_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_archive_options_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         archive.main(arguments)
 
@@ -55,7 +55,7 @@ def test_archive_refuses_in_a_line(arguments: list[str], said: str, capsys: pyte
         (["lake", "orders", *SERVER, "--intoo", "x"], "unrecognized arguments"),
     ],
 )
-def test_restore_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_restore_options_are_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         restore.main(arguments)
 
@@ -73,8 +73,8 @@ def test_help_shows_the_options(main: Callable[[Sequence[str]], int], capsys: py
     assert "--bootstrap-server HOST:PORT" in capsys.readouterr().out
 
 
-def test_archive_that_is_none_is_told_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is made there."""
+def test_missing_archive_is_reported_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is created there."""
     assert archive.main([str(tmp_path / "lake"), "--verify"]) == 1
     assert archive.main([str(tmp_path / "lake"), "--compact"]) == 1
     assert restore.main([str(tmp_path / "lake"), "orders", *SERVER]) == 1
@@ -85,8 +85,8 @@ def test_archive_that_is_none_is_told_without_spark(tmp_path: Path, capsys: pyte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_empty_archive_has_nothing_to_compact_or_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And needs no Spark for that."""
+def test_empty_archive_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has nothing to compact or verify."""
     with Archive(tmp_path / "lake", writing=True):
         pass
     assert archive.main([str(tmp_path / "lake"), "--compact", "--verify", "--json"]) == 0
@@ -95,9 +95,7 @@ def test_empty_archive_has_nothing_to_compact_or_verify(tmp_path: Path, capsys: 
     assert '"compacted": {"before": 0, "after": 0}, "verified": true' in told.out
 
 
-def test_packages_that_are_not_there_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(archive_options, "find_spec", lambda name: None)
 
     assert restore.main(["lake", "orders", *SERVER]) == 1
@@ -112,10 +110,9 @@ def test_packages_that_are_not_there_are_named(
         (FileNotFoundError(2, "No such file or directory", "lake"), 1, "lake: No such file or directory"),
     ],
 )
-def test_failures_are_one_line(
+def test_failures_are_one_line_with_an_exit_code(
     failure: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an exit code that says which."""
     monkeypatch.setattr(archive_options.signal, "signal", lambda *_: None)
 
     def act(tell: Callable[[str], None]) -> int:

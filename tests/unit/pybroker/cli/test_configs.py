@@ -1,4 +1,4 @@
-"""`pybroker configs`: what a command line asks to be changed."""
+"""`pybroker configs`: changes by a command line."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def changes(*words: str) -> dict[str, str | None]:
         ("compression.type=", {"compression.type": ""}),
     ],
 )
-def test_settings_as_kafka_configs_takes_them(text: str, expected: dict[str, str]) -> None:
-    """Several at once, lists in brackets; and lists without, where no key is within."""
+def test_settings_are_parsed_as_by_kafka_configs(text: str, expected: dict[str, str]) -> None:
+    """Several at once, lists in brackets; lists without brackets too if they contain no key."""
     assert changes("--add-config", text) == expected
 
 
-def test_all_that_is_given(tmp_path: Path) -> None:
-    """A file first, in Java's syntax; what the command line says wins, and what goes back to its default."""
+def test_sources_of_settings_are_merged(tmp_path: Path) -> None:
+    """The file in Java's syntax first; the command line has priority, and deletions come last."""
     file = tmp_path / "topic.properties"
     file.write_bytes(b"retention.ms = 1\r\nsegment.bytes=2\r\nflush.ms=3\r\n")
     words = ("--add-config-file", str(file), "--add-config", "segment.bytes=4", "--add-config", "max.message.bytes=5")
@@ -52,8 +52,7 @@ def test_all_that_is_given(tmp_path: Path) -> None:
         changes("--add-config-file", str(tmp_path / "none"))
 
 
-def test_what_is_no_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line."""
+def test_bad_setting_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         changes("--add-config", "retention.ms")
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`pybroker serve --daemon`: what becomes of a start that somebody breaks off."""
+"""`pybroker serve --daemon`: an interrupted start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from pybroker.cli import daemon
 
 
-def test_interrupt_takes_the_broker_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is in a session of its own, and would go on; its file goes with it."""
+def test_interrupt_ends_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its own session and would run on. Its PID file is removed."""
     brokers: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 

@@ -1,4 +1,4 @@
-"""Output into a pipe that nobody reads any more, as of `| head`, or that has no room; Ctrl-C: no traceback."""
+"""Closed pipes as with `| head`, full disks, Ctrl-C: exit codes without a traceback."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_output_that_is_closed_is_no_failure(line: str) -> None:
-    """Exit code 0 and nothing said, whether the interpreter keeps what is printed until the end, or does not."""
+def test_closed_output_is_no_error(line: str) -> None:
+    """Exit code 0 and no message, with and without buffering of standard output."""
     reading, writing = os.pipe()
     os.close(reading)
     environ = {**os.environ, "PYTHONUNBUFFERED": "" if line.endswith(("n", "p")) else "1"}
@@ -42,8 +42,8 @@ def test_output_that_is_closed_is_no_failure(line: str) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", ["--help", "topics --help", "config print", "dump-log --files there.is.none"])
-def test_output_without_room_is_one_line(line: str, unbuffered: str) -> None:
-    """On a full disk, say: exit code 1, whether it is told at once or in the end."""
+def test_full_disk_is_one_line(line: str, unbuffered: str) -> None:
+    """Exit code 1, whether the write or the final flush fails."""
     command = [sys.executable, "-m", "pybroker", *line.split()]
     environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "wb") as full:
@@ -66,10 +66,8 @@ def test_interrupt_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("so far\n", "pybroker: interrupted\n")
 
 
-def test_file_that_cannot_be_had_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whichever command has not thought of it."""
+def test_inaccessible_file_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any command."""
     monkeypatch.setattr("pybroker.cli.exit_codes.drop_output", lambda: None)
 
     def command() -> int:
@@ -81,8 +79,8 @@ def test_file_that_cannot_be_had_is_one_line(
     assert capsys.readouterr().err == "pybroker: /etc/shadow: Permission denied\n"
 
 
-def test_text_that_output_has_no_characters_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names in another encoding than the terminal's, and bytes that are none: they are escaped."""
+def test_unencodable_text_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that the terminal's encoding lacks, and bytes that are not UTF-8."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
     with pytest.raises(SystemExit) as ended:
@@ -91,8 +89,8 @@ def test_text_that_output_has_no_characters_for(monkeypatch: pytest.MonkeyPatch)
     assert output.buffer.getvalue() == b"\\xe4 \\udcff\n"  # type: ignore[attr-defined]
 
 
-def test_pipe_is_known_to_have_no_reader() -> None:
-    """Without a byte written to it; a file has none, and needs none."""
+def test_pipe_without_reader_is_detected() -> None:
+    """Without writing a byte. A file needs no reader."""
     reading, writing = os.pipe()
     assert not has_no_reader(writing)
     os.close(reading)

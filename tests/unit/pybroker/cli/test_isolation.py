@@ -1,4 +1,4 @@
-"""A process that needs no second start of the interpreter to be isolated, and those that do."""
+"""Whether a process can become isolated without starting the interpreter again."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FOREIGN = "raise SystemExit('the module of another project was loaded')"
 
 
 def isolated(folder: Path, *options: str, before: str = "pass", **variables: str) -> tuple[bool, list[str]]:
-    """Whether a process in `folder` could be, and its path then."""
+    """Return whether a process in `folder` could be isolated, and its path then."""
     command = [sys.executable, *options, "-c", SCRIPT.format(before)]
     done = subprocess.run(command, cwd=folder, env=CLEAN | variables, capture_output=True, check=True)
     found, path = json.loads(done.stdout)
     return found, path
 
 
-def test_the_path_is_that_of_isolated_mode(tmp_path: Path) -> None:
-    """Whatever variables an image has."""
+def test_path_is_that_of_isolated_mode(tmp_path: Path) -> None:
+    """Whatever variables are set."""
     _, expected = isolated(tmp_path, "-I")
     images = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHON_VERSION": "3.13.1"}
     assert isolated(tmp_path, **images) == (True, [each for each in expected if each])
@@ -44,7 +44,7 @@ def test_the_path_is_that_of_isolated_mode(tmp_path: Path) -> None:
         ([], {}, "sys.modules['storage'] = sys"),
     ],
 )
-def test_what_may_have_been_loaded_needs_another_start(
+def test_loaded_modules_need_a_second_start(
     options: list[str], variables: dict[str, str], before: str, tmp_path: Path
 ) -> None:
     """Then nothing is changed."""
@@ -54,10 +54,10 @@ def test_what_may_have_been_loaded_needs_another_start(
 
 @pytest.mark.parametrize("variables", [{}, {"PYTHONPATH": "."}], ids=["here", "started-again"])
 @pytest.mark.parametrize("command", [["-m", "pybroker"], [str(Path(sys.executable).with_name("pybroker"))]])
-def test_names_of_the_folder_one_stands_in_are_not_the_brokers(
+def test_modules_of_the_current_directory_are_ignored(
     command: list[str], variables: dict[str, str], tmp_path: Path
 ) -> None:
-    """A project with modules of the same names."""
+    """A project may have modules of the same names."""
     for name in ("storage", "protocol", "broker", "uvloop"):
         (tmp_path / f"{name}.py").write_text(FOREIGN)
     (tmp_path / "metadata").mkdir()

@@ -1,4 +1,4 @@
-"""The command: what it runs in this process, and what it becomes."""
+"""The command `pybroker`: what runs in this process, and what in another program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybroker.cli.main import main
 
 
 class Replaced(Exception):
-    """The process would have become another program."""
+    """Raised where the process would have become another program."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def engine_process(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str
 
 
 def exit_code(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
-    """Return how the command ends in this process."""
+    """Return the command's exit code in this process."""
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, *arguments)
     return ended.value.code
@@ -54,7 +54,7 @@ def test_configuration_file_starts_the_broker(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_file_without_a_dot_starts_the_broker(monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]) -> None:
-    """A word that is no command is looked for as a file."""
+    """A word that is no command is treated as a file name."""
     monkeypatch.chdir(tmp_path)
     with open("settings", "w"):
         pass
@@ -72,8 +72,8 @@ def test_command_of_the_engine_is_a_process(monkeypatch: pytest.MonkeyPatch, com
     assert engine_process(monkeypatch, command, "--help") == [module, "--help"]
 
 
-def test_broker_starts_without_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start of a broker imports no more than it needs."""
+def test_broker_starts_without_the_table_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that its start imports no more than it needs."""
     monkeypatch.delitem(sys.modules, "pybroker.cli.commands", raising=False)
     engine_process(monkeypatch, "server.properties")
     assert "pybroker.cli.commands" not in sys.modules
@@ -81,17 +81,17 @@ def test_broker_starts_without_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_usage_names_every_command(command: str) -> None:
-    """In a line that fits a terminal, with its help."""
+    """In a line that fits a terminal."""
     (line,) = re.findall(rf"^  pybroker {command} .*", usage(), re.MULTILINE)
     assert line.endswith(f" {COMMANDS[command].help}")
     assert len(line) <= 100
 
 
 @pytest.mark.parametrize("command", sorted(modules("client")))
-def test_commands_for_clients_have_help(
+def test_client_commands_have_help(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """It needs no client library, and no broker."""
+    """Without a client library or a broker."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     assert exit_code(monkeypatch, command, "--help") == 0
     assert f"usage: pybroker {command}" in capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_usage_names_every_option_of_the_broker() -> None:
 def test_unknown_command_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, hint: str
 ) -> None:
-    """It is no file either: exit code 2."""
+    """No such file exists either; exit code 2."""
     assert exit_code(monkeypatch, word, "data") == 2
     assert capsys.readouterr().err == f"pybroker: {word}: No such file or directory, and no command: {hint}\n"
 
@@ -161,7 +161,7 @@ def test_bad_option_of_a_pipeline_is_one_line(
 def test_pipeline_without_spark_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the sources: a package index may have another package of that name."""
+    """And says that it is of this package, as an index may have another one of that name."""
     monkeypatch.setattr("pybroker.pipeline.main.find_spec", lambda name: None)
     assert exit_code(monkeypatch, "pipeline", "run", "examples/access-log/pipeline.yaml") == 1
     assert "pip install '.[pipeline]'" in capsys.readouterr().err

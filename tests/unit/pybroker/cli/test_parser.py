@@ -1,4 +1,4 @@
-"""The order of words on the command lines of all commands, found by their parsers."""
+"""The order of words on command lines, for all commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pybroker.cli.commands import modules
 from pybroker.cli.parser import AnyOrderParser, actions_of
 
-#: What commands need besides names.
+#: Required options of commands, besides names.
 NEEDED = {
     "groups delete-offsets": "--topic orders",
     "groups reset-offsets": "--to-earliest",
@@ -27,7 +27,7 @@ def command_line(command: str) -> ArgumentParser:
 
 
 def parsers() -> dict[str, ArgumentParser]:
-    """Of all commands, or of their actions where they have any, by what is typed."""
+    """Map the words of a command, or of each of its actions, to its parser."""
     found = {}
     for command in modules():
         parser = command_line(command)
@@ -44,14 +44,13 @@ SEVERAL = sorted(
 )
 
 
-def test_commands_that_take_several_names() -> None:
-    """What stands below holds for more than a few."""
+def test_several_commands_take_names() -> None:
+    """So that the tests below cover more than a few."""
     assert {"consume", "config explain", "produce", "topics describe", "quotas set", "verify"} <= set(SEVERAL)
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_names_on_both_sides_of_options(name: str) -> None:
-    """As on one side of them."""
+def test_names_may_be_on_both_sides_of_options(name: str) -> None:
     command, *action = name.split()
     parser = command_line(command)
     options = [*NEEDED.get(name, "").split(), "--json"]
@@ -63,8 +62,7 @@ def test_names_on_both_sides_of_options(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_option_that_is_not_there_between_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is what is told."""
+def test_unknown_option_between_names_is_reported(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     command, *action = name.split()
     with pytest.raises(SystemExit):
         command_line(command).parse_args([*action, "a=1", *NEEDED.get(name, "").split(), "--no-such-option", "b=2"])
@@ -72,8 +70,8 @@ def test_option_that_is_not_there_between_names(name: str, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("name", sorted(name for name in PARSERS if " " in name))
-def test_options_before_the_action(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that have a value, and those that have none: it is the action's parser that has them."""
+def test_options_may_precede_the_action(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With and without a value, although the action's parser defines them."""
     command, action = name.split()
     for option in PARSERS[name]._actions:
         words = [option.option_strings[-1], *([] if option.nargs == 0 else ["list"])] if option.option_strings else []
@@ -85,8 +83,7 @@ def test_options_before_the_action(name: str, capsys: pytest.CaptureFixture[str]
         assert told[0] == told[1]
 
 
-def test_names_that_begin_with_a_minus() -> None:
-    """They are legal, and stand behind --."""
+def test_names_that_begin_with_a_minus_follow_two_dashes() -> None:
     options = command_line("topics").parse_args(["describe", "--json", "--", "-odd", "b"])
     assert (options.names, options.json) == (["-odd", "b"], True)
     assert command_line("topics").parse_args(["--json", "--timeout", "3", "describe", "--", "-odd"]).names == ["-odd"]

@@ -1,4 +1,4 @@
-"""`pybroker perf`: how it ends."""
+"""`pybroker perf`: its end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("failure", [CommandError("t: gone"), KeyboardInterrupt()])
-def test_bar_goes_when_it_fails(
+def test_bar_is_cleared_at_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, failure: BaseException
 ) -> None:
-    """What is told of it has a line of its own."""
+    """The message has its own line."""
 
     def fail(*arguments: Any, **options: Any) -> None:
         show: Callable[[int], None] = options.get("show") or arguments[-1]

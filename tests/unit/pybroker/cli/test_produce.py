@@ -1,4 +1,4 @@
-"""`pybroker produce`: what is refused, each in one line with its exit code."""
+"""`pybroker produce`: errors are one line with an exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.launch import obey_permissions
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    """Exit code and what it says; permissions count."""
+    """Run the command; return exit code and output. It runs without root's rights."""
     command = [sys.executable, "-m", "pybroker", "produce", *map(str, arguments)]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, preexec_fn=obey_permissions
@@ -60,8 +60,8 @@ def test_bad_command_line_is_one_line(capsys: pytest.CaptureFixture[str], argume
     assert told.count("\n") == 1
 
 
-def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
-    """As it was opened to write to it, say: it has no name here."""
+def test_unreadable_standard_input_is_one_line(tmp_path: Path) -> None:
+    """For example if it was opened for writing. It has no file name."""
     with (tmp_path / "written").open("wb") as file:
         command = [sys.executable, "-m", "pybroker", "produce", "t"]
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=60)
@@ -69,7 +69,7 @@ def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_topic_is_the_first_word_or_an_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the option all words are files, as of old."""
+    """With the option, all words are files."""
     sent: list[tuple[str, list[Path]]] = []
     monkeypatch.setattr(produce, "_send_once", lambda options, target: sent.append((target.topic, options.files)))
     files = [Path("a"), Path("b")]
@@ -78,18 +78,18 @@ def test_topic_is_the_first_word_or_an_option(monkeypatch: pytest.MonkeyPatch, t
     assert sent == [("orders", []), *[("orders", files)] * 4]
 
 
-def test_property_that_librdkafka_does_not_know(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_property_unknown_to_librdkafka_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert produce.main(["--topic", "t", "--property", "nonsense=1", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err == ('pybroker produce: --property: No such configuration property: "nonsense"\n')
 
 
-def test_property_that_no_reader_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_reader_property_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert produce.main(["--topic", "t", "--reader-property", "parse.keys=true"]) == 2
     assert capsys.readouterr().err.startswith("pybroker produce: --reader-property: there is no parse.keys, but ")
 
 
-def test_without_the_client_library_it_says_what_to_install(
+def test_missing_client_library_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(produce, "find_spec", lambda name: None)
@@ -97,10 +97,10 @@ def test_without_the_client_library_it_says_what_to_install(
     assert "pip install '.[client]'" in capsys.readouterr().err
 
 
-def test_broker_that_is_not_there(tmp_path: Path) -> None:
-    """Sent once it fails after the time-out, with what is known."""
+def test_unreachable_broker_fails_after_the_timeout(tmp_path: Path) -> None:
+    """With librdkafka's reason."""
     (tmp_path / "file").write_text("one\ntwo\n")
-    with socket.socket() as taken:  # bound, but it does not listen
+    with socket.socket() as taken:  # bound but not listening
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         code, told = run("--topic", "t", "--bootstrap-server", address, "--timeout", 1, tmp_path / "file")
@@ -109,7 +109,7 @@ def test_broker_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("follow", [[], ["--follow", "--from-beginning"]], ids=["once", "follow"])
 @pytest.mark.parametrize("kind", ["unreadable", "folder"])
-def test_file_that_cannot_be_read(tmp_path: Path, follow: list[str], kind: str) -> None:
+def test_unreadable_file_is_one_line(tmp_path: Path, follow: list[str], kind: str) -> None:
     path = tmp_path / kind
     position = ["--position", tmp_path / "position"] if follow else []
     if kind == "folder":
@@ -121,7 +121,7 @@ def test_file_that_cannot_be_read(tmp_path: Path, follow: list[str], kind: str) 
     assert run("--topic", "t", *follow, *position, path) == (1, f"{path}: {problem}")
 
 
-def test_file_that_is_not_there_is_refused_when_sent_once(tmp_path: Path) -> None:
+def test_missing_file_is_an_error_unless_followed(tmp_path: Path) -> None:
     """A follower waits for it."""
     assert run("--topic", "t", tmp_path / "none") == (1, f"{tmp_path}/none: No such file or directory")
 
@@ -134,7 +134,7 @@ def test_bad_position_file(tmp_path: Path) -> None:
     assert told.startswith(f"{tmp_path}/position: is not a position file: remove it")
 
 
-def test_position_file_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_position_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     (tmp_path / "locked").mkdir(0o500)
     position = tmp_path / "locked" / "position"
@@ -142,7 +142,7 @@ def test_position_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert (code, told) == (1, f"{position}.lock: Permission denied")
 
 
-def test_each_topic_and_broker_has_a_position_file_of_its_own() -> None:
+def test_topics_and_brokers_have_separate_position_files() -> None:
     environ = {"XDG_STATE_HOME": "/state"}
     assert default_position("t", "[::1]:9092,b:1", environ) == Path("/state/pybroker/t@___1__9092_b_1.json")
     assert default_position("t", "b:1", {}) == Path.home() / ".local/state/pybroker/t@b_1.json"

@@ -1,4 +1,4 @@
-"""What a quota is of, and what it comes to."""
+"""`pybroker quotas`: entities and changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pybroker.cli import quotas
 
 
 class Broker:
-    """Stands for a client: keeps what it was sent, and answers with these entries."""
+    """Replaces a client: records requests and answers with these entries."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -37,7 +37,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 
 def test_entity_has_names_and_defaults(broker: Broker) -> None:
-    """A default is a name that is null."""
+    """A default is a null name."""
     assert quotas.main(["set", "--user", "shop", "--client-defaults", "producer_byte_rate=7.5"]) == 0
     (request,) = broker.sent
     (entry,) = request.entries
@@ -46,8 +46,8 @@ def test_entity_has_names_and_defaults(broker: Broker) -> None:
     assert not request.validate_only
 
 
-def test_list_asks_for_what_is_named(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exactly, or the default; other parts may be there, too."""
+def test_list_filters_by_the_named_parts(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """By name or default. Other parts may be present."""
     broker.entries = [
         SimpleNamespace(
             entity=[SimpleNamespace(entity_type="ip", entity_name=None)],
@@ -63,8 +63,8 @@ def test_list_asks_for_what_is_named(broker: Broker, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out) == row
 
 
-def test_delete_asks_what_there_is(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of that entity alone, and takes all of it away."""
+def test_delete_reads_the_existing_quotas(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of exactly that entity, and deletes all of them."""
     broker.entries = [
         SimpleNamespace(
             error_code=0,
@@ -81,14 +81,14 @@ def test_delete_asks_what_there_is(broker: Broker, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("text", ["rate=much", "rate=nan", "rate=inf", "rate=", "rate"])
-def test_quota_that_is_no_number(text: str) -> None:
-    """Told before the broker is asked."""
+def test_quota_has_to_be_a_number(text: str) -> None:
+    """It is checked before a request is sent."""
     with pytest.raises(argparse.ArgumentTypeError):
         quotas._quota(text)
 
 
-def test_several_as_kafka_configs_takes_them() -> None:
-    """With commas between them."""
+def test_quotas_are_parsed_as_by_kafka_configs() -> None:
+    """Separated by commas."""
     line = "set --user a --add-config producer_byte_rate=1,consumer_byte_rate=2.5 --add-config request_percentage=3"
     options = quotas.command_line().parse(line.split())
     assert options.add_config == [("producer_byte_rate", 1), ("consumer_byte_rate", 2.5), ("request_percentage", 3)]

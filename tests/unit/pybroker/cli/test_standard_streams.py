@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-#: Prints, and becomes a process that tells where its standard streams lead.
+#: Prints where its standard streams lead, and becomes a process that does so.
 PROGRAM = """
 import os, sys
 from pybroker.cli.standard_streams import open_closed
@@ -21,14 +21,14 @@ os.execv(sys.executable, [sys.executable, "-c", code, sys.argv[1]])
 
 
 def closed(streams: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command without some of its streams, as a shell closes them."""
+    """Run a command without some of its streams, as a shell can close them."""
     shell = ["sh", "-c", f'exec "$@" {streams}', "sh", *command]
     return subprocess.run(shell, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("streams", ["<&- >&- 2>&-", ">&-", "2>&-", "<&- 2>&-"])
-def test_they_lead_to_nothing(tmp_path: Path, streams: str) -> None:
-    """In this process and in the one that it becomes: no file that they open has such a number."""
+def test_closed_streams_lead_to_dev_null(tmp_path: Path, streams: str) -> None:
+    """In this process and the one that it becomes, so that no file gets such a descriptor."""
     found = tmp_path / "found"
     done = closed(streams, sys.executable, "-c", PROGRAM, str(found))
     assert done.returncode == 0
@@ -37,8 +37,7 @@ def test_they_lead_to_nothing(tmp_path: Path, streams: str) -> None:
         assert (where[number] == "/dev/null") is (number == 0 or closing in streams.split())
 
 
-def test_command_without_an_output(tmp_path: Path) -> None:
-    """It does what it does."""
+def test_command_without_output_runs(tmp_path: Path) -> None:
     done = closed(">&-", sys.executable, "-m", "pybroker", "kafka-home", str(tmp_path / "home"))
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "home/bin/kafka-topics.sh").exists()

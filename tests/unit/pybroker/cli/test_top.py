@@ -1,4 +1,4 @@
-"""What `pybroker top` shows of two looks at a cluster."""
+"""`pybroker top`: differences between two snapshots of a cluster."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NOW = Sample(
 )
 
 
-def test_rates_and_lags() -> None:
-    """A topic that is new, or one that is gone, has no rate."""
+def test_rates_and_lag_are_computed() -> None:
+    """New and deleted topics have no rate."""
     view = compare(BEFORE, NOW, "rate")
     assert view.records_per_s == 10.0
     assert view.topics == [
@@ -29,14 +29,13 @@ def test_rates_and_lags() -> None:
     ]
 
 
-def test_order() -> None:
-    """By name, or by what stands in a column."""
+def test_rows_are_sorted_by_name_or_a_column() -> None:
     assert [row["group"] for row in compare(BEFORE, NOW, "name").groups] == ["new", "shop"]
     assert [row["topic"] for row in compare(BEFORE, NOW, "records").topics] == ["a", "b"]
 
 
-def test_terminal_has_room_for_some() -> None:
-    """Groups are seen below many topics."""
+def test_rows_are_cut_to_the_terminal() -> None:
+    """Groups are visible below many topics."""
     lines = ["head", "", "TOPIC", *(f"topic {number}" for number in range(50)), "", "GROUP", "shop"]
     shown = fitted(lines, 50, 6, 20)
     assert len(shown) == 20

@@ -1,4 +1,4 @@
-"""What `pybroker topics describe` shows: partitions that are asked for, and ids."""
+"""`pybroker topics describe`: selection of partitions, and ids."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from confluent_kafka import Node, TopicPartitionInfo, Uuid
 from pybroker.cli.topics import id_text, in_trouble
 
 
-def test_partitions_that_something_is_wrong_with() -> None:
-    """Without a replica of theirs, without a leader; a healthy one is only among all."""
+def test_unhealthy_partitions_are_selected() -> None:
+    """Those without one of their replicas, or without a leader."""
     nodes = [Node(id, "h", 1) for id in (1, 2)]
     healthy = TopicPartitionInfo(0, nodes[0], nodes, nodes)
     behind = TopicPartitionInfo(1, nodes[0], nodes, nodes[:1])
@@ -22,8 +22,8 @@ def test_partitions_that_something_is_wrong_with() -> None:
     assert in_trouble(partitions, "--unavailable-partitions") == [offline]
 
 
-def test_ids_are_written_as_kafka_writes_them() -> None:
-    """That is Base64 for URLs, without padding."""
+def test_ids_have_the_form_of_kafka() -> None:
+    """URL-safe Base64 without padding."""
     halves = (-1 << 32 | 5, -7)
     text = base64.urlsafe_b64encode(b"".join(half.to_bytes(8, "big", signed=True) for half in halves)).decode()
 

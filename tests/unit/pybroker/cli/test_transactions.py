@@ -1,4 +1,4 @@
-"""Which open transactions are hanging."""
+"""Detection of hanging transactions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MINUTE_MS = 60_000
 
 
 class Cluster:
-    """Stands for a client: partitions with the producers that each remembers, and the coordinators' transactions."""
+    """Replaces a client: partitions with active producers, and the coordinators' transactions."""
 
     def __init__(self) -> None:
         self.producers: dict[tuple[str, int], list[Any]] = {("orders", 0): [], ("orders", 1): []}
         self.transactions: dict[str, tuple[int, set[TopicPartition]]] = {}
 
     def remember(self, partition: int, producer_id: int, minutes: float, start_offset: int = 5) -> None:
-        """A producer whose last record is so old."""
+        """Add a producer whose last record has this age."""
         self.producers["orders", partition].append(
             SimpleNamespace(
                 producer_id=producer_id,
@@ -60,14 +60,14 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def hanging(capsys: pytest.CaptureFixture[str], *options: str) -> list[tuple[int, int]]:
-    """Partition and producer of each that is found."""
+    """Return partition and producer of each hanging transaction."""
     assert transactions.main(["find-hanging", "--json", *options]) == 0
     rows = map(json.loads, capsys.readouterr().out.splitlines())
     return [(row["partition"], row["producer_id"]) for row in rows]
 
 
-def test_it_hangs_where_no_coordinator_has_the_partition(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a producer that none knows, or whose transaction is about other partitions."""
+def test_transaction_unknown_to_its_coordinator_hangs(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """No coordinator knows the producer, or its transaction has other partitions."""
     cluster.remember(0, producer_id=7, minutes=60)
     cluster.remember(0, producer_id=8, minutes=60)
     cluster.remember(1, producer_id=8, minutes=60)
@@ -76,8 +76,8 @@ def test_it_hangs_where_no_coordinator_has_the_partition(cluster: Cluster, capsy
     assert hanging(capsys, "--topic", "orders", "--partition", "1") == [(1, 8)]
 
 
-def test_neither_closed_nor_young_ones_hang(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """Five minutes above the longest timeout are left to the coordinator."""
+def test_closed_and_young_transactions_do_not_hang(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """The coordinator has five minutes beyond the longest timeout."""
     cluster.remember(0, producer_id=7, minutes=60, start_offset=-1)
     cluster.remember(0, producer_id=8, minutes=19)
     cluster.remember(0, producer_id=9, minutes=21)
@@ -85,7 +85,6 @@ def test_neither_closed_nor_young_ones_hang(cluster: Cluster, capsys: pytest.Cap
     assert hanging(capsys, "--max-transaction-timeout", "17") == []
 
 
-def test_partition_that_there_is_not(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """Told, instead of nothing found."""
+def test_missing_partition_is_an_error(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert transactions.main(["find-hanging", "--topic", "orders", "--partition", "2"]) == 1
     assert capsys.readouterr().err == "pybroker transactions: orders: there is no partition 2\n"

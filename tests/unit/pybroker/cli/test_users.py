@@ -1,4 +1,4 @@
-"""`pybroker users`: the password that is asked for."""
+"""`pybroker users`: input of the password."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_terminal")
-def test_password_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the user's name."""
+def test_password_is_read_from_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prompt has the user's name."""
     monkeypatch.setattr("getpass.getpass", lambda question: f"{question}\xe4")
     assert users._password(ASKED) == "Password of ann: \xe4".encode()  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("on_terminal")
-def test_nothing_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enter alone, or the end of the terminal's input (Ctrl-D)."""
+def test_empty_password_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enter alone, or Ctrl-D."""
 
     def end(question: str) -> str:
         raise EOFError
@@ -38,8 +38,8 @@ def test_nothing_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
             users._password(ASKED)  # type: ignore[arg-type]
 
 
-def test_password_of_a_file(tmp_path: Path) -> None:
-    """Its first line, also where an editor has put a mark in front and CR at its end."""
+def test_password_is_read_from_a_file(tmp_path: Path) -> None:
+    """Its first line, without byte order mark and CR."""
     file = tmp_path / "password"
     for written in ("\xe4 b\n", "\xe4 b", "\ufeff\xe4 b\r\nmore\r\n"):
         file.write_bytes(written.encode())
@@ -47,8 +47,8 @@ def test_password_of_a_file(tmp_path: Path) -> None:
         assert users._password(asked) == "\xe4 b".encode()  # type: ignore[arg-type]
 
 
-def test_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not read from a pipe that nobody has named."""
+def test_without_terminal_a_file_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is not read unless it is named."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(UsageError, match="--password-file"):
         users._password(ASKED)  # type: ignore[arg-type]

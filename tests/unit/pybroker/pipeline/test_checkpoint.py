@@ -1,4 +1,4 @@
-"""Checkpoints: how far a query has come, and whose they are."""
+"""Checkpoints: progress of a query, and which query they belong to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDENTITY = {"query": "q", "source": "s ['t']", "sink": "parquet rows"}
 
 
 def batch(folder: Path, number: int, *sources: object, done: bool = True, watermark_ms: int = 0) -> None:
-    """Write what Spark writes of a batch; a source is its offsets, or None for one that was not read."""
+    """Write Spark's files of a batch; a source has offsets, or None if it was not read."""
     lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "batchTimestampMs": 1, "conf": {}})]
     lines += ["-" if source is None else json.dumps(source) for source in sources]
     for name in ("offsets", "commits"):
@@ -25,16 +25,16 @@ def batch(folder: Path, number: int, *sources: object, done: bool = True, waterm
         (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
 
-def test_nothing_is_there_yet(tmp_path: Path) -> None:
-    """A folder that is not there, and one whose first batch has only begun."""
+def test_new_checkpoint_has_no_positions(tmp_path: Path) -> None:
+    """A missing directory, and one whose first batch is not completed."""
     assert checkpoint.progress(tmp_path / "q") == Progress()
 
     batch(tmp_path, 0, {"t": {"0": 5}}, done=False)
     assert checkpoint.progress(tmp_path) == Progress(running=0)
 
 
-def test_last_batch_that_is_done_counts(tmp_path: Path) -> None:
-    """Its offsets, of all sources; the one after it is running."""
+def test_last_completed_batch_counts(tmp_path: Path) -> None:
+    """With the offsets of all sources. The batch after it is running."""
     batch(tmp_path, 8, {"t": {"0": 5, "1": 6}})
     batch(tmp_path, 9, {"t": {"0": 10, "1": 6}}, None, {"u": {"0": 1}}, watermark_ms=7)
     batch(tmp_path, 10, {"t": {"0": 11, "1": 6}}, done=False)
@@ -42,15 +42,15 @@ def test_last_batch_that_is_done_counts(tmp_path: Path) -> None:
     assert checkpoint.progress(tmp_path) == Progress(9, {"t": {0: 10, 1: 6}, "u": {0: 1}}, 7, running=10)
 
 
-def test_of_two_sources_the_one_that_is_further_behind_counts(tmp_path: Path) -> None:
+def test_slower_of_two_sources_counts(tmp_path: Path) -> None:
     batch(tmp_path, 0, {"t": {"0": 5, "1": 9}}, {"t": {"0": 7, "1": 8, "2": 1}})
 
     assert checkpoint.progress(tmp_path).offsets == {"t": {0: 5, 1: 8, 2: 1}}
 
 
 @pytest.mark.parametrize("content", ["v7\n{}", "", "v1\n{\n", 'v1\n{}\n["no offsets"]'])
-def test_files_of_something_else_are_refused(tmp_path: Path, content: str) -> None:
-    """With the name of the file."""
+def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
+    """With the file's name."""
     batch(tmp_path, 0, {"t": {"0": 1}})
     (tmp_path / "offsets" / "0").write_text(content)
 
@@ -58,8 +58,8 @@ def test_files_of_something_else_are_refused(tmp_path: Path, content: str) -> No
         checkpoint.progress(tmp_path)
 
 
-def test_checkpoint_is_for_one_query(tmp_path: Path) -> None:
-    """Its own finds it again, another is told what differs."""
+def test_checkpoint_belongs_to_one_query(tmp_path: Path) -> None:
+    """Another query is refused with the differences."""
     folder = tmp_path / "root" / "q"
     checkpoint.claim(folder, IDENTITY)
     checkpoint.claim(folder, IDENTITY)
@@ -69,8 +69,8 @@ def test_checkpoint_is_for_one_query(tmp_path: Path) -> None:
     assert json.loads((folder / "pybroker.json").read_text()) == IDENTITY
 
 
-def test_checkpoint_of_another_program_is_not_taken_over(tmp_path: Path) -> None:
-    """One with batches, and without our file; nor one whose file is damaged."""
+def test_checkpoint_of_another_program_is_refused(tmp_path: Path) -> None:
+    """It has batches but not our file, or that file is damaged."""
     batch(tmp_path, 0, {"t": {"0": 1}})
     with pytest.raises(CheckpointError, match="was made by something else"):
         checkpoint.claim(tmp_path, IDENTITY)
@@ -82,7 +82,7 @@ def test_checkpoint_of_another_program_is_not_taken_over(tmp_path: Path) -> None
 
 
 def test_files_of_another_checkpoint_are_found(tmp_path: Path) -> None:
-    """Whose batches are listed there and were never planned here; those of a batch that was not committed are ours."""
+    """Their batches are listed but were never planned here. Files of an uncommitted batch are ours."""
     folder, lake = tmp_path / "state", tmp_path / "lake"
     checkpoint.check_files(folder, lake)
     (lake / "_spark_metadata").mkdir(parents=True)
@@ -99,8 +99,8 @@ def test_files_of_another_checkpoint_are_found(tmp_path: Path) -> None:
     checkpoint.check_files(folder, lake)
 
 
-def test_only_local_folders_are_looked_into() -> None:
-    """A path, or file:; what Spark reaches elsewhere is not ours to read."""
+def test_only_local_directories_are_read() -> None:
+    """A path, or a file: URL. Others are left to Spark."""
     assert checkpoint.local("/a/b") == checkpoint.local("file:///a/b") == Path("/a/b")
     assert checkpoint.local("file:/a%20b") == Path("/a b")
     assert checkpoint.local("s3a://bucket/b") is None

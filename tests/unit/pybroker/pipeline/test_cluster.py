@@ -1,4 +1,4 @@
-"""What librdkafka is told of the Java client's properties."""
+"""Translation of Java client properties for librdkafka."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pybroker.pipeline.cluster import client_properties
 from pybroker.pipeline.spec import Kafka
 
 
-def test_login_and_certificates_are_translated() -> None:
+def test_authentication_and_certificates_are_translated() -> None:
     """Properties that only concern reading and writing are left out."""
     login = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ann" password="a b";'
     options = {

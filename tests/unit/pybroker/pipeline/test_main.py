@@ -1,4 +1,4 @@
-"""What is wrong is told by the command in a line, with its exit code, before anything is written; without Spark."""
+"""Errors of the command: one line and an exit code before anything is written, without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FakeCluster:
 
 
 class AwayCluster(FakeCluster):
-    """One that does not answer."""
+    """A broker that does not answer."""
 
     def partitions(self) -> dict[str, list[int]]:
         raise ClusterError("the broker 127.0.0.1:1: no answer")
@@ -44,7 +44,7 @@ def raises(error: Exception) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that answers, jars that are there, and a Spark that may not be started."""
+    """A broker that answers, present jars, and a Spark that must not start."""
     monkeypatch.setattr(cluster, "Cluster", FakeCluster)
     monkeypatch.setattr(session, "all_jars", lambda pipeline: [])
     monkeypatch.setattr(session, "start_session", raises(AssertionError("Spark was started")))
@@ -57,7 +57,7 @@ def specification(tmp_path: Path, **changes: Any) -> dict[str, Any]:
 
 
 def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str, **changes: Any) -> tuple[int, str]:
-    """The exit code of a run, and the line that it tells; nothing but the file is there then."""
+    """Run the specification; return exit code and error line, and assert that no other file exists."""
     before = sorted(tmp_path.rglob("*"))
     spec = written(tmp_path, specification(tmp_path, **changes))
     code = main.main(["run", str(spec), *options])
@@ -77,14 +77,14 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str, *
         ),
     ],
 )
-def test_mistake_in_the_file_is_2(
+def test_bad_specification_is_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], line: str
 ) -> None:
     assert refused(tmp_path, capsys, **changes) == (2, line)
 
 
-def test_place_that_cannot_be_written_to_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where the file system takes nothing, whatever the rights say; and a checkpoint that is another's."""
+def test_unwritable_directory_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also on a read-only file system, whatever the permissions; and a checkpoint of another query."""
     sink = {"format": "parquet", "path": "/proc/nothing/lake"}
     code, line = refused(tmp_path, capsys, streams={"q": {"from": "s", "sink": sink}})
     assert (code, line.partition("written to")[0]) == (2, "FILE: streams.q.sink.path: /proc cannot be ")
@@ -104,24 +104,24 @@ def test_place_that_cannot_be_written_to_is_2(tmp_path: Path, capsys: pytest.Cap
         ("start_session", PySparkRuntimeError("Java gateway process exited before sending its port number.")),
     ],
 )
-def test_what_is_not_to_be_had_is_1(
+def test_missing_requirements_are_exit_code_1(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     what: str,
     error: Exception,
 ) -> None:
-    """Jars, Java, and a Spark that does not come up."""
+    """Jars, Java, and a Spark that does not start."""
     monkeypatch.setattr(session, what, raises(error))
 
     assert refused(tmp_path, capsys) == (1, str(error))
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "")])
-def test_spark_whose_process_is_no_more_is_1(
+def test_dead_spark_process_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Nor is there anything to be ended; Py4J's log of it has nothing to add."""
+    """It cannot be stopped, and Py4J logs nothing about it."""
 
     class Gone:
         def __getattr__(self, name: str) -> None:
@@ -140,7 +140,7 @@ def test_spark_whose_process_is_no_more_is_1(
     assert not logging.getLogger().filter(logged)
 
 
-def test_broker_that_does_not_answer_is_1(
+def test_unresponsive_broker_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "Cluster", AwayCluster)
@@ -148,18 +148,18 @@ def test_broker_that_does_not_answer_is_1(
     assert refused(tmp_path, capsys) == (1, "FILE: kafka.bootstrap: the broker 127.0.0.1:1: no answer")
 
 
-def test_checkpoint_that_cannot_be_looked_into_is_1(
+def test_unreadable_checkpoint_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the reason: the file's name, and what the system says."""
+    """With the file's name and the system's error."""
     where = f"{tmp_path}/state/q/offsets"
     monkeypatch.setattr(checkpoint, "check", raises(PermissionError(13, "Permission denied", where)))
 
     assert refused(tmp_path, capsys) == (1, f"{where}: Permission denied")
 
 
-def test_metrics_that_cannot_be_written_are_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before Spark is started."""
+def test_unwritable_metrics_are_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before Spark starts."""
     code, line = refused(tmp_path, capsys, "--metrics", f"{tmp_path}/none/metrics.prom")
 
     assert (code, line) == (1, f"--metrics {tmp_path}/none/metrics.prom: No such file or directory")

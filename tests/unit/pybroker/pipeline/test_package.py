@@ -1,4 +1,4 @@
-"""What is in a package, and that it needs nothing of ours where it is unpacked."""
+"""The content of a package, which needs nothing of ours on the target machine."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def package(spec: Path, output: Path) -> Path:
     return write_package(spec, load(spec, {}), [jar], output)
 
 
-def test_folder_has_all_and_the_command(spec: Path, tmp_path: Path) -> None:
-    """The specification as it is; a script that finds its files from anywhere and quotes what it has to."""
+def test_directory_has_all_files_and_the_command(spec: Path, tmp_path: Path) -> None:
+    """The unchanged specification, and a script that works from any directory and quotes its arguments."""
     script = package(spec, tmp_path / "out")
     found = sorted(each.relative_to(tmp_path / "out").as_posix() for each in (tmp_path / "out").rglob("*.*"))
     assert found == NAMES
@@ -51,8 +51,8 @@ def test_folder_has_all_and_the_command(spec: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_zip_is_the_folder_and_always_alike(spec: Path, tmp_path: Path) -> None:
-    """With the script's right to be run."""
+def test_zip_equals_the_directory_and_is_reproducible(spec: Path, tmp_path: Path) -> None:
+    """The script is executable."""
     assert package(spec, tmp_path / "out.zip") == Path("out/submit.sh")
     package(spec, tmp_path / "again" / "out.zip")
 
@@ -62,8 +62,8 @@ def test_zip_is_the_folder_and_always_alike(spec: Path, tmp_path: Path) -> None:
         assert archive.getinfo("out/submit.sh").external_attr >> 16 == 0o755
 
 
-def test_modules_stand_alone(spec: Path, tmp_path: Path) -> None:
-    """Of what is installed, they need PySpark alone; the specification is read with the YAML that is in the zip."""
+def test_modules_need_only_pyspark(spec: Path, tmp_path: Path) -> None:
+    """The specification is parsed with the YAML library in the zip."""
     package(spec, tmp_path / "out")
     modules = str(tmp_path / "out" / "pybroker.zip")
     code = (
@@ -79,10 +79,10 @@ def test_modules_stand_alone(spec: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "it's\n"), done.stderr
 
 
-def test_what_is_there_is_not_written_over(
+def test_existing_files_are_not_overwritten(
     spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither a folder nor a file; one line, exit code 1, and nothing else is left behind."""
+    """Neither a directory nor a file. One line, exit code 1, and nothing is left behind."""
     monkeypatch.setattr("pybroker.pipeline.session.all_jars", lambda pipeline: [])
     (tmp_path / "out").mkdir()
 
@@ -93,8 +93,8 @@ def test_what_is_there_is_not_written_over(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_folders_of_one_machine_are_named(spec: Path, tmp_path: Path) -> None:
-    """What is of a shared file system is not."""
+def test_local_directories_are_named(spec: Path, tmp_path: Path) -> None:
+    """Those of a shared file system are not."""
     streams = {"q": {"from": "s", "sink": {"format": "parquet", "path": "s3a://lake/s"}}}
     shared = written(tmp_path, document(checkpoint_root="hdfs:///state", streams=streams))
     assert list(local_folders(load(shared, {}))) == []

@@ -1,4 +1,4 @@
-"""Named groups of Java's regular expressions by their numbers."""
+"""Named groups of Java's regular expressions, replaced by numbers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pybroker.pipeline.spec import SpecError
         (r"(?<open", r"(?<open", {}, 0),
     ],
 )
-def test_names_are_taken_out(pattern: str, without_names: str, groups: dict[str, int], count: int) -> None:
-    """Of groups alone: not of what only looks like one, escaped, quoted or in a class."""
+def test_group_names_are_removed(pattern: str, without_names: str, groups: dict[str, int], count: int) -> None:
+    """Only those of groups: not escaped, quoted, or in a class."""
     assert numbered(pattern) == Numbered(without_names, groups, count)
 
 
-def test_name_that_is_there_twice_is_a_mistake() -> None:
+def test_repeated_group_name_is_an_error() -> None:
     with pytest.raises(SpecError, match=r"parse\.pattern: two groups are named a"):
         numbered("(?<a>x)(?<a>y)")

@@ -1,4 +1,4 @@
-"""What is found before Spark is started."""
+"""Checks before Spark starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.specifications import document, loaded
 
 
 class FakeCluster:
-    """A broker with a topic of two partitions and others of one, which makes none by itself."""
+    """A broker with a topic of two partitions and others of one, without automatic topic creation."""
 
     auto_creation = "false"
 
@@ -30,13 +30,13 @@ class FakeCluster:
 
 
 class CreatingCluster(FakeCluster):
-    """One that makes topics which are written to."""
+    """A broker with automatic topic creation."""
 
     auto_creation = "true"
 
 
 class SilentCluster(FakeCluster):
-    """One that lets nobody see its settings."""
+    """A broker that denies access to its configs."""
 
     def settings(self, topic: str | None = None) -> dict[str, str]:
         return {}
@@ -63,15 +63,15 @@ def pipeline(tmp_path: Path, **source: Any) -> Pipeline:
         ),
     ],
 )
-def test_topic_that_is_not_there_is_told(tmp_path: Path, source: dict[str, Any], message: str) -> None:
-    """And so is a partition."""
+def test_missing_topic_is_reported(tmp_path: Path, source: dict[str, Any], message: str) -> None:
+    """So is a missing partition."""
     with pytest.raises(SpecError) as refused:
         preflight.check_topics(pipeline(tmp_path, **source), FakeCluster())  # type: ignore[arg-type]
     assert str(refused.value) == f"sources.s.{message}"
 
 
-def test_what_is_there_is_right(tmp_path: Path) -> None:
-    """Nothing is made by looking."""
+def test_existing_topics_are_fine(tmp_path: Path) -> None:
+    """The check creates nothing."""
     one = pipeline(tmp_path, topics=["orders"], starting={"offsets": {"orders": {0: 1, 1: "latest"}}})
 
     preflight.check_topics(one, FakeCluster())  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def test_what_is_there_is_right(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_another_specification_is_refused(tmp_path: Path) -> None:
-    """At the stream, with what differs."""
+    """With its stream and the differences."""
     preflight.claim_checkpoints(pipeline(tmp_path, topics=["orders"]))
     preflight.check_folders(pipeline(tmp_path, topics=["orders"]))
 
@@ -89,7 +89,7 @@ def test_checkpoint_of_another_specification_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
-    """As where a checkpoint was removed to begin anew; of other formats nobody keeps such a list."""
+    """For example if the checkpoint was removed to restart. Only Parquet output lists its files."""
     listed = tmp_path / "lake" / "rows" / "_spark_metadata"
     listed.mkdir(parents=True)
     (listed / "0").write_text("v1")
@@ -101,15 +101,15 @@ def test_files_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
     preflight.check_folders(replace(one, streams={"q": to_delta}))
 
 
-def test_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
-    """Here a file is in its way, which stops everybody."""
+def test_unwritable_directory_is_refused(tmp_path: Path) -> None:
+    """Here a file is in its place, which also stops root."""
     (tmp_path / "lake").write_text("a file")
     with pytest.raises(SpecError, match=r"streams\.q\.sink\.path: .*lake is not a folder"):
         preflight.check_folders(pipeline(tmp_path, topics=["orders"]))
 
 
-def test_checkpoints_elsewhere_are_left_to_spark(tmp_path: Path) -> None:
-    """They are neither read nor made."""
+def test_remote_checkpoints_are_left_to_spark(tmp_path: Path) -> None:
+    """They are neither read nor created."""
     whole = document(checkpoint_root="s3a://bucket/state")
     one = loaded(tmp_path, whole)
 
@@ -119,7 +119,7 @@ def test_checkpoints_elsewhere_are_left_to_spark(tmp_path: Path) -> None:
 
 
 def writing(tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any]) -> Pipeline:
-    """A pipeline that writes to a topic, and letters to another."""
+    """A pipeline that writes to a topic, and dead letters to another."""
     streams = {"q": {"from": "s", "sink": {"format": "kafka", **sink}}}
     sources = {"s": {"topics": ["orders"], "dead_letter": letter}}
     return loaded(tmp_path, document(sources=sources, streams=streams))
@@ -167,10 +167,10 @@ def writing(tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any]) -> Pip
         ),
     ],
 )
-def test_topic_that_cannot_be_written_to_is_told(
+def test_unwritable_topic_is_reported(
     tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any], cluster: FakeCluster, message: str
 ) -> None:
-    """Of dead letters and of sinks, before anything is read."""
+    """For dead letters and sinks, before anything is read."""
     with pytest.raises(SpecError) as refused:
         preflight.check_topics(writing(tmp_path, sink, letter), cluster)  # type: ignore[arg-type]
     assert str(refused.value) == message
@@ -187,6 +187,6 @@ def test_topic_that_cannot_be_written_to_is_told(
     ],
     ids=["is there", "has keys", "of another broker", "is made", "is not let see"],
 )
-def test_topic_that_can_be_written_to_is_right(tmp_path: Path, sink: dict[str, Any], cluster: FakeCluster) -> None:
-    """As far as the broker tells."""
+def test_writable_topic_is_fine(tmp_path: Path, sink: dict[str, Any], cluster: FakeCluster) -> None:
+    """As far as the broker reports."""
     preflight.check_topics(writing(tmp_path, sink, {"topic": "letters"}), cluster)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What is told of batches: lines, a bar, metrics."""
+"""Progress of batches: lines, a bar, metrics."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ REPORT = {
 
 
 def test_batch_is_one_line() -> None:
-    """With what went wrong, how fast it was, and what is still there."""
+    """With errors, speed, and remaining lag."""
     assert str(Batch.of("q", REPORT)) == (
         "q: batch 3: 100 records, 7 of them could not be parsed, 2 too late, 1,234 records/s, 25 behind"
     )
 
 
-def test_quiet_batch_is_a_short_line() -> None:
-    """Spark reports neither metrics nor a rate of batches without records."""
+def test_empty_batch_is_a_short_line() -> None:
+    """Spark reports neither metrics nor a rate for it."""
     report = REPORT | {
         "numInputRows": 0,
         "observedMetrics": {},
@@ -39,8 +39,8 @@ def test_quiet_batch_is_a_short_line() -> None:
     assert str(Batch.of("q", report)) == "q: batch 3: 0 records"
 
 
-def test_metrics_are_kept_in_a_file(tmp_path: Path) -> None:
-    """Sums of all batches, and the last one's lag, in Prometheus' text format."""
+def test_metrics_are_written_to_a_file(tmp_path: Path) -> None:
+    """Sums over all batches, and the lag of the last, in Prometheus' text format."""
     file = tmp_path / "metrics.prom"
     reporter = Reporter(file, io.StringIO())
 
@@ -55,8 +55,8 @@ def test_metrics_are_kept_in_a_file(tmp_path: Path) -> None:
     assert 'pybroker_pipeline_lag{query="q"} 0' in lines
 
 
-def test_metrics_that_cannot_be_kept_are_told_once(tmp_path: Path) -> None:
-    """And stop nothing; they are there again when they can be, with all batches."""
+def test_unwritable_metrics_are_reported_once(tmp_path: Path) -> None:
+    """The query continues, and later metrics include all batches."""
     folder, out = tmp_path / "metrics", io.StringIO()
     reporter = Reporter(folder / "metrics.prom", out)
 
@@ -71,8 +71,8 @@ def test_metrics_that_cannot_be_kept_are_told_once(tmp_path: Path) -> None:
     assert 'pybroker_pipeline_batches_total{query="q"} 3' in (folder / "metrics.prom").read_text()
 
 
-def test_terminal_has_a_bar_below_the_lines() -> None:
-    """It is drawn over at the next line."""
+def test_bar_is_below_the_lines() -> None:
+    """The next line overwrites it."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -86,6 +86,5 @@ def test_terminal_has_a_bar_below_the_lines() -> None:
     assert terminal.getvalue().endswith("\n[########......................]  25%  25 of 100  10 records/s\n")
 
 
-def test_bar_of_nothing_is_full() -> None:
-    """Nothing is there, and all of it is done."""
+def test_bar_of_an_empty_topic_is_full() -> None:
     assert bar_of([Totals()]).startswith(f"[{'#' * 30}] 100%")

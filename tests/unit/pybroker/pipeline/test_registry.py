@@ -1,4 +1,4 @@
-"""A schema registry's answers, and those that are none; without a port."""
+"""Responses of a schema registry, valid and invalid, without a port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = {"id": 3, "version": 2, "schema": '"string"', "schemaType": "AVRO"}
 
 
 class Registry:
-    """What it answers, by path; what it was asked with."""
+    """Answers by path, and records the requests."""
 
     def __init__(self, **answers: object) -> None:
         versions = [FIRST, SECOND]
@@ -34,8 +34,8 @@ class Registry:
         return io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
-def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest last; a login of the address goes along, and is not shown."""
+def test_versions_of_a_subject_have_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest is last. Credentials in the URL are sent but not shown."""
     one = Registry()
     monkeypatch.setattr(schema_registry, "_opener", lambda: one)
 
@@ -58,7 +58,7 @@ def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> 
         ({"/2": {**SECOND, "references": [{"name": "x"}]}}, "version 2 of s refers to other subjects"),
     ],
 )
-def test_answer_that_is_none_is_told_in_a_line(
+def test_invalid_response_is_one_line(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, object], message: str
 ) -> None:
     monkeypatch.setattr(schema_registry, "_opener", lambda: Registry(**answers))
@@ -68,6 +68,6 @@ def test_answer_that_is_none_is_told_in_a_line(
     assert "\n" not in str(refused.value)
 
 
-def test_address_that_is_none() -> None:
+def test_invalid_address_is_an_error() -> None:
     with pytest.raises(RegistryError, match="is no address"):
         schemas_of("http://ann:secret@r:abc", "s")

@@ -1,4 +1,4 @@
-"""The Java that Spark is started with."""
+"""The Java that starts Spark, and Spark's packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.specifications import document, loaded
 
 
 def fake_java(tmp_path: Path, modules: str) -> Java:
-    """A java that lists its modules, and else prints its arguments."""
+    """Install a java that lists its modules, and otherwise prints its arguments."""
     launcher = tmp_path / "a home" / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     launcher.write_text(f'#!/bin/sh\ncase "$*" in --list-modules) echo "{modules}" ;; *) printf "<%s>" "$@" ;; esac\n')
@@ -23,27 +23,27 @@ def fake_java(tmp_path: Path, modules: str) -> Java:
     return Java(launcher, 21, ("-Doption=with space",))
 
 
-def test_java_with_the_module_is_used_as_it_is(tmp_path: Path) -> None:
-    """JAVA_HOME is its own home."""
+def test_java_with_the_module_is_used_directly(tmp_path: Path) -> None:
+    """As JAVA_HOME."""
     java = fake_java(tmp_path, "java.base@21\njdk.incubator.vector@21")
 
     assert session.java_home(java) == tmp_path / "a home"
 
 
-def test_java_without_the_module_gets_a_launcher_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All other arguments come through, whatever is in them."""
+def test_java_without_the_module_gets_a_launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher omits the module's option and passes all others unchanged."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home = session.java_home(fake_java(tmp_path, "java.base@21"))
 
     given = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "Main", "$x 'y'"]
     printed = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
 
-    assert session.java_home(Java(home / "bin" / "java", 21)) == home, "a child finds the launcher as its Java"
+    assert session.java_home(Java(home / "bin" / "java", 21)) == home, "child processes use the launcher, too"
     assert printed == "<-Doption=with space><-cp><a b:c><Main><$x 'y'>"
 
 
-def test_packages_of_sinks_are_brought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all that they need, each as a set of its own in the cache."""
+def test_packages_of_sinks_are_downloaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their dependencies, each set in its own cache directory."""
     asked = []
 
     def resolve(name: str, artifacts: list[Artifact], *, transitive: bool) -> list[Path]:
@@ -72,8 +72,8 @@ def test_packages_of_sinks_are_brought_once(tmp_path: Path, monkeypatch: pytest.
         session.sink_jars(loaded(tmp_path, document(streams=streams)))
 
 
-def test_formats_bring_their_jars_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Delta Lake of a sink or a table, Avro of a source; where they are not to be had the format is told in a line."""
+def test_formats_need_jars_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta Lake for a sink or table, Avro for a source. Without the jars, one line names the format."""
     asked = []
 
     def resolve(name: str, artifacts: tuple[Artifact, ...]) -> list[Path]:
@@ -109,8 +109,8 @@ def test_formats_bring_their_jars_and_settings(tmp_path: Path, monkeypatch: pyte
         session.format_jars(loaded(tmp_path, document(sources=avro)))
 
 
-def test_sql_takes_what_it_can_make_nothing_of_for_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless the specification's own properties say otherwise."""
+def test_invalid_sql_casts_give_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the specification's properties say otherwise."""
     started: list[Mapping[str, str]] = []
     monkeypatch.setattr(session, "all_jars", lambda pipeline: [])
     monkeypatch.setattr(session, "start_session", lambda name, master, settings: started.append(settings))
@@ -122,8 +122,8 @@ def test_sql_takes_what_it_can_make_nothing_of_for_null(tmp_path: Path, monkeypa
     assert [settings["spark.sql.mapKeyDedupPolicy"] for settings in started] == ["LAST_WIN"] * 2
 
 
-def test_jars_of_the_specification_are_added_to_sparks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those of functions that SQL calls."""
+def test_jars_of_the_specification_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example those of functions that SQL calls."""
     started: list[Mapping[str, str]] = []
     monkeypatch.setattr(session, "all_jars", lambda pipeline: [Path("/jars/kafka.jar")])
     monkeypatch.setattr(session, "start_session", lambda name, master, settings: started.append(settings))

@@ -1,4 +1,4 @@
-"""Specifications: what is right, and what each mistake is told as."""
+"""Specifications: valid ones, and the message for each mistake."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tests.support.specifications import document, loaded
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "access-log" / "pipeline.yaml"
 
 
-def test_smallest_specification_has_the_defaults(tmp_path: Path) -> None:
-    """What is not said."""
+def test_minimal_specification_has_the_defaults(tmp_path: Path) -> None:
     pipeline = loaded(tmp_path, document())
 
     assert pipeline.spark.master == "local[2]"
@@ -25,8 +24,8 @@ def test_smallest_specification_has_the_defaults(tmp_path: Path) -> None:
     assert pipeline.streams["q"].trigger == "once"
 
 
-def test_example_is_right() -> None:
-    """The specification that the demo runs, with its environment variables' defaults."""
+def test_example_is_valid() -> None:
+    """The specification of the demo, with the defaults of its environment variables."""
     pipeline = load(EXAMPLE, {})
 
     assert pipeline.kafka.bootstrap == "127.0.0.1:9092"
@@ -98,8 +97,8 @@ def test_example_is_right() -> None:
         ),
     ],
 )
-def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """Unknown keys with the nearest known one; missing keys; wrong kinds; what does not go together."""
+def test_mistakes_are_reported_with_their_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """Unknown keys with the nearest known one, missing keys, wrong types, and contradictions."""
     with pytest.raises(SpecError) as refused:
         loaded(tmp_path, document(**changes))
     assert message in str(refused.value)
@@ -125,8 +124,8 @@ def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], 
         ({"window": {"on": "time", "every": "1 minute"}}, "streams.q.window: append needs an event_time"),
     ],
 )
-def test_stream_that_cannot_work_is_refused(tmp_path: Path, stream: dict[str, Any], message: str) -> None:
-    """Combinations that Spark would refuse later, or that would never write anything."""
+def test_impossible_stream_is_refused(tmp_path: Path, stream: dict[str, Any], message: str) -> None:
+    """Combinations that Spark would reject later, or that would never write anything."""
     whole = document()
     whole["streams"]["q"] |= stream
     with pytest.raises(SpecError) as refused:
@@ -134,8 +133,8 @@ def test_stream_that_cannot_work_is_refused(tmp_path: Path, stream: dict[str, An
     assert message in str(refused.value)
 
 
-def test_files_of_two_streams_in_one_folder_are_refused(tmp_path: Path) -> None:
-    """However it is spelt. A Delta table may have two writers."""
+def test_streams_must_not_share_a_directory_of_files(tmp_path: Path) -> None:
+    """However its path is written. A Delta table may have two writers."""
 
     def streams(kind: str, *paths: str) -> dict[str, Any]:
         sinks = [{"format": kind, "path": path} for path in paths]
@@ -148,8 +147,8 @@ def test_files_of_two_streams_in_one_folder_are_refused(tmp_path: Path) -> None:
     loaded(tmp_path, document(streams=streams("delta", "lake", "lake")))
 
 
-def test_environment_variables_are_put_in(tmp_path: Path) -> None:
-    """${NAME} and ${NAME:-default}, anywhere in a text."""
+def test_environment_variables_are_substituted(tmp_path: Path) -> None:
+    """${NAME} and ${NAME:-default}, anywhere in a string."""
     whole = document(name="x-${ONE}-${TWO:-two}", kafka={"bootstrap": "${ONE:-no}"})
 
     assert loaded(tmp_path, whole, ONE="1").name == "x-1-two"
@@ -158,8 +157,8 @@ def test_environment_variables_are_put_in(tmp_path: Path) -> None:
         loaded(tmp_path, whole)
 
 
-def test_words_of_older_yaml_are_words(tmp_path: Path) -> None:
-    """`on`, `yes` and `no` are texts; true and false are booleans, and become Spark's words."""
+def test_on_yes_and_no_are_strings(tmp_path: Path) -> None:
+    """true and false are booleans, written as Spark does."""
     pipeline = loaded(
         tmp_path,
         yaml.safe_dump(document()) + "spark: {conf: {a: yes, b: true, c: 2, d: on}}\n",
@@ -168,8 +167,8 @@ def test_words_of_older_yaml_are_words(tmp_path: Path) -> None:
     assert pipeline.spark.conf == {"a": "yes", "b": "true", "c": "2", "d": "on"}
 
 
-def test_keys_that_are_merged_may_be_given_anew(tmp_path: Path) -> None:
-    """As YAML has it: what stands beside `<<` counts."""
+def test_merged_keys_can_be_overridden(tmp_path: Path) -> None:
+    """As in YAML: keys beside `<<` have priority."""
     whole = """
 version: 1
 name: n
@@ -203,8 +202,8 @@ def test_broken_yaml_is_a_specification_error(tmp_path: Path) -> None:
         ("[" * 5000, "this is nested too deeply, or in itself"),
     ],
 )
-def test_broken_yaml_is_told_in_one_line(tmp_path: Path, content: str, message: str) -> None:
-    """What is wrong, and where, without the words of the library."""
+def test_broken_yaml_is_one_line(tmp_path: Path, content: str, message: str) -> None:
+    """The problem and its position, without the library's terms."""
     with pytest.raises(SpecError) as wrong:
         loaded(tmp_path, content)
     assert str(wrong.value).startswith(message)
@@ -212,8 +211,7 @@ def test_broken_yaml_is_told_in_one_line(tmp_path: Path, content: str, message: 
     assert "unicode string" not in str(wrong.value)
 
 
-def test_file_that_is_no_text(tmp_path: Path) -> None:
-    """A specification error as well."""
+def test_binary_file_is_a_specification_error(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="no text in UTF-8"):
         load(tmp_path / "spec.yaml", {})
@@ -269,15 +267,15 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
         ({"pattern": "t-.*", "dead_letter": {"topic": "t-dlt"}}, "dead_letter.topic: is read by this source"),
     ],
 )
-def test_source_that_cannot_be_read_is_refused(tmp_path: Path, source: dict[str, Any], message: str) -> None:
-    """With the path of the key below the source."""
+def test_invalid_source_is_refused(tmp_path: Path, source: dict[str, Any], message: str) -> None:
+    """With the key's path below the source."""
     with pytest.raises(SpecError) as refused:
         loaded(tmp_path, document(sources={"s": source}))
     assert str(refused.value).startswith(f"sources.s.{message}")
 
 
-def test_starting_positions(tmp_path: Path) -> None:
-    """A time is UTC unless it says otherwise, YAML's own form of it too; offsets go by partition."""
+def test_start_positions(tmp_path: Path) -> None:
+    """Times are UTC by default, also YAML's own timestamps. Offsets are by partition."""
     assert Starting(timestamp="2026-01-31T08:00:00").timestamp_ms() == 1_769_846_400_000
     assert Starting(timestamp="2026-01-31T10:00:00+02:00").timestamp_ms() == 1_769_846_400_000
     assert Starting(timestamp="1769846400000").timestamp_ms() == 1_769_846_400_000
@@ -289,16 +287,16 @@ def test_starting_positions(tmp_path: Path) -> None:
     assert pipeline.sources["s"].starting == Starting(offsets)
 
 
-def test_preset_stands_for_format_pattern_and_schema() -> None:
-    """All that the key takes are there, each of a format that can be parsed."""
+def test_preset_gives_format_pattern_and_schema() -> None:
+    """Each preset is valid and can be parsed."""
     for name, preset in PRESETS.items():
         written_out = Parse(preset=name).written_out()
         assert (written_out.format, written_out.schema, written_out.preset) == (preset.format, preset.schema, None)
     assert Parse(preset="nginx_json").written_out().format == "json"
 
 
-def test_whole_numbers_may_come_from_the_environment(tmp_path: Path) -> None:
-    """What is put in for a variable is a text."""
+def test_integers_may_come_from_the_environment(tmp_path: Path) -> None:
+    """Substituted variables are strings."""
     whole = document(sources={"s": {"topics": ["t"], "max_per_trigger": "${MOST}"}})
 
     assert loaded(tmp_path, whole, MOST="500").sources["s"].max_per_trigger == 500
@@ -307,8 +305,8 @@ def test_whole_numbers_may_come_from_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "source", [{"topics": ["t"]}, {"assign": {"t": [0]}}, {"pattern": "t"}, {"pattern": r"\p{Alpha}"}], ids=str
 )
-def test_letters_go_to_a_topic_that_is_not_read(tmp_path: Path, source: dict[str, Any]) -> None:
-    """Also where it is not known, as the pattern is one that Java alone can read."""
+def test_dead_letter_topic_must_not_be_a_source(tmp_path: Path, source: dict[str, Any]) -> None:
+    """Nor if that is unknown, as only Java can evaluate the pattern."""
     letter = {"topic": "t-dlt.1_a"}
 
     pipeline = loaded(tmp_path, document(sources={"s": {**source, "dead_letter": letter}}))
@@ -316,8 +314,8 @@ def test_letters_go_to_a_topic_that_is_not_read(tmp_path: Path, source: dict[str
     assert pipeline.sources["s"].dead_letter == DeadLetter("t-dlt.1_a", 1_048_588)
 
 
-def test_rows_do_not_go_to_a_topic_that_their_pattern_matches(tmp_path: Path) -> None:
-    """One of another broker may be called so, and one that is named among topics was meant."""
+def test_sink_topic_must_not_match_the_source_pattern(tmp_path: Path) -> None:
+    """Topics of another broker, and topics that the source names, are allowed."""
 
     def loads(source: dict[str, Any], **sink: Any) -> None:
         stream = {"from": "s", "sink": {"format": "kafka", "topic": "t-out", **sink}}

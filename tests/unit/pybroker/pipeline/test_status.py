@@ -1,4 +1,4 @@
-"""What `status` tells, out of checkpoints and a broker's ends."""
+"""`status`, from checkpoints and a broker's end offsets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def query(tmp_path: Path) -> Query:
     return next(queries(loaded(tmp_path, document())))
 
 
-def test_lag_is_what_is_before_the_query(tmp_path: Path) -> None:
-    """Of each partition, and of all; a partition that is not there any more counts nothing."""
+def test_lag_is_the_distance_to_the_end(tmp_path: Path) -> None:
+    """For each partition and in total. Deleted partitions do not count."""
     status = QueryStatus(query(tmp_path), PROGRESS, {("t", 1): 3100})
 
     assert list(status.lines()) == [
@@ -42,16 +42,16 @@ def test_lag_is_what_is_before_the_query(tmp_path: Path) -> None:
     }
 
 
-def test_without_the_broker_positions_are_told_all_the_same(tmp_path: Path) -> None:
-    """The lag is not known then."""
+def test_positions_are_shown_without_a_broker(tmp_path: Path) -> None:
+    """The lag is unknown then."""
     status = QueryStatus(query(tmp_path), PROGRESS, None)
 
     assert status.lag() is None
     assert next(status.lines()) == "q: batch 9, the broker does not answer, batch 10 has begun"
 
 
-def test_broker_that_stops_to_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it did say is there, and the positions of the other queries."""
+def test_broker_that_stops_answering_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its earlier answers and the other queries' positions are shown."""
     answers = iter([{("t", 0): 10}])
 
     class Tired:
@@ -75,13 +75,12 @@ def test_broker_that_stops_to_answer_is_told(tmp_path: Path, monkeypatch: pytest
     assert complaint == "the broker b:1: no leader"
 
 
-def test_query_without_a_batch(tmp_path: Path) -> None:
-    """Says so."""
+def test_query_without_a_batch_is_reported(tmp_path: Path) -> None:
     assert list(QueryStatus(query(tmp_path), Progress(), {}).lines()) == ["q: no batch is done yet"]
 
 
-def test_watermark_after_all_of_pythons_times_is_told(tmp_path: Path) -> None:
-    """Milliseconds that were taken for seconds, say."""
+def test_watermark_beyond_python_datetimes_is_shown(tmp_path: Path) -> None:
+    """For example milliseconds that were taken for seconds."""
     status = QueryStatus(query(tmp_path), Progress(0, {}, watermark_ms=1_769_846_400_000_000), {})
 
     assert list(status.lines())[1] == "  watermark 1,769,846,400,000,000 ms since 1970"

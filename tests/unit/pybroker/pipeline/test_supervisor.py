@@ -1,4 +1,4 @@
-"""What becomes of queries: ended, failed, started again, stopped."""
+"""Queries that end, fail, restart and stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pybroker.pipeline.supervisor import Supervisor, Watched
 
 
 def report(batch: int, records: int = 1) -> dict[str, Any]:
-    """What Spark reports of a batch."""
+    """Return Spark's report of a batch."""
     return {
         "batchId": batch,
         "numInputRows": records,
@@ -30,7 +30,7 @@ def report(batch: int, records: int = 1) -> dict[str, Any]:
 
 @dataclass
 class FakeQuery:
-    """A query that ends, or fails, after it was looked at so many times."""
+    """A query that ends or fails after this number of checks."""
 
     looks: int
     failure: Exception | None = None
@@ -60,7 +60,7 @@ class FakeQuery:
 
 
 class FakeTime:
-    """A clock that sleeping moves."""
+    """A clock that sleep() advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -77,7 +77,7 @@ def supervisor(restart: Restart | None = None) -> tuple[Supervisor, FakeTime, io
 
 
 def queries(*attempts: FakeQuery) -> tuple[Watched, list[FakeQuery]]:
-    """A query of several lives, and those that were begun."""
+    """A query of several runs, and the runs that were started."""
     begun: list[FakeQuery] = []
 
     def start() -> FakeQuery:
@@ -88,7 +88,7 @@ def queries(*attempts: FakeQuery) -> tuple[Watched, list[FakeQuery]]:
 
 
 def test_ends_when_all_queries_have_ended() -> None:
-    """Each batch is told once, and not before it is done."""
+    """Each batch is reported once, after it is done."""
     idle = report(1, records=0) | {"durationMs": {"triggerExecution": 1}}
     one, _ = queries(FakeQuery(3, reports=[report(0), idle, report(1)]))
     watcher, _, out = supervisor()
@@ -101,7 +101,7 @@ def test_ends_when_all_queries_have_ended() -> None:
 
 
 def test_only_the_last_report_is_read_unless_some_were_missed() -> None:
-    """Spark makes a text of each that it keeps, and a pipeline looks several times a second."""
+    """Spark serializes all reports on each access, and a pipeline checks several times a second."""
     query = FakeQuery(1000)
     one, _ = queries(query)
     watcher, time, out = supervisor()
@@ -121,8 +121,8 @@ def test_only_the_last_report_is_read_unless_some_were_missed() -> None:
     assert query.asked_for_all <= 3
 
 
-def test_failure_stops_all() -> None:
-    """The others are stopped; the first line of the reason is given back."""
+def test_failure_stops_all_queries() -> None:
+    """The first line of the reason is returned."""
     bad, _ = queries(FakeQuery(1, RuntimeError("disk full\n at com.example")))
     good, begun = queries(FakeQuery(1000))
     watcher, _, _ = supervisor()
@@ -131,8 +131,8 @@ def test_failure_stops_all() -> None:
     assert begun[0].stopped
 
 
-def test_failed_query_starts_again_later_and_later() -> None:
-    """1 s, 2 s, 4 s, never more than the longest; then it has failed for good."""
+def test_failed_query_restarts_with_growing_delays() -> None:
+    """1 s, 2 s, 4 s up to the longest; then the failure is final."""
     one, begun = queries(*(FakeQuery(1, RuntimeError("away")) for _ in range(9)))
     watcher, time, out = supervisor(Restart(attempts=4, back_off="1s", back_off_max="5s"))
 
@@ -144,8 +144,8 @@ def test_failed_query_starts_again_later_and_later() -> None:
     assert 12 <= time.now < 14
 
 
-def test_query_that_fails_for_days_is_still_started_again() -> None:
-    """Its waits are the longest by then."""
+def test_long_delays_do_not_end_the_restarts() -> None:
+    """A query that fails for days is at the longest delay."""
     one, begun = queries(*(FakeQuery(1, RuntimeError("away")) for _ in range(1200)), FakeQuery(1))
     watcher, time, _ = supervisor(Restart(attempts=10_000, back_off="200ms", back_off_max="1s"))
 
@@ -154,8 +154,8 @@ def test_query_that_fails_for_days_is_still_started_again() -> None:
     assert time.now > 1190
 
 
-def test_start_that_fails_is_a_failure() -> None:
-    """Spark looks at a sink before there is a query: it is tried again, and told in a line without Java's trace."""
+def test_failing_start_is_retried() -> None:
+    """Spark checks a sink when a query starts. The message is one line without Java's trace."""
     raised = [PySparkException("no folder\nJVM stacktrace"), Py4JError("An error\n: java.io.IOException: gone\n\tat x")]
     good = FakeQuery(1)
 
@@ -177,8 +177,8 @@ def test_start_that_fails_is_a_failure() -> None:
     assert watcher.run([Watched("q", start)]) == "q: no folder"
 
 
-def test_batch_that_succeeds_begins_the_count_anew() -> None:
-    """So a query may fail for ever, as long as it gets on."""
+def test_successful_batch_resets_the_retries() -> None:
+    """So a query may fail any number of times as long as it makes progress."""
     lives = [FakeQuery(1, RuntimeError("away"), [report(number)]) for number in range(5)]
     one, begun = queries(*lives, FakeQuery(1))
     watcher, _, _ = supervisor(Restart(attempts=1, back_off="1s"))
@@ -188,8 +188,8 @@ def test_batch_that_succeeds_begins_the_count_anew() -> None:
     assert watcher.reporter.totals["q"].restarts == 5
 
 
-def test_told_to_stop_it_stops_the_queries() -> None:
-    """And says that nothing failed."""
+def test_stop_ends_the_queries() -> None:
+    """Without reporting a failure."""
     one, begun = queries(FakeQuery(1000))
     watcher, time, _ = supervisor()
     time.on_sleep = watcher.stop

@@ -321,7 +321,7 @@ def workload(client: TxnClient, acknowledged: list[bytes]) -> None:
 
 
 def crashed(directory: Path, appends: int) -> tuple[TxnBroker, list[bytes], bool]:
-    """Run the workload with a crash behind `appends` appends; return the broker, acknowledged values, whether it crashed."""
+    """Run the workload, crash after `appends` appends, restart; return broker, acknowledged values, if it crashed."""
     broker = TxnBroker(directory)
     broker.create("t", 2)
     broker.client.wait_for_coordinator("x")

@@ -1,4 +1,4 @@
-"""The second client library."""
+"""Errors of kafka-python, the second client library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pybroker.cli.client.session import Session
 
 
 def connected(monkeypatch: pytest.MonkeyPatch, method: Callable[..., Any]) -> Administration:
-    """One whose client has this method for everything."""
+    """Return an administration whose client has this method under every name."""
     client = SimpleNamespace(
         describe=method, _manager=SimpleNamespace(send=None, run=lambda send, request, node: method())
     )
@@ -40,8 +40,10 @@ def raising(error: Exception) -> Callable[..., Any]:
         (KafkaTimeoutError(), "KafkaTimeoutError", None),
     ],
 )
-def test_failure_is_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, told: str, code: int | None) -> None:
-    """What an error code means, else what the library says; and what it is about."""
+def test_errors_are_one_line_with_their_object(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, told: str, code: int | None
+) -> None:
+    """The meaning of the error code, else the library's message."""
     client = connected(monkeypatch, raising(error))
     with pytest.raises(CommandError) as asked:
         client.ask("describe", about="x")
@@ -52,16 +54,16 @@ def test_failure_is_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
 
 
 @pytest.mark.parametrize(("message", "told"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
-def test_answer_that_is_an_error(monkeypatch: pytest.MonkeyPatch, message: str, told: str) -> None:
-    """In the broker's words, if it has any, or in those of its code."""
+def test_error_response_has_the_brokers_message(monkeypatch: pytest.MonkeyPatch, message: str, told: str) -> None:
+    """Or the meaning of its code."""
     client = connected(monkeypatch, raising(AssertionError()))
     client.check(SimpleNamespace(error_code=0, error_message=None))
     with pytest.raises(CommandError, match=f"^user ann: {told}"):
         client.check(SimpleNamespace(error_code=42, error_message=message), "user ann")
 
 
-def test_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to install, where only the first one is there."""
+def test_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's Python alone does not suffice."""
     monkeypatch.setattr("pybroker.cli.client.session.find_spec", lambda name: None)
     nobody: Any = None
     with pytest.raises(CommandError, match="kafka-python"):

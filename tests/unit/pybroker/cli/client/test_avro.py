@@ -21,12 +21,12 @@ ORDER = {
         {"name": "price", "type": {"type": "double", "logicalType": "price"}},
     ],
 }
-#: id -1, note "a", state SENT, sums [1, 2] as a block with its size, tags {b: true}, key, no order before, price 1.5
+#: id -1, note "a", state SENT, sums [1, 2] as a block with its size, tags {b: true}, key, no earlier order, price 1.5
 VALUE = bytes.fromhex("010202610203040204000202620100ff4100") + bytes.fromhex("000000000000f83f")
 
 
 def test_value_of_each_type() -> None:
-    """Read by hand from the specification."""
+    """Encoded by hand after the specification."""
     assert AvroSchema(ORDER).decode(VALUE) == {
         "id": -1,
         "note": "a",
@@ -54,8 +54,7 @@ def test_primitive(schema: str, data: str, value: object) -> None:
     assert AvroSchema(schema).decode(bytes.fromhex(data)) == value
 
 
-def test_every_cut_is_told() -> None:
-    """No byte less will do, and none more."""
+def test_truncated_or_longer_value_is_an_error() -> None:
     schema = AvroSchema(ORDER)
     for size in range(len(VALUE)):
         with pytest.raises(AvroError):
@@ -75,21 +74,20 @@ def test_every_cut_is_told() -> None:
         ("string", "02ff", "no UTF-8"),
     ],
 )
-def test_bytes_that_are_an_attack(schema: object, data: str, told: str) -> None:
-    """They end in a line, in little memory."""
+def test_hostile_bytes_are_an_error_without_much_memory(schema: object, data: str, told: str) -> None:
     with pytest.raises(AvroError, match=told):
         AvroSchema(schema).decode(bytes.fromhex(data))
 
 
-def test_value_within_itself_has_an_end() -> None:
-    """A list of 300 links is refused."""
+def test_recursion_is_limited() -> None:
+    """A list of 300 links is rejected."""
     link = {"type": "record", "name": "Link", "fields": [{"name": "next", "type": ["null", "Link"]}]}
     with pytest.raises(AvroError, match="deep"):
         AvroSchema(link).decode(b"\x02" * 300 + b"\0")
 
 
 @pytest.mark.parametrize("schema", ["Nobody", {"type": "Nobody"}, 7, {"type": "fixed", "name": "F", "size": "x"}])
-def test_no_schema(schema: object) -> None:
-    """Names that are not known, and what is no type."""
+def test_bad_schemas_are_errors(schema: object) -> None:
+    """Unknown names, and values that are no types."""
     with pytest.raises(AvroError):
         AvroSchema(schema)

@@ -1,4 +1,4 @@
-"""From what happens in a command to its exit code."""
+"""Exit codes of commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_failures_are_one_line(
     code: int,
     told: str,
 ) -> None:
-    """With the command's name, and no traceback."""
+    """With the command's name, without a traceback."""
     monkeypatch.setattr("pybroker.cli.client.session.Session", lambda options: None)
 
     def act(session: object, options: object) -> None:
@@ -48,8 +48,9 @@ def test_failures_are_one_line(
     assert capsys.readouterr().err == told
 
 
-def test_client_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What to install."""
+def test_missing_client_library_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("pybroker.cli.client.command.find_spec", lambda name: None)
     parser = ClientParser("pybroker things", "Things.")
     parser.add_action("list", lambda session, options: None, "things")

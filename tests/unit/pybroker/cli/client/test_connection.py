@@ -1,4 +1,4 @@
-"""Which broker a command talks to."""
+"""The broker that a command connects to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ bootstrap-server = "far:1"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With profiles, and files of properties."""
+    """A directory with profiles and properties files."""
     (tmp_path / "profiles.toml").write_text(PROFILES)
     (tmp_path / "file").write_text("bootstrap.servers=file:1\nclient.id=file\n")
     (tmp_path / "list").write_text("metadata.broker.list=list:1\n")
@@ -51,8 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--command-config file -X bootstrap.servers=x:1 --bootstrap-server here:1", "here:1"),
     ],
 )
-def test_the_command_line_wins(words: str, server: str) -> None:
-    """Then the file, then the profile; no second address is left among the properties."""
+def test_command_line_has_priority_over_file_and_profile(words: str, server: str) -> None:
+    """The client's properties have no second address."""
     parser = ClientParser("pybroker things", "Things.")
     parser.add_client_options()
     for options in (parser.parse(words.split()), produce.command_line().parse_args(["--topic", "t", *words.split()])):
@@ -61,16 +61,16 @@ def test_the_command_line_wins(words: str, server: str) -> None:
         assert not found.properties.keys() & {"bootstrap.servers", "metadata.broker.list"}
 
 
-def test_properties_of_all_of_them(folder: Path) -> None:
-    """In librdkafka's words."""
+def test_properties_of_all_sources_are_merged(folder: Path) -> None:
+    """Under librdkafka's names."""
     given = [("ssl.truststore.location", "/ca")]
     found = connection(None, 2.5, profile="far", file=folder / "file", properties=given)
     properties = {"sasl.username": "ann", "client.id": "file", "ssl.ca.location": "/ca"}
     assert found == Connection("file:1", 2.5, properties)
 
 
-def test_address_that_is_none() -> None:
-    """Is no word for the usual one."""
+def test_empty_address_is_an_error() -> None:
+    """It does not mean the default address."""
     with pytest.raises(UsageError, match="which broker"):
         connection("", 1)
     with pytest.raises(UsageError, match="which broker"):
@@ -78,13 +78,13 @@ def test_address_that_is_none() -> None:
 
 
 @pytest.mark.parametrize("key", ["print.key", "parse.key", "key.separator"])
-def test_properties_of_console_tools(key: str) -> None:
-    """The client library has never heard of them; here options do that."""
+def test_properties_of_console_tools_are_no_client_properties(key: str) -> None:
+    """librdkafka does not know them; commands have options for them."""
     with pytest.raises(UsageError, match=rf"^{key} is no property of the client: .* --(format|key-separator) of "):
         connection(None, 1.0, properties=[(key, "true")])
 
 
-def test_address_of_a_browser() -> None:
-    """librdkafka says that there are no brokers."""
+def test_url_is_no_bootstrap_server() -> None:
+    """librdkafka would only report that no broker is configured."""
     with pytest.raises(UsageError, match=r"^http://here:1/: a broker does not speak http: HOST:PORT, as in here:1$"):
         connection("there:1,http://here:1/", 1.0)

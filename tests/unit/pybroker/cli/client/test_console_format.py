@@ -1,4 +1,4 @@
-"""Records as Kafka's console consumer prints them."""
+"""Records in the format of Kafka's console consumer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG = "org.apache.kafka.common.serialization.LongDeserializer"
 
 
 class Record:
-    """What a client library gives, as far as formats ask for it."""
+    """A record of librdkafka, with the methods that formats use."""
 
     def __init__(
         self,
@@ -66,13 +66,15 @@ def printed(properties: list[tuple[str, str]], record: Record | None = None) -> 
         ([("value.deserializer", "StringDeserializer")], Record(value=b"\xff"), "\ufffd\n".encode()),
     ],
 )
-def test_what_is_printed(properties: list[tuple[str, str]], record: Record, expected: bytes) -> None:
-    """The order is Kafka's, whatever the properties'."""
+def test_fields_are_printed_in_the_order_of_kafka(
+    properties: list[tuple[str, str]], record: Record, expected: bytes
+) -> None:
+    """Whatever the order of the properties."""
     assert printed(properties, record) == expected
 
 
-def test_value_that_is_not_of_its_type() -> None:
-    """Says which record."""
+def test_value_of_another_type_is_an_error() -> None:
+    """The message has the record's partition and offset."""
     with pytest.raises(CommandError, match=r"^t-3: offset 9: it is not of the type of its deserializer"):
         printed([("value.deserializer", LONG)])
 
@@ -84,7 +86,7 @@ def test_value_that_is_not_of_its_type() -> None:
         ("key.deserializer", "a.B", "Java class"),
     ],
 )
-def test_what_there_is_not(key: str, value: str, told: str) -> None:
-    """It may be misspelt."""
+def test_unknown_properties_are_rejected(key: str, value: str, told: str) -> None:
+    """They may be misspelt."""
     with pytest.raises(UsageError, match=told):
         ConsoleFormat([(key, value)])

@@ -1,4 +1,4 @@
-"""What records may do to a terminal: nothing."""
+"""Control characters in records do not reach the terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pybroker.cli.client.control_characters import escaped, for_terminal
         (b"", b"", b""),
     ],
 )
-def test_control_characters_are_shown(octets: bytes, shown: bytes, everywhere: bytes) -> None:
-    """Line breaks and tabulators do no harm, and are what they are; C1 is one in UTF-8 or without."""
+def test_control_characters_are_escaped(octets: bytes, shown: bytes, everywhere: bytes) -> None:
+    """Except line breaks and tabs. C1 is escaped as UTF-8 and as single bytes."""
     assert for_terminal(octets) == shown
     assert escaped(octets) == everywhere
 
 
-def test_json_stays_json() -> None:
-    """It has C0 escaped already."""
+def test_json_stays_valid() -> None:
+    """JSON has escaped C0 already."""
     row = {"value": "\x1b\x9b\x7fä"}
     line = for_terminal(json.dumps(row, ensure_ascii=False).encode(), is_json=True)
     assert line == '{"value": "\\u001b\\u009b\\u007fä"}'.encode()

@@ -1,4 +1,4 @@
-"""Command lines of commands that talk to a broker."""
+"""Command lines of commands that connect to a broker."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def parser() -> ClientParser:
 @pytest.mark.parametrize(
     "line", ["create --name a", "--create --name a", "--name a --create", "--bootstrap-server x:1 --create --name a"]
 )
-def test_action_as_a_word_or_as_an_option(line: str) -> None:
-    """As here, and as with Apache Kafka's tools."""
+def test_action_may_be_a_word_or_an_option(line: str) -> None:
+    """Words are our style, options that of Apache Kafka's tools."""
     options = parser().parse(line.split())
     assert (options.word, options.name) == ("create", "a")
 
 
 @pytest.mark.parametrize("line", ["list --name a --create", "list --create", "--name a list --create", "--create list"])
-def test_two_actions_are_none(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`topics describe orders --delete` is not to delete orders, and a topic that is called describe."""
+def test_two_actions_are_an_error(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`topics describe orders --delete` must not delete topics named "describe" and "orders"."""
     with pytest.raises(SystemExit) as ended:
         parser().parse(line.split())
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"{parser().prog}: list and --create: which of the two?")
 
 
-def test_action_that_is_a_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """Behind an option, and behind --, where all words are names."""
+def test_name_may_equal_an_action(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the value of an option, and behind --."""
     assert parser().parse(["--create", "--name", "list"]).name == "list"
     made = ClientParser("pybroker things", "Things.")
     made.add_action("list", lambda session, options: None, "list").add_argument("names", nargs="*")
@@ -44,37 +44,34 @@ def test_action_that_is_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert made.parse(["--list", "--", "list"]).names == ["list"]
 
 
-def test_values_that_begin_with_a_minus() -> None:
-    """They are no options."""
+def test_values_may_begin_with_a_minus() -> None:
     assert parser().parse(["list", "--since", "-5m"]).since == "-5m"
     assert parser().parse(["list", "--since=-5m", "--name", "-1"]).name == "-1"
 
 
-def test_options_of_all_commands() -> None:
-    """With their defaults."""
+def test_common_options_have_defaults() -> None:
     options = parser().parse(["list", "-X", "a=b=c", "-X", "d=", "--timeout", "2.5", "--json"])
     assert options.property == [("a", "b=c"), ("d", "")]
     assert (options.bootstrap_server, options.timeout, options.json) == (None, 2.5, True)
 
 
 @pytest.mark.parametrize("line", ["list --timeout 0", "list -X a", "list --nam a", "", "paint", "list --timeout x"])
-def test_mistake_is_one_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2; options are not guessed from their beginnings."""
+def test_bad_options_are_one_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2. Abbreviated options are rejected."""
     with pytest.raises(SystemExit) as ended:
         parser().parse(line.split())
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_action_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which there are is told at once."""
+def test_missing_action_lists_all_actions(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse([])
     assert capsys.readouterr().err == f"{parser().prog}: what is to be done? list, create (--help shows the options)\n"
 
 
-def test_mistake_that_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """It does not, and is one line still."""
+def test_errors_escape_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """And stay one line."""
     with pytest.raises(SystemExit):
         parser().parse(["list", "evil\x1b[31m\nname"])
     told = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"

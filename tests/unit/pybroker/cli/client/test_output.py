@@ -1,4 +1,4 @@
-"""Tables and lines of JSON."""
+"""Tables and JSON lines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROWS = [
 ]
 
 
-def test_table_has_columns_as_wide_as_what_is_in_them() -> None:
-    """Numbers at the right; nothing is a dash."""
+def test_columns_fit_their_content() -> None:
+    """Numbers are right-aligned; None is a dash."""
     assert table(ROWS) == [
         "TOPIC   END OFFSET  ISR  OWN  INTERNAL",
         "a                5  1,2  -    false",
@@ -26,20 +26,18 @@ def test_table_has_columns_as_wide_as_what_is_in_them() -> None:
     assert table([]) == []
 
 
-def test_json_has_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With values as they are."""
+def test_json_has_an_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     show([{"topic": "ä", "offset": None}, {"topic": "b", "offset": 1}], as_json=True)
     assert capsys.readouterr().out == '{"topic": "ä", "offset": null}\n{"topic": "b", "offset": 1}\n'
 
 
-def test_names_do_not_steer_the_terminal() -> None:
-    """What is not to be seen stands as its number."""
+def test_control_characters_in_tables_are_escaped() -> None:
     rows = [{"group": "evil\x1b]0;owned\x07\u202e", "own": {"a": "\n"}, "isr": ["\r"], "name": "ä b"}]
     assert table(rows)[1] == r"evil\x1b]0;owned\x07\u202e  a=\n  \r   ä b"
 
 
-def test_lines_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor is one of them two; JSON is the same to whoever reads it."""
+def test_control_characters_in_lines_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    """So are line breaks. JSON is the same on terminals and pipes."""
     tell("deleted evil\x1b[31m\nname")
     show([{"group": "a\x9b31m\x7f"}], as_json=True)
     line, row = capsys.readouterr().out.splitlines()
@@ -55,8 +53,8 @@ TOPICS = [
 
 
 @pytest.mark.parametrize("width", range(10, 80))
-def test_table_within_a_width(width: int) -> None:
-    """No line is longer; what is wanted most stays as long as there is room for a name."""
+def test_table_is_cut_to_the_terminals_width(width: int) -> None:
+    """The most important column stays as long as there is room for a name."""
     lines = table_within(width, TOPICS, ("partitions", "records"))
     assert len(lines) == 3
     assert max(map(len, lines)) <= width
@@ -65,8 +63,8 @@ def test_table_within_a_width(width: int) -> None:
     assert ("LAG" in lines[0]) is (width >= 5 + 2 + 3)
 
 
-def test_names_are_cut_where_there_is_no_room() -> None:
-    """That they are is seen. Where all have room nothing is."""
+def test_long_names_are_cut_with_a_mark() -> None:
+    """If all fit, nothing is cut."""
     assert table_within(30, TOPICS, ("partitions", "records")) == [
         "TOPIC             RECORDS  LAG",
         "orders-of-the-..     1000    5",
@@ -76,8 +74,8 @@ def test_names_are_cut_where_there_is_no_room() -> None:
     assert table_within(80, [], ()) == []
 
 
-def test_wide_letters_have_two_columns() -> None:
-    """And accents that follow their letter none."""
+def test_wide_characters_take_two_columns() -> None:
+    """Combining characters take none."""
     rows = [{"group": "\u6ce8\u6587", "lag": 1}, {"group": "e\u0301te\u0301", "lag": 20}]
     assert table(rows) == ["GROUP  LAG", "\u6ce8\u6587     1", "e\u0301te\u0301     20"]
     listed = [{"group": "\u6ce8\u6587,\u6ce8\u6587", "lag": 1}]
@@ -90,8 +88,8 @@ MEMBERS = [
 ]
 
 
-def test_texts_go_on_below_where_a_terminal_is_narrow() -> None:
-    """Between their words; names and numbers stay whole."""
+def test_texts_are_wrapped_on_a_narrow_terminal() -> None:
+    """Between words. Names and numbers stay whole."""
     assert table(MEMBERS, 55) == table(MEMBERS)
     assert table(MEMBERS, 40) == [
         "MEMBER                  LAG  PARTITIONS",
@@ -102,8 +100,8 @@ def test_texts_go_on_below_where_a_terminal_is_narrow() -> None:
     ]
 
 
-def test_rows_are_blocks_where_their_words_have_no_room() -> None:
-    """A list goes on below, too; a name that is longer than a line is left to the terminal."""
+def test_rows_become_blocks_on_a_very_narrow_terminal() -> None:
+    """Lists are wrapped too. The terminal wraps a name longer than a line."""
     assert table(MEMBERS, 38) == [
         "MEMBER      consumer-shop-1-4b1c",
         "LAG         12345",
@@ -123,8 +121,8 @@ def test_rows_are_blocks_where_their_words_have_no_room() -> None:
 
 @pytest.mark.parametrize("room", range(1, 80))
 @pytest.mark.parametrize("rows", [ROWS, MEMBERS, TOPICS], ids=["topics", "members", "rates"])
-def test_nothing_is_lost_however_narrow_it_is(rows: list[dict[str, object]], room: int) -> None:
-    """No line is longer than that, or than the longest heading with the longest name behind it; each word is there."""
+def test_no_word_is_lost_at_any_width(rows: list[dict[str, object]], room: int) -> None:
+    """No line exceeds the width, or the longest heading with the longest name."""
     lines = table(rows, room)
     assert max(map(len, lines)) <= max(room, len("PARTITIONS  orders-of-the-whole-year"))
     told = "".join(lines)
@@ -132,10 +130,10 @@ def test_nothing_is_lost_however_narrow_it_is(rows: list[dict[str, object]], roo
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])
-def test_tables_are_whole_where_nobody_looks(
+def test_tables_are_not_cut_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on_terminal: bool
 ) -> None:
-    """In a file or a pipe a row is a line, whatever the terminal's width is."""
+    """In a file or pipe a row is a line."""
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
     show(MEMBERS, as_json=False)
@@ -146,7 +144,7 @@ def test_tables_are_whole_where_nobody_looks(
     ("encoding", "told"), [("utf-8", '"\xc3\xa4"'), ("ascii", '"\\u00e4"'), ("latin-1", '"\\u00e4"')]
 )
 def test_json_is_valid_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str, told: str) -> None:
-    """Characters beyond ASCII are as they are where programs expect UTF-8."""
+    """Characters beyond ASCII are only escaped if the encoding is not UTF-8."""
     output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", output)
     show([{"group": "\xe4"}], as_json=True)

@@ -10,8 +10,8 @@ from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.profiles import profiles_file, read_profile
 
 
-def test_profile_has_address_and_properties(tmp_path: Path) -> None:
-    """Values are text, as in properties."""
+def test_profile_has_an_address_and_properties(tmp_path: Path) -> None:
+    """Values are strings, as in properties files."""
     path = tmp_path / "p.toml"
     path.write_text(
         '[near]\n[far]\nbootstrap-server = "a:1,b:2"\n"sasl.username" = "ann"\n"socket.keepalive.enable" = true\n'
@@ -22,22 +22,21 @@ def test_profile_has_address_and_properties(tmp_path: Path) -> None:
     assert read_profile("near", environ) == (None, {})
 
 
-def test_file_of_an_editor_of_another_system(tmp_path: Path) -> None:
-    """With a mark in front that says that it is UTF-8, and CR and LF at the ends of lines."""
+def test_byte_order_mark_and_crlf_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes('\ufeff[far]\r\n"sasl.username" = "\xe4"\r\n'.encode())
     assert read_profile("far", {"PYBROKER_PROFILES": str(path)}) == (None, {"sasl.username": "\xe4"})
 
 
-def test_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container, whose users may have any number: there are no profiles, and that is all."""
+def test_user_without_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs with an arbitrary user id."""
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     with pytest.raises(UsageError, match="No such file or directory"):
         read_profile("far", {})
 
 
-def test_where_profiles_are() -> None:
-    """Where programs have their settings, unless it is said."""
+def test_profiles_are_in_the_config_directory() -> None:
+    """Unless a variable names the file."""
     assert profiles_file({"XDG_CONFIG_HOME": "/x"}) == Path("/x/pybroker/profiles.toml")
     assert profiles_file({}) == Path.home() / ".config/pybroker/profiles.toml"
 
@@ -51,8 +50,7 @@ def test_where_profiles_are() -> None:
         ("[far]\nsasl.username = 'ann'", "far: sasl is no single value"),
     ],
 )
-def test_no_such_profile(tmp_path: Path, content: str | None, told: str) -> None:
-    """One line says what is wrong."""
+def test_missing_profile_is_one_line(tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "p.toml"
     if content is not None:
         path.write_text(content)
@@ -65,10 +63,10 @@ def test_no_such_profile(tmp_path: Path, content: str | None, told: str) -> None
     ("mode", "key", "warns"),
     [(0o640, "sasl.password", True), (0o600, "sasl.password", False), (0o644, "sasl.username", False)],
 )
-def test_password_that_others_may_read(
+def test_readable_password_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: int, key: str, warns: bool
 ) -> None:
-    """Is told of in one line, without it."""
+    """One line, without the password."""
     path = tmp_path / "p.toml"
     path.write_text(f"[far]\n'{key}' = 'hidden'\n")
     path.chmod(mode)

@@ -1,4 +1,4 @@
-"""The bar of long commands."""
+"""The progress bar of long commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 
 def test_bar_on_a_terminal() -> None:
-    """Drawn no more than ten times a second, and gone at the end."""
+    """Drawn at most ten times a second, and cleared at the end."""
     moments = iter((10.0, 10.05, 11.0))
     stream = Terminal()
     bar = ProgressBar("Copying", stream=stream, now=lambda: next(moments))
@@ -41,7 +41,7 @@ def test_bar_on_a_terminal() -> None:
 
 
 def shown(command: list[str], columns: int | None) -> tuple[str, str]:
-    """What a command prints: on standard output, a pipe; on standard error, a terminal, or a pipe, too, with None."""
+    """Run a command with standard output as a pipe; return that and standard error: a terminal, or a pipe with None."""
     if columns is None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.stdout, done.stderr
@@ -54,7 +54,7 @@ def shown(command: list[str], columns: int | None) -> tuple[str, str]:
         try:
             while piece := terminal.read(1 << 16):
                 drawn += piece
-        except OSError:  # as a terminal ends whose other side is closed
+        except OSError:  # as a terminal reports that its other side is closed
             pass
         return process.communicate(timeout=60)[0], drawn.decode()
 
@@ -71,8 +71,8 @@ print("copied")
 
 @pytest.mark.parametrize("command", ["a bar", "verify"])
 @pytest.mark.parametrize("columns", [80, 24])
-def test_terminal_shows_a_bar(tmp_path: Path, command: str, columns: int) -> None:
-    """It stands in one row, so that all of it is cleared; a pipe has none of it, nor has standard output."""
+def test_bar_takes_one_row_of_the_terminal(tmp_path: Path, command: str, columns: int) -> None:
+    """So that it can be cleared. Pipes and standard output have none of it."""
     line = [sys.executable, "-c", _DRAWS]
     if command == "verify":
         shutil.copytree(LOGS / "v4.3.1-clean-shutdown", tmp_path, dirs_exist_ok=True)
@@ -87,8 +87,7 @@ def test_terminal_shows_a_bar(tmp_path: Path, command: str, columns: int) -> Non
     assert told in ("copied\n", "25 partitions, 0 MB: nothing is wrong (64 notes)\n")
 
 
-def test_nothing_elsewhere() -> None:
-    """Not in a file, nor in a pipe."""
+def test_no_bar_in_files_and_pipes() -> None:
     stream = io.StringIO()
     bar = ProgressBar("Copying", stream=stream)
     bar.show(1, 2, "half")

@@ -1,4 +1,4 @@
-"""Properties of the client."""
+"""Properties of clients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.properties import for_kafka_python, for_librdkafka, read_properties
 
 
-def test_file_of_properties(tmp_path: Path) -> None:
-    """Comments and empty lines are left out; a value may have equals signs."""
+def test_properties_file_is_parsed(tmp_path: Path) -> None:
+    """Comments and empty lines are skipped; values may contain equals signs."""
     file = tmp_path / "client.properties"
     file.write_text("# a comment\n\n security.protocol = SASL_SSL\nsasl.password=a=b\n! another\n")
     assert read_properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
 
 
 def test_java_syntax_of_files(tmp_path: Path) -> None:
-    """Login modules stand on several lines in most files there are; passwords and paths have escapes."""
+    """Most files have login modules on several lines. Passwords and paths contain escapes."""
     file = tmp_path / "client.properties"
     file.write_bytes(
         b"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\\n"
@@ -42,15 +42,14 @@ def test_java_syntax_of_files(tmp_path: Path) -> None:
         ("a=\xff", "client:1: "),
     ],
 )
-def test_line_that_is_none(tmp_path: Path, text: str, told: str) -> None:
-    """With file and line."""
+def test_bad_line_is_an_error_with_its_position(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "client").write_text(text, "latin-1")
     with pytest.raises(UsageError, match=told):
         read_properties(tmp_path / "client")
 
 
-def test_properties_of_java_clients() -> None:
-    """The usual ones mean what they mean there."""
+def test_properties_of_java_clients_are_translated() -> None:
+    """The usual ones have the meaning that they have there."""
     given = {
         "security.protocol": "SASL_SSL",
         "sasl.jaas.config": r'o.a.k.ScramLoginModule required username="ann" password="a\"b c";',
@@ -73,14 +72,13 @@ def test_properties_of_java_clients() -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("sasl.jaas.config", "Krb5LoginModule required;"), ("ssl.truststore.type", "JKS")]
 )
-def test_what_only_a_jvm_has(key: str, value: str) -> None:
-    """Told, and not passed over."""
+def test_properties_of_a_jvm_are_rejected(key: str, value: str) -> None:
     with pytest.raises(UsageError, match=key):
         for_librdkafka({key: value})
 
 
-def test_properties_of_kafka_python() -> None:
-    """Who one is and whom one trusts; what tunes librdkafka is nothing to it."""
+def test_properties_are_translated_for_kafka_python() -> None:
+    """Those of authentication and trust. Tuning of librdkafka is ignored."""
     given = {
         "bootstrap.servers": "a:1,b:2",
         "security.protocol": "sasl_ssl",
@@ -104,7 +102,7 @@ def test_properties_of_kafka_python() -> None:
 
 
 @pytest.mark.parametrize("key", ["ssl.ca.pem", "sasl.oauthbearer.config"])
-def test_what_kafka_python_does_not_have(key: str) -> None:
-    """Of what keeps strangers out nothing is passed over."""
+def test_security_properties_kafka_python_lacks_are_errors(key: str) -> None:
+    """None of them is ignored silently."""
     with pytest.raises(UsageError, match=key):
         for_kafka_python({key: "x"})

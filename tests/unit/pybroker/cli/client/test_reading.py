@@ -1,4 +1,4 @@
-"""What a consumer reads, with a session and a consumer that are played."""
+"""Topics and partitions that `consume` reads, with a fake session and consumer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GONE = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class FakeSession:
-    """All partitions have WRITTEN records."""
+    """Every partition has WRITTEN records."""
 
     def __init__(self, **topics: int) -> None:
         self.topics = topics
@@ -38,7 +38,7 @@ class FakeSession:
 
 
 class FakeConsumer:
-    """Keeps what it is told to read."""
+    """Records what it is assigned."""
 
     def __init__(self, *messages: Message) -> None:
         self.reads: set[tuple[str, int, int]] = set()
@@ -67,7 +67,7 @@ class FakeConsumer:
 
 
 class Cluster:
-    """A command line's reading of topics, of which the numbers of partitions may change."""
+    """A command that reads topics whose numbers of partitions may change."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, line: str, *messages: Message, **topics: int) -> None:
         monkeypatch.setattr(reading, "LOOK_EVERY_S", 0)
@@ -90,8 +90,8 @@ def described(topics: dict[str, int]) -> list[TopicDescription]:
     return cast("list[TopicDescription]", found)
 
 
-def test_topics_that_match_are_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came since is read from its beginning; what is gone no more, or it would be asked for for ever."""
+def test_matching_topics_are_refreshed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New ones are read from the beginning. Deleted ones are dropped, or librdkafka would ask for them for ever."""
     cluster = Cluster(monkeypatch, "--include a.*", a=1, ab=1)
     cluster.reading.begin()
     assert cluster.consumer.reads == {("a", 0, WRITTEN), ("ab", 0, WRITTEN)}
@@ -100,8 +100,8 @@ def test_topics_that_match_are_looked_for_again(monkeypatch: pytest.MonkeyPatch)
     assert cluster.consumer.reads == {("a", 0, WRITTEN), ("a", 1, OFFSET_BEGINNING), ("ac", 0, OFFSET_BEGINNING)}
 
 
-def test_group_subscribes_again_where_topics_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And only then: it costs a rebalance."""
+def test_group_resubscribes_if_topics_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only then, as it causes a rebalance."""
     cluster = Cluster(monkeypatch, "--include a.* --group g", a=1)
     cluster.reading.begin()
     cluster.reading.look_again()
@@ -111,8 +111,8 @@ def test_group_subscribes_again_where_topics_changed(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("line", ["a", "a --group g", "--include a --until-end"])
-def test_topics_that_are_known_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    """Those that are named, and all there are until an end."""
+def test_fixed_topics_are_not_refreshed(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Topics given by name, and those of a command that reads to an end."""
     cluster = Cluster(monkeypatch, line, a=1)
     cluster.reading.begin()
     before = (set(cluster.consumer.reads), list(cluster.consumer.subscribed))
@@ -121,10 +121,8 @@ def test_topics_that_are_known_are_not_looked_for_again(monkeypatch: pytest.Monk
     assert (cluster.consumer.reads, cluster.consumer.subscribed) == before
 
 
-def test_topic_that_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is named is told of, though the client gives no partition and no offset; one that matched was known to
-    come and go, and its offset is nobody's.
-    """
+def test_deleted_topic_is_reported_if_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka reports no partition then. A topic that only matched is dropped silently, with its offset."""
     error = Message("a", -1, error=GONE)
     with pytest.raises(CommandError, match=r"^a: Broker: Unknown topic or partition$"):
         Cluster(monkeypatch, "a --group g", error).printer.run()
@@ -133,14 +131,13 @@ def test_topic_that_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cluster.consumer.messages == []
 
 
-def test_offset_that_cannot_be_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a topic that is named it is told."""
+def test_failed_commit_of_a_named_topic_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaException, match="Unknown topic"):
         Cluster(monkeypatch, "a --group g", Message("a", 0, 7, b"", b"value")).printer.run()
 
 
-def test_whole_names_match() -> None:
-    """As Java's consumer has it; Kafka's own topics are for those who name them."""
+def test_regex_matches_whole_names() -> None:
+    """As in Java's consumer. Internal topics have to be named."""
     topics = ["shop", "shop-1", "shop-12", "my-shop", "__shop"]
     listed = SimpleNamespace(list_topics=lambda timeout: SimpleNamespace(topics=topics))
     session = cast(Session, SimpleNamespace(admin=listed, timeout_s=1))

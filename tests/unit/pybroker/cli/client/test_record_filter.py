@@ -26,22 +26,21 @@ EMPTY = Message("topic", 0, 7, None, None, None)
         ("header.other=", False),
     ],
 )
-def test_match_anywhere(text: str, *, matches: bool) -> None:
-    """What is not there matches nothing."""
+def test_filter_matches_anywhere_in_the_field(text: str, *, matches: bool) -> None:
+    """A missing field never matches."""
     test = record_filter(text)
     assert passes(RECORD, [test]) is matches
     assert not passes(EMPTY, [test])
 
 
-def test_all_have_to_match() -> None:
-    """And none is asked where there is none."""
+def test_all_filters_have_to_match() -> None:
+    """Without filters every record matches."""
     assert passes(RECORD, [record_filter("key=7"), record_filter("value=two")])
     assert not passes(RECORD, [record_filter("key=7"), record_filter("value=three")])
     assert passes(EMPTY, [])
 
 
 @pytest.mark.parametrize("text", ["key", "colour=red", "header.=x", "key=("])
-def test_no_filter(text: str) -> None:
-    """It is told."""
+def test_bad_filter_is_an_error(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         record_filter(text)

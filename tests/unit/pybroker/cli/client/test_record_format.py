@@ -12,7 +12,7 @@ from pybroker.cli.client.record_format import as_json, formatted, record_format
 
 
 class Record:
-    """What a client library gives, as far as formats ask for it."""
+    """A record of librdkafka, with the methods that formats use."""
 
     def __init__(self, *, timestamp: tuple[int, int] = (1, 0), key: bytes | None = None) -> None:
         self._timestamp, self._key = timestamp, key
@@ -40,7 +40,7 @@ class Record:
 
 
 class Strange(Record):
-    """One with a header whose name is no UTF-8, of which librdkafka's Python says this, the first time."""
+    """A record whose header name is not UTF-8; librdkafka's Python raises this on the first call."""
 
     set_to: list[tuple[str, bytes | None]] | None = None
 
@@ -63,49 +63,46 @@ class Strange(Record):
         ("%T %D", b"0 1970-01-01T00:00:00.000Z\n"),
     ],
 )
-def test_letters(text: str, expected: bytes) -> None:
-    """Escapes too; what a record has is never taken for a letter."""
+def test_format_letters_and_escapes(text: str, expected: bytes) -> None:
+    """A record's content is not parsed for letters."""
     assert formatted(Record(), record_format(text), "text") == expected  # type: ignore[arg-type]
 
 
-def test_encodings() -> None:
-    """Of key and value."""
+def test_encodings_of_key_and_value() -> None:
     record = Record(key=b"k")
     assert formatted(record, record_format("%k %v"), "hex") == b"6b ff256b\n"  # type: ignore[arg-type]
     assert formatted(record, record_format("%k %v"), "base64") == b"aw== /yVr\n"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("timestamp", "expected"), [((0, -1), b"-\n"), ((1, 1 << 60), b"1152921504606846976\n")])
-def test_timestamps_that_no_calendar_has(timestamp: tuple[int, int], expected: bytes) -> None:
-    """None at all, and one that is far away."""
+def test_timestamps_beyond_the_calendar(timestamp: tuple[int, int], expected: bytes) -> None:
+    """None, and one far in the future."""
     record = Record(timestamp=timestamp)
     assert formatted(record, record_format("%D"), "text") == expected  # type: ignore[arg-type]
 
 
-def test_json_of_bytes_that_are_no_text() -> None:
-    """It stays JSON."""
+def test_json_of_binary_values_is_valid() -> None:
     expected = (
         '{"topic": "t", "partition": 3, "offset": 9, "timestamp": 0, "key": null, "value": "\ufffd%k", "headers": []}\n'
     )
     assert as_json(Record(), "text").decode() == expected  # type: ignore[arg-type]
 
 
-def test_json_within_json_is_valid() -> None:
-    """Half a surrogate pair in it, too, which a program may well have written."""
+def test_nested_json_is_valid() -> None:
+    """Also with half of a surrogate pair, which programs write."""
     told = as_json(Record(key=b'{"a": "\\ud800"}'), "text", ["key"])  # type: ignore[arg-type]
     assert b'"key": {"a": "\\ud800"}' in told
     assert json.loads(told.decode())["key"] == {"a": "\ud800"}
 
 
 @pytest.mark.parametrize("text", ["%x", "%v %", r"\xz"])
-def test_no_format(text: str) -> None:
-    """Told with the text."""
+def test_bad_format_is_an_error(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         record_format(text)
 
 
-def test_header_whose_name_is_no_text() -> None:
-    """Is no reason to end, nor to ask again for what the library has broken."""
+def test_header_name_that_is_not_utf8_is_no_error() -> None:
+    """The failed call is not repeated, as it would crash the library."""
     strange: Any = Strange()
     assert formatted(strange, record_format("%h %h"), "text").decode() == "\ufffd= \ufffd=\n"
     assert json.loads(as_json(Strange(), "text"))["headers"] == [["\ufffd", None]]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A registry of schemas, asked over HTTP."""
+"""A schema registry, asked over HTTP."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ANSWERS: dict[str, object] = {
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """What is asked; answered from ANSWERS."""
+    """Record the request and answer it from ANSWERS."""
     requests: list[Request] = []
 
     def answer(request: Request, timeout: float) -> Any:
@@ -60,8 +60,8 @@ def framed(number: int, data: bytes) -> bytes:
     return b"\0" + number.to_bytes(4, "big") + data
 
 
-def test_values_are_json(asked: list[Request]) -> None:
-    """Avro, with schemas that refer to others, and JSON; a schema is asked for once, with the password in the URL."""
+def test_values_are_decoded_to_json(asked: list[Request]) -> None:
+    """Avro, with schema references, and JSON. Each schema is requested once, with the URL's password."""
     registry = Registry("http://ann:se%20cret@registry:8081/", 1)
     assert registry.text(framed(1, b"\x02a")) == b'"a"'
     assert registry.text(framed(1, b"\x02b")) == b'"b"'
@@ -76,8 +76,8 @@ def test_values_are_json(asked: list[Request]) -> None:
     assert asked[0].get_header("Authorization") == "Basic YW5uOnNlIGNyZXQ="
 
 
-def test_values_that_json_has_no_room_for(asked: list[Request]) -> None:
-    """Numbers that are none have their names, as in Avro's own JSON, and half a surrogate pair is escaped."""
+def test_values_without_a_json_form(asked: list[Request]) -> None:
+    """Non-finite numbers have their names, as in Avro's JSON. Half of a surrogate pair is escaped."""
     registry = Registry("http://registry:8081", 1)
     numbers = struct.pack("<4d", math.nan, math.inf, -math.inf, 0.5)
     assert registry.text(framed(11, b"\x08" + numbers + b"\0")) == b'["NaN", "Infinity", "-Infinity", 0.5]'
@@ -86,14 +86,14 @@ def test_values_that_json_has_no_room_for(asked: list[Request]) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0abc", b"plain text"])
-def test_value_without_a_schema(asked: list[Request], data: bytes) -> None:
-    """It is left as it is, and nobody is asked."""
+def test_value_without_schema_id_is_unchanged(asked: list[Request], data: bytes) -> None:
+    """The registry gets no request."""
     assert Registry("http://registry:8081", 1).text(data) is None
     assert asked == []
 
 
-def test_id_that_is_not_known(asked: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
-    """Values may begin with a zero byte, and have no schema: they are left as they are, and it is told once."""
+def test_unknown_schema_id_is_reported_once(asked: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    """Values may start with a zero byte by chance; they are printed unchanged."""
     registry = Registry("http://registry:8081", 1)
     assert [registry.text(framed(number, b"x")) for number in (6, 6, 66)] == [None] * 3
     assert len(asked) == 2
@@ -115,16 +115,14 @@ def test_id_that_is_not_known(asked: list[Request], capsys: pytest.CaptureFixtur
         (framed(10, b""), "http://registry:8081/schemas/ids/10: 401 Unauthorized"),
     ],
 )
-def test_what_is_wrong_is_one_line(asked: list[Request], data: bytes, told: str) -> None:
+def test_errors_are_one_line(asked: list[Request], data: bytes, told: str) -> None:
     """Of the value, of the schema, of the registry."""
     with pytest.raises(CommandError) as raised:
         Registry("http://registry:8081", 1).text(data)
     assert str(raised.value).startswith(told)
 
 
-def test_registry_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a URL that is none."""
-
+def test_unreachable_registry_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: Request, timeout: float) -> None:
         raise URLError("refused")
 

@@ -1,4 +1,4 @@
-"""Points in time on a command line."""
+"""Times on a command line."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ NOW_MS = 1_700_000_000_000
         ("2023-11-15T00:13:20.5+02:00", NOW_MS + 500),
     ],
 )
-def test_time_in_each_way(text: str, expected: int) -> None:
-    """Ago, since the epoch, or on a calendar."""
+def test_times_in_each_form(text: str, expected: int) -> None:
+    """A duration ago, since the epoch, or a date."""
     assert time_ms(text, NOW_MS) == expected
 
 
-def test_time_without_a_zone_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     """A date alone is its midnight."""
     assert time_ms("2023-11-14T12:00", 0) - time_ms("2023-11-14", 0) == 12 * 3_600_000
 
 
 @pytest.mark.parametrize("text", ["@99999999999999999999", "-9999w", "1960-01-01"])
-def test_time_that_no_request_can_ask_for(text: str) -> None:
-    """Negative numbers mean ends of a log there."""
+def test_time_before_the_epoch_is_rejected(text: str) -> None:
+    """Negative timestamps mean ends of the log in requests."""
     with pytest.raises(argparse.ArgumentTypeError, match="before 1970, or too late"):
         time_ms(text, NOW_MS)
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "-5", "5m", "-5y", "@", "2023-13-01"])
-def test_no_time(text: str) -> None:
-    """One line, with what would be one."""
+def test_bad_time_is_one_line(text: str) -> None:
+    """It shows the accepted forms."""
     with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
         time_ms(text, NOW_MS)
 
 
 def test_times_of_kafkas_tools() -> None:
-    """Without a zone they are of UTC."""
+    """Without a zone they are UTC."""
     expected = NOW_MS + 250
     for text in ("2023-11-14T22:13:20.250", "2023-11-14T22:13:20.25Z", "2023-11-15T00:13:20.250+02:00"):
         assert utc_time_ms(text) == expected
 
 
 @pytest.mark.parametrize("text", ["2023-11-14", "1960-01-01T00:00", "now", "2023-11-14 22:13"])
-def test_no_time_of_kafkas_tools(text: str) -> None:
-    """A date alone is none there."""
+def test_bad_times_of_kafkas_tools(text: str) -> None:
+    """They reject a date alone."""
     with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
         utc_time_ms(text)
 
@@ -66,12 +66,12 @@ def test_no_time_of_kafkas_tools(text: str) -> None:
     [("P1DT2H3M4.5S", 93_784_500), ("PT0S", 0), ("p2d", 172_800_000), ("PT10M", 600_000), ("PT1,25S", 1250)],
 )
 def test_durations(text: str, expected: int) -> None:
-    """As Java reads them."""
+    """As Java parses them."""
     assert duration_ms(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1h", "P1H", "-PT5M", "P1W", "PT\u0665M"])
-def test_no_duration(text: str) -> None:
-    """One line, with what would be one."""
+def test_bad_duration_is_one_line(text: str) -> None:
+    """It shows the accepted forms."""
     with pytest.raises(argparse.ArgumentTypeError, match="is no duration such as"):
         duration_ms(text)
