@@ -55,7 +55,7 @@ def link(handlers):
     return Link(handlers.table)
 
 
-def give_shortcut(dispatcher, shortcut):
+def give_fast_path(dispatcher, fast_path):
     """Give WAIT a fast path."""
     served = dispatcher.served[WAIT.key]
     served.implementation = served.implementation._replace(fast_path=lambda version: fast_path)
@@ -351,8 +351,8 @@ def test_deferred_error_is_answered_or_closes(link, handlers, caplog):
 
 def test_failure_of_a_late_response_closes_the_connection(link, handlers, caplog):
     """Any exception does, as requests behind it would never start."""
-    shortcut = Deferred()
-    give_shortcut(link.server.dispatcher, lambda *_: shortcut)
+    fast_path = Deferred()
+    give_fast_path(link.server.dispatcher, lambda *_: fast_path)
     link.receive(wait(1) + echo(2))
     fast_path.fail(ZeroDivisionError())
     link.loop.settle()

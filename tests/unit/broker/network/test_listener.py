@@ -32,7 +32,7 @@ def test_port_in_use_is_named():
 
 
 def test_unknown_host_is_named():
-    with pytest.raises(CannotBind, match=r"^no\.\.such:9092: that is no name$"):
+    with pytest.raises(CannotBind, match=r"^no\.\.such:9092: not a valid name$"):
         bind("no..such", 9092, -1)
     with pytest.raises(CannotBind, match=r"no\.such\.host\.invalid:9092: "):
         bind("no.such.host.invalid", 9092, -1)
