@@ -15,7 +15,7 @@ _MODULES = modules()
 _PAGES = {
     "produce": "produce.md",
     "pipeline": "pipeline.md",
-    "kafka-home": "test-suites.md",
+    "kafka-home": "kafka-scripts.md",
     **dict.fromkeys(("archive", "restore"), "archive.md"),
     **dict.fromkeys(modules("engine"), "data-tools.md"),
     **dict.fromkeys(("conformance", "explain", "record", "replay"), "wire.md"),
