@@ -306,7 +306,7 @@ class LocalLog:
                 size = max_bytes
         if size <= 0:
             return EMPTY
-        log = segment.log
+        log = (segment.file_objects or segment.create_file_objects()).log
         log.used = True
         if size != len(at_hand):
             at_hand = EMPTY

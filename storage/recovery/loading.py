@@ -37,7 +37,6 @@ from storage.segment.files import (
 )
 from storage.segment.segment import Segment
 from storage.segment.segment_list import Segments
-from storage.segment.unused import UnusedSegment
 
 _DIGITS = 20
 #: The endings of file names that begin with an offset.
@@ -163,7 +162,7 @@ class _Loading:
             self._create(self.ended_at)
 
     def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
-        return UnusedSegment(
+        return Segment(
             self.directory.files,
             self.path,
             base_offset,

@@ -122,20 +122,22 @@ class Segment(SegmentFiles):
         beyond `size_bytes` and not part of the segment.
         """
         position = self.size_bytes
-        file = self.log.open_file or self.log.open()
+        objects = self.file_objects or self.create_file_objects()
+        log = objects.log
+        file = log.open_file or log.open()
         if len(buffers) == 1:
             written = self._fs.pwrite(file.handle, buffers[0], position)
             if written != len(buffers[0]):
                 self._fs.write_at(file.handle, position + written, (memoryview(buffers[0])[written:],))
         else:
             self._fs.write_at(file.handle, position, buffers)
-        self.log.used = True
+        log.used = True
         largest = self._largest or self.largest
         if max_timestamp > largest.timestamp:
             largest = TimestampOffset(max_timestamp, last_offset)
         if self._bytes_since_index_entry > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(*largest)
+            objects.offset_index.append(last_offset, position)
+            objects.time_index.maybe_append(*largest)
             self._bytes_since_index_entry = 0
         self._largest = largest
         self._bytes_since_index_entry += size_bytes
@@ -150,10 +152,12 @@ class Segment(SegmentFiles):
     def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Return whether a batch needs a new segment: size, age, full indexes, or too large an offset distance."""
         size = self.size_bytes
+        objects = self.file_objects or self.create_file_objects()
+        offset_index, time_index = objects.offset_index, objects.time_index
         if (
             size > config.segment_bytes - size_bytes
-            or self.offset_index.entries >= self.offset_index.room
-            or self.time_index.entries >= self.time_index.room
+            or offset_index.entries >= offset_index.room
+            or time_index.entries >= time_index.room
             or last_offset - self.base_offset > INT_MAX
         ):
             return True
@@ -217,7 +221,8 @@ class Segment(SegmentFiles):
 
     def batch_position(self, offset: int) -> BatchPosition | None:
         """Return the position of the batch that `find` returns. For consumers, whose positions are cached."""
-        file = self.log.open_file or self.log.open()
+        log = self.log
+        file = log.open_file or log.open()
         cache = file.positions
         if cache is None:
             cache = file.positions = PositionCache()
