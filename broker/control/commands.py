@@ -131,7 +131,7 @@ class Commands:
     def clean(self, topic: str) -> Deferred[None]:
         """Roll the log, and compact all that min.compaction.lag.ms allows, however little of it is dirty."""
         partitions = list(self._partitions(topic, None))
-        if not partitions[0].log.config.compacted:
+        if not partitions[0].log_config.compacted:
             raise Refused(f"{topic} is not compacted: its cleanup.policy is delete")
         for each in partitions:
             self._roll(each)
@@ -162,7 +162,9 @@ class Commands:
         return (of_topic[index] for index in sorted(wanted))
 
     def _roll(self, partition: Partition) -> int:
-        log = partition.log
+        log = partition.find_log()
+        if log is None:
+            raise Refused(f"{partition} is offline")
         try:
             return log.roll(log.log_end_offset, self._clock.now_ms()).base_offset
         except LogOffline as error:

@@ -285,7 +285,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def waits_for_commit(self, shard: S) -> bool:
         """Return whether a response about this shard may have to wait for the disk (see `after_commit`)."""
         found = self._logs.get(shard.partition)
-        if found is None or found.partition.log.config.flush_messages != LONG_MAX:
+        if found is None or found.partition.log_config.flush_messages != LONG_MAX:
             return True
         return self._gate.is_due_at(shard.partition)
 

@@ -89,7 +89,7 @@ class ShardLog(Generic[S, R]):
         batch is part of its transaction.
         """
         now_ms = self._clock.now_ms()
-        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
+        limit_bytes = self.partition.log_config.max_message_bytes - _BATCH_SLACK_BYTES
         if producer is None and not self._codec:
             packed = self.shard.pack(records)
             if packed is not None and len(packed) < limit_bytes:

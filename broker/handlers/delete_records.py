@@ -63,7 +63,7 @@ def _delete(
         answer.error_code = partitions.absence(name, index)
     elif partition.internal:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif not partition.log.config.deletes:
+    elif not partition.log_config.deletes:
         answer.error_code = ErrorCode.POLICY_VIOLATION
     elif before_offset < HIGH_WATERMARK:
         answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE

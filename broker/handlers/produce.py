@@ -235,7 +235,7 @@ def _answer(
         needs.appends.count(settled(pending))
     if acks == 0:
         for partition, _ in unflushed:
-            needs.background.flush(partition.log)
+            _flush(needs.background, partition)
         if pending:
             silence: Deferred[Any] = settled(pending).then(lambda _: _close_if_failed(responses))
             return silence
@@ -405,6 +405,16 @@ def _when_flushed(background: Background, partition: Partition, answer: Struct) 
             answer.error_code = error_code_of(error)
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
-    flushed = background.flush(partition.log)
+    flushed = _flush(background, partition)
     flushed.add_done_callback(tell)
     return flushed
+
+
+def _flush(background: Background, partition: Partition) -> Deferred[None]:
+    """Flush the log of a partition; fails with LogOffline, also if it went offline since the append."""
+    try:
+        return background.flush(partition.log)
+    except LogOffline as error:
+        flushed: Deferred[None] = Deferred()
+        flushed.fail(error)
+        return flushed

@@ -115,7 +115,7 @@ class AppendScheduler:
             and _MESSAGE_ATTRIBUTES < len(records) <= _CONVERTED_HERE_BYTES
             and not records[_MESSAGE_ATTRIBUTES] & CODEC_MASK
         ):
-            config = partition.log.config
+            config = partition.log_config
             return partition.append(convert(bytes(records), config, now_ms), now_ms, opened=Opened(config))
         if queue is None:
             queue = partition.queue = AppendQueue(partition)
@@ -192,18 +192,18 @@ class _Append(_Step[AppendResult]):
 
     def is_to_be_opened(self) -> bool:
         """As far as can be seen already: what is overlooked is opened when it is at the front."""
-        records, log = self._records, self._partition.log
+        records, config = self._records, self._partition.log_config
         if len(records) < HEADER_SIZE:
             return False
         header = parse_header(records)
-        return must_open(header, log.config, self._origin) and is_for_worker(header, log.config)
+        return must_open(header, config, self._origin) and is_for_worker(header, config)
 
     def open(self) -> None:
         self._open_with(open_in_worker)
 
     def _open_with(self, opener: Opener) -> None:
         self.ready = False
-        config = self._partition.log.config
+        config = self._partition.log_config
         self._attempts += 1
         job = self._appends._workers.submit(opener, bytes(self._records), config, self._appends._clock.now_ms())
         job.add_done_callback(partial(self._on_opened, config))
@@ -255,8 +255,8 @@ class _PlacedAppend(_Append):
 
     def open(self) -> None:
         self._undo()
-        log = self._partition.log
         try:
+            log = self._partition.log
             placed = log.place(memoryview(self._records), self._appends._clock.now_ms(), self._origin)
         except BatchToOpen:
             super().open()
@@ -312,7 +312,7 @@ class _Conversion(_Append):
 
     def run(self) -> AppendResult:
         opened = self._opened
-        if opened is None or opened.config != self._partition.log.config:
+        if opened is None or opened.config != self._partition.log_config:
             raise BatchToOpen
         if opened.error is not None:
             raise opened.error

@@ -131,7 +131,7 @@ class DownConversion:
         self._partition, self._data, self._first_offset, self._max_bytes = wanted
         self._whole_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
         self._magic = (
-            0 if version < _FIRST_VERSION_WITH_TIMESTAMPS else min(wanted.partition.log.config.message_magic, 1)
+            0 if version < _FIRST_VERSION_WITH_TIMESTAMPS else min(wanted.partition.log_config.message_magic, 1)
         )
         self._begin: Callable[[], None] | None = None
         self._records = b""

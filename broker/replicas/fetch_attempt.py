@@ -214,8 +214,8 @@ class FetchAttempt:
         epoch = wanted.current_leader_epoch
         if epoch >= 0 and epoch != partition.leader_epoch:
             return self._say_leader(partition, _failed(wanted, partition.check_leader_epoch(epoch)))
-        log = partition.log
         try:
+            log = partition.log
             high_watermark = log.high_watermark
             last_stable_offset = log.last_stable_offset
             log_start_offset = log.log_start_offset

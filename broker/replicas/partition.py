@@ -7,7 +7,7 @@ the high watermark follows the log end offset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocol.error_codes import ErrorCode
 from protocol.primitives import ZERO_UUID
@@ -27,29 +27,33 @@ if TYPE_CHECKING:
 NO_LEADER_EPOCH = -1
 
 
-class OfflineLog:
-    """Stands for a log whose directory does not work: whatever is asked of it raises LogOffline."""
-
-    appends_at_once = False  # a Produce goes to the handler, which tells what is wrong
-
-    def __init__(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, reason: LogOffline) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.config = config
-        self.reason = reason
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise type(self.reason)(self.reason.path, self.reason.reason)
-
-
-class LogOnDemand(NamedTuple):
-    """Stands for a log that is opened when it is needed: `open(partition)` does, or gives an OfflineLog for now."""
+class OfflineLog(NamedTuple):
+    """Stands for a log that cannot be used, because its directory has failed or it cannot be opened."""
 
     topic: str
     partition: int
     topic_id: bytes
-    open: Callable[[Partition], PartitionLog | OfflineLog]
+    config: LogConfig
+    reason: LogOffline
+
+
+class LogOpener(Protocol):
+    """Opens logs on first use."""
+
+    def open_log(self, partition: Partition) -> PartitionLog:
+        """Return the log of a partition. Raises LogOffline if it cannot be opened, or not yet."""
+
+    def config_of(self, partition: Partition) -> LogConfig:
+        """Return the configuration of a log that is not open."""
+
+
+class LogOnDemand(NamedTuple):
+    """Stands for a log that `opener` opens on first use."""
+
+    topic: str
+    partition: int
+    topic_id: bytes
+    opener: LogOpener
 
 
 class Partition:
@@ -60,7 +64,8 @@ class Partition:
     """
 
     __slots__ = (
-        "_open_log",
+        "_offline",
+        "_opener",
         "_wake",
         "hosted",
         "index",
@@ -77,7 +82,7 @@ class Partition:
 
     def __init__(
         self,
-        log: PartitionLog | LogOnDemand,
+        log: PartitionLog | LogOnDemand | OfflineLog,
         *,
         leader_id: int,
         leader_epoch: int,
@@ -89,12 +94,15 @@ class Partition:
         self.topic = log.topic
         self.topic_id: bytes = log.topic_id or ZERO_UUID
         self.index = log.partition
-        #: The log, or what stands for it; None before `log` is asked for the first time. For hot paths, which leave
-        #: a partition without one to the handler.
+        # A log is open, offline, or not opened yet: exactly one of these is set.
+        #: The open log. Fast paths leave a partition without one to the handler.
         self.open_log: PartitionLog | None = None
-        self._open_log: Callable[[Partition], PartitionLog | OfflineLog] | None = None
+        self._offline: OfflineLog | None = None
+        self._opener: LogOpener | None = None
         if isinstance(log, LogOnDemand):
-            self._open_log = log.open
+            self._opener = log.opener
+        elif isinstance(log, OfflineLog):
+            self._offline = log
         else:
             self.open_log = log
         self.leader_id = leader_id
@@ -117,32 +125,62 @@ class Partition:
 
     @property
     def is_unopened(self) -> bool:
-        """Whether nobody has needed the log yet, or it could not be opened so far."""
-        return self.open_log is None
+        """Whether nobody has used the log yet, or it could not be opened so far."""
+        return self._opener is not None
 
     @property
     def log(self) -> PartitionLog:
-        """The log, which this opens where nobody has needed it yet.
-
-        While it cannot be opened, each look gives an OfflineLog, as of a partition whose directory has failed.
-        """
-        return self._opened() if self.open_log is None else self.open_log
+        """The log. The first use opens it. Raises LogOffline while it is offline or cannot be opened."""
+        return self.open_log or self._open()
 
     @log.setter
     def log(self, log: PartitionLog) -> None:
         self.open_log = log
+        self._offline = self._opener = None
 
-    def _opened(self) -> PartitionLog:
-        assert self._open_log is not None
-        log = self._open_log(self)
-        if not isinstance(log, OfflineLog):
-            self.set_log(log)
-        return cast(PartitionLog, log)
+    def _open(self) -> PartitionLog:
+        if self._opener is not None:
+            self.log = self._opener.open_log(self)
+            return self.log
+        assert self._offline is not None
+        reason = self._offline.reason
+        raise type(reason)(reason.path, reason.reason)
+
+    def find_log(self) -> PartitionLog | None:
+        """Return the log, which the first use opens; None while it is offline or cannot be opened."""
+        try:
+            return self.log
+        except LogOffline:
+            return None
+
+    def set_offline(self, offline: OfflineLog) -> None:
+        """Stop using the log: its directory has failed."""
+        self.open_log = self._opener = None
+        self._offline = offline
+
+    @property
+    def log_config(self) -> LogConfig:
+        """The configuration of the log, which may be offline. The first use opens the log."""
+        log = self.find_log()
+        if log is not None:
+            return log.config
+        if self._opener is not None:
+            return self._opener.config_of(self)
+        assert self._offline is not None
+        return self._offline.config
+
+    @log_config.setter
+    def log_config(self, config: LogConfig) -> None:
+        if self._offline is not None:
+            self._offline = self._offline._replace(config=config)
+        else:
+            self.log.config = config
 
     @property
     def online(self) -> bool:
-        """Whether the log can be read and written; else all requests get KAFKA_STORAGE_ERROR."""
-        return not isinstance(self.log, OfflineLog) and self.log.directory.is_online
+        """Whether the log can be read and written; otherwise all requests get KAFKA_STORAGE_ERROR."""
+        log = self.find_log()
+        return log is not None and log.directory.is_online
 
     @property
     def log_start_offset(self) -> int:
@@ -167,14 +205,9 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log.assign_leader_epoch(leader_epoch)
 
-    def set_log(self, log: PartitionLog | OfflineLog) -> None:
-        """Use this log from now on."""
-        self.open_log = cast(PartitionLog, log)
-        self._open_log = None
-
     def swap_log(self, log: PartitionLog) -> None:
         """Use a copy of the log, in another log directory, from now on. Raises LogOffline."""
-        self.set_log(log)
+        self.log = log
         log.assign_leader_epoch(self.leader_epoch)
         self._wake(self)
 
@@ -192,7 +225,7 @@ class Partition:
         Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
         `placed` again.
         """
-        log = self.open_log or self.log
+        log = self.open_log or self._open()
         result = log.append(records, self.leader_epoch, now_ms, origin, opened, placed)
         self._wake(self)
         return result
@@ -209,7 +242,7 @@ class Partition:
         Where a partition has fewer replicas than min.insync.replicas, all of them suffice.
         """
         in_sync, replicas = len(self.isr), len(self.replicas)
-        return in_sync < replicas and in_sync < min(self.log.config.min_insync_replicas, replicas)
+        return in_sync < replicas and in_sync < min(self.log_config.min_insync_replicas, replicas)
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
         """Compare the epoch that a client believes to be current with ours; negative is not compared (KIP-320)."""

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import cast
 
 from broker.replicas.partition import (
     LogOnDemand,
@@ -166,38 +165,39 @@ class Partitions:
 
     def _log(
         self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool
-    ) -> PartitionLog | LogOnDemand:
+    ) -> PartitionLog | LogOnDemand | OfflineLog:
         try:
             if (topic_id, index) in self._missing:
                 raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
             if (topic, index) in self._logs.unopened:
-                return LogOnDemand(topic, index, topic_id, self._open)
+                return LogOnDemand(topic, index, topic_id, self)
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
-            return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))
+            return OfflineLog(topic, index, topic_id, config, error)
 
-    def _open(self, partition: Partition) -> PartitionLog | OfflineLog:
-        """The log of a partition that has waited for somebody to need it; or what stands for it while it waits on."""
+    def open_log(self, partition: Partition) -> PartitionLog:
+        """Open the log of a partition on its first use. Raises LogOffline, and LogWaits if the client has to retry."""
         key = partition.topic, partition.index
         unopened = self._logs.unopened.get(key)
-        config = LogConfig() if unopened is None else unopened.stored.config
-        try:
-            if not partition.hosted:  # what has its name now is another's
-                raise LogOffline(str(partition), "the topic is deleted")
-            if unopened is not None and unopened.problem is None and not self._may_open():
-                raise LogWaits(str(partition), "its log is opened in a moment: others come first")
-            opened = self._logs.open(*key)
-            if opened is None:
-                raise LogOffline(str(partition), "the log is deleted")
-            if opened.topic_id != partition.topic_id:  # where it could not be looked at before, or was not to be
-                if not may_be(opened.topic_id, partition.topic_id):
-                    raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
-                adopt(opened, partition.topic_id)
-        except LogOffline as error:
-            return OfflineLog(*key, partition.topic_id, config, error)
+        if not partition.hosted:  # another partition may have its name now
+            raise LogOffline(str(partition), "the topic is deleted")
+        if unopened is not None and unopened.problem is None and not self._may_open():
+            raise LogWaits(str(partition), "its log is opened in a moment: others come first")
+        opened = self._logs.open(*key)
+        if opened is None:
+            raise LogOffline(str(partition), "the log is deleted")
+        if opened.topic_id != partition.topic_id:  # the start could not read it
+            if not may_be(opened.topic_id, partition.topic_id):
+                raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
+            adopt(opened, partition.topic_id)
         with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
             opened.assign_leader_epoch(partition.leader_epoch)
         return opened
+
+    def config_of(self, partition: Partition) -> LogConfig:
+        """Return the configuration of a log that is not open."""
+        unopened = self._logs.unopened.get((partition.topic, partition.index))
+        return LogConfig() if unopened is None else unopened.stored.config
 
     def open_now(self, partition: Partition) -> None:
         """Have its log opened, whoever else wants theirs: for one who does not hear that it should ask again.
@@ -217,7 +217,8 @@ class Partitions:
             unopened = self._logs.unopened.get((partition.topic, partition.index))
             if unopened is not None:
                 return unopened.directory
-        return None if isinstance(partition.log, OfflineLog) else partition.log.directory
+        log = partition.find_log()
+        return None if log is None else log.directory
 
     def delete(self, topic: str) -> None:
         """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
@@ -245,7 +246,7 @@ class Partitions:
             unopened = self._logs.unopened.get(key)
             left = partition.log if unopened is None else unopened.stored
             reason = LogOffline(left.path, directory.failure or "")
-            partition.set_log(OfflineLog(*key, partition.topic_id, left.config, reason))
+            partition.set_offline(OfflineLog(*key, partition.topic_id, left.config, reason))
             self._wake(partition)
         self.tell_offline()
         return lost
@@ -260,7 +261,7 @@ class Partitions:
     def _is_offline(self, partition: Partition) -> bool:
         """Whether its log cannot be had; nothing is opened to know that."""
         unopened = self._logs.unopened.get((partition.topic, partition.index))
-        return isinstance(partition.log, OfflineLog) if unopened is None else unopened.problem is not None
+        return partition.find_log() is None if unopened is None else unopened.problem is not None
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""
@@ -268,4 +269,4 @@ class Partitions:
             if partition.is_unopened:
                 self._logs.configure(topic, partition.index, config)
             else:
-                partition.log.config = config
+                partition.log_config = config

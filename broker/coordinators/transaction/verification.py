@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.coordinators.transaction.verifier import FIRST_VERSION_THAT_JOINS, FirstBatch, TransactionVerifier, Verdict
-from broker.replicas.partition import OfflineLog, Partition
+from broker.replicas.partition import Partition
 from broker.requests.error_code_map import error_code_of
 from broker.requests.served_api import Reply
 from coordinator.shard import Producer
@@ -22,6 +22,7 @@ from protocol.error_codes import ErrorCode
 from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from protocol.schema import Struct
 from runtime.deferred import Deferred, after
+from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.replicas.partitions import Partitions
@@ -137,9 +138,10 @@ def _batches(partitions: Partitions, api_version: int, request: Struct) -> Itera
 
 
 def _first_batch(partition: Partition, place: TopicPartition, producer: Producer, sequence: int) -> FirstBatch:
-    log = partition.log
-    if isinstance(log, OfflineLog):  # the log may come back before the coordinator answers for the others
-        return FirstBatch(place, producer, sequence, False, Verdict(error_code_of(log.reason)))
+    try:
+        log = partition.log
+    except LogOffline as error:  # the log may come back before the coordinator answers for the others
+        return FirstBatch(place, producer, sequence, False, Verdict(error_code_of(error)))
     entry = log.producer_state.producers.get(producer.producer_id)
     is_fenced = entry is not None and producer.producer_epoch < entry.producer_epoch
     sequence = -1 if is_open(partition, producer) else sequence

@@ -59,9 +59,9 @@ def plain_produce(
                 or partition.queue is not None
                 or partition.internal
                 or len(records) > AT_ONCE_BYTES
-                or (acks != 1 and (acks != -1 or partition.is_under_min_isr()))
                 or (log := partition.open_log) is None
                 or not log.appends_at_once
+                or (acks != 1 and (acks != -1 or partition.is_under_min_isr()))
                 or (may_write is not None and not may_write(connection, partition.topic))
             ):
                 return None
@@ -91,9 +91,9 @@ def plain_produce(
                     or partition.queue is not None
                     or partition.internal
                     or len(records) > AT_ONCE_BYTES
-                    or (acks == -1 and partition.is_under_min_isr())
                     or (log := partition.open_log) is None
                     or not log.appends_at_once
+                    or (acks == -1 and partition.is_under_min_isr())
                 ):
                     return None
                 batches[partition] = records

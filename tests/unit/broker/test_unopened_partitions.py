@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replicas.partition import OfflineLog, Partition
+from broker.replicas.partition import Partition
 from broker.replicas.partitions import Partitions
 from runtime.clock import Clock
 from storage.checkpoints import read_topic_id
@@ -103,7 +103,8 @@ def test_failed_directory_takes_unopened_partitions_offline(stage: Stage, caplog
     first = stage.logs.directories[0]
     first.fail("broken")
     assert stage.partitions.take_offline(first) == [stage.one] == stage.woken
-    assert isinstance(stage.one.log, OfflineLog)
+    assert stage.one.find_log() is None
+    assert not stage.one.is_unopened
     assert not stage.one.online
     assert stage.partitions.directory_of(stage.one) is None
     assert stage.other.is_unopened
@@ -132,8 +133,8 @@ def test_log_that_cannot_be_opened_is_offline(
     undo = stage.fail_to_open(monkeypatch, StorageError("strange"))
     assert not stage.one.online
     undo()
-    assert isinstance(stage.one.log, OfflineLog)
-    assert stage.one.log.config == LogConfig()
+    assert stage.one.find_log() is None
+    assert stage.one.log_config == LogConfig()
     with pytest.raises(LogOffline, match="StorageError: strange"):
         _ = stage.one.log_end_offset
     stage.partitions.tell_offline()
@@ -146,7 +147,7 @@ def test_without_descriptors_it_stays_unopened(stage: Stage, monkeypatch: pytest
     """Requests meanwhile get the error of an offline partition, and no exception."""
     undo = stage.fail_to_open(monkeypatch, OSError(errno.EMFILE, "too many open files"))
     assert not stage.one.online
-    assert isinstance(stage.one.log, OfflineLog)
+    assert stage.one.find_log() is None
     assert not stage.one.is_under_min_isr()
     with pytest.raises(LogOffline, match="too many open files"):
         stage.one.append(batch(), T0)

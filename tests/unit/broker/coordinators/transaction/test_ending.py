@@ -75,10 +75,10 @@ def test_partition_with_an_unopened_log_gets_marker_later(broker: TxnBroker):
     partition = broker.partition(*T0)
     waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
     opened = partition.log
-    partition.set_log(waiting)
+    partition.set_offline(waiting)
     broker.client.end("x", ("P0", 0), True, 5)
     assert broker.client.describe("x").startswith("PrepareCommit")
-    partition.set_log(opened)
+    partition.log = opened
     broker.advance(RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")
 

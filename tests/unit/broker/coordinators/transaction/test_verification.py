@@ -237,7 +237,7 @@ def test_log_opened_during_verification_is_rejected(broker: TxnBroker, monkeypat
     waits = LogWaits("t-1", "others come first")
     other = broker.partition("t", 1)
     log = other.log
-    other.log = OfflineLog("t", 1, other.topic_id, log.config, waits)  # type: ignore[assignment]
+    other.set_offline(OfflineLog("t", 1, other.topic_id, log.config, waits))
     asked, join = [], broker.transactions.join
 
     def open_then(transactional_id: str, producer: Any, places: Any, *more: Any) -> Any:
