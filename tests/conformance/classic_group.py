@@ -47,7 +47,9 @@ class Group:
             connection.close()
 
     def wait_for_coordinator(self) -> None:
-        """A Kafka makes the topic of groups at the first question, and only then says who coordinates."""
+        """Wait for the coordinator: Kafka creates the groups' topic at the first request, and names a coordinator
+        afterwards.
+        """
         self.admin.call(FIND_COORDINATOR, 3, key=self.group_id)
         eventually(lambda: self.describe(5).error_code, equal_to=ErrorCode.NONE)
 
@@ -78,7 +80,7 @@ class Group:
         )
 
     def enter(self, member: WireClient, **options: object) -> str:
-        """Get an id and send the join that is answered when the rebalance ends."""
+        """Get an id and send a join, which is answered at the end of the rebalance; return the id."""
         self.send_join(member, **options)  # type: ignore[arg-type]
         answer = member.receive()
         assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -104,7 +106,7 @@ class Group:
         )
 
     def stable(self, *members: WireClient, each: Sequence[Mapping[str, object]] = (), **options: object) -> list[str]:
-        """Make the clients a stable group, each with its own id as its assignment. Gives their ids."""
+        """Make the clients a stable group in which each has its own id as its assignment; return their ids."""
         ids = self.gather(members, each or [options] * len(members))
         answers = [member.receive() for member in members]
         self.generation: int = answers[0].generation_id
@@ -118,13 +120,13 @@ class Group:
         return ids
 
     def gather(self, members: Sequence[WireClient], options: Sequence[Mapping[str, object]]) -> list[str]:
-        """Have clients join one after the other. Gives their ids; the last answers are on their way."""
+        """Let clients join one after the other; return their ids. The last answers are on their way."""
         ids: list[str] = []
         for newcomer, wanted in zip(members, options, strict=True):
-            if ids:  # else it would take part in the rebalance before
+            if ids:  # else it would take part in the previous rebalance
                 self.wait_for_state("CompletingRebalance")
             member_id = self.enter(newcomer, **wanted)
-            if ids:  # it starts a rebalance, which ends when those before it have joined again
+            if ids:  # it starts a rebalance, which ends when the earlier members have joined again
                 self.wait_for_state("PreparingRebalance")
             for member, known_id, known in zip(members, ids, options, strict=False):
                 member.receive()
@@ -133,7 +135,7 @@ class Group:
         return ids
 
     def wait_for_state(self, state: str) -> None:
-        """Requests of several connections are served in no certain order."""
+        """Wait for a state: requests of several connections are served in no certain order."""
         eventually(lambda: self.describe().group_state, equal_to=state)
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
@@ -174,7 +176,7 @@ class Group:
         return found.committed_offset, found.metadata
 
     def delete_offset(self) -> ErrorCode:
-        """What there is to say of the topic's first partition."""
+        """Return the result for the topic's first partition."""
         wanted = [OffsetDeleteRequestPartition(partition_index=0)]
         topics = [OffsetDeleteRequestTopic(name=self.topic, partitions=wanted)]
         answer = self.admin.call(OFFSET_DELETE, 0, group_id=self.group_id, topics=topics)

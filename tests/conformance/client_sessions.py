@@ -1,7 +1,7 @@
-"""Replays recorded sessions of stock clients, and compares error codes.
+"""Replay recorded sessions of stock clients, and compare error codes.
 
-A file holds the first three exchanges of each API and version alone. So partitions are filled up to the offset that is
-fetched, and what cannot be without the missing requests is in MISSING. Transactions are left to the sweeps.
+A file has only the first three exchanges of each API and version. So partitions are filled up to the fetched offset,
+and MISSING lists what cannot work without the missing requests. The sweeps cover transactions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.wire_frames import recorded_files
 
 CLIENTS = ("java-4.3.1", "java-3.9.1", "confluent-kafka", "aiokafka", "kafka-python")
 
-# In the order in which they were recorded: later ones use what earlier ones have made
+# In the order of their recording: later ones use objects of earlier ones
 SCENARIOS = (
     r"admin",
     r"produce-\w+",
@@ -50,7 +50,7 @@ MISSING = {
 
 
 class ClientSessions:
-    """All sessions against one broker; `client` is a connection of one's own for what the files lack."""
+    """All sessions against one broker; `client` is a connection of its own for requests that the files lack."""
 
     def __init__(self, replay: Replay, rules: Rules, names: Names, client: WireClient) -> None:
         self._replay = replay
@@ -60,7 +60,7 @@ class ClientSessions:
         self._served = served_versions(client)
 
     def differences(self, client: str) -> list[str]:
-        """Replay what a client did; tell where error codes are not the recorded ones."""
+        """Replay a client's requests; return the error codes that differ from the recorded ones."""
         found: list[str] = []
         for scenario in SCENARIOS:
             pattern = re.compile(rf"{re.escape(client)}-({scenario})\.tsv")
@@ -85,19 +85,19 @@ class ClientSessions:
             self._wait_for_topics(answer.topics, request.topics)
         recorded = exchange.decode_answer()
         for _ in self._rules.differences(exchange.api.name, recorded, answer, self._names):
-            pass  # this learns the ids
+            pass  # the translation learns the ids
         expected, given = (sorted(set(error_codes(each))) for each in (recorded, answer))
         if given != expected and exchange.source not in MISSING:
             yield f"{exchange.source} {exchange.api.name} v{exchange.version}: {given}, recorded {expected}"
 
     def _wait_for_topics(self, answered: list[Struct], requested: list[Struct]) -> None:
-        """Wait until topics are there which, by an answer, are or will be: clients would ask again until they are."""
+        """Wait until topics that an answer promises exist: clients would retry until they do."""
         names = {topic.name for topic in answered if topic.error_code == ErrorCode.NONE}
         wanted = [MetadataRequestTopic(name=topic.name) for topic in requested if topic.name in names]
         eventually(lambda: not wanted or self._all_led(wanted), lambda: f"{names} are not there")
 
     def _all_led(self, wanted: list[Struct]) -> bool:
-        """Whether the topics are known, and their leader knows that it leads them: it answers for their offsets."""
+        """Return whether the topics are known, and their leader serves them: it answers for their offsets."""
         found = self._client.call(METADATA, 4, topics=wanted)
         if any(error_codes(found)):
             return False
@@ -113,7 +113,7 @@ class ClientSessions:
         return not any(error_codes(self._client.call(LIST_OFFSETS, 7, replica_id=-1, topics=topics)))
 
     def _fill(self, fetch: Struct) -> None:
-        """Append until no partition that is fetched ends before the offset that is asked for."""
+        """Append until each fetched partition reaches the requested offset."""
         for topic in fetch.topics:
             name = topic.topic or self._topic_name(topic.topic_id)
             for partition in topic.partitions:
@@ -140,7 +140,7 @@ class ClientSessions:
 
 
 def error_codes(value: Any, path: str = "") -> Iterator[tuple[str, int]]:
-    """The error codes in an answer, but for NONE, each with the path of its field."""
+    """Yield the error codes in an answer, except NONE, each with the path of its field."""
     if isinstance(value, Struct):
         for field in value.struct_type.fields:
             content = getattr(value, field.name)

@@ -1,4 +1,4 @@
-"""What conformance tests share: the two brokers under comparison, and one JVM that runs Java programs and tools.
+"""Fixtures of conformance tests: the two brokers under comparison, and one JVM that runs Java programs and tools.
 
 A test that takes `reference` runs twice: against pybroker ("ours") and against Apache Kafka ("kafka").
 """
@@ -31,7 +31,7 @@ StartBroker = Callable[..., RunningBroker]
 
 @contextmanager
 def brokers_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
-    """A function (kind, properties) that starts a broker; all are ended with the context."""
+    """Yield a function (kind, properties) that starts a broker; all brokers end with the context."""
     started: list[RunningBroker] = []
 
     def start(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
@@ -42,21 +42,21 @@ def brokers_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     yield start
     for broker in started:
         if broker.kind == "kafka":
-            broker.kill()  # its own way of stopping takes seconds
+            broker.kill()  # its clean shutdown takes seconds
         else:
             broker.stop()
 
 
 @pytest.fixture(scope="module")
 def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
-    """Return a function (kind, properties) that starts a broker of one's own, for this file of tests."""
+    """Return a function (kind, properties) that starts a broker for this file of tests."""
     with brokers_of_their_own(tmp_path_factory) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RunningBroker]]:
-    """Return a function that gives the broker of a kind which all tests share, started at its first use."""
+    """Return a function that returns the shared broker of a kind, started at its first use."""
     running: dict[str, RunningBroker] = {}
     with brokers_of_their_own(tmp_path_factory) as start:
 
@@ -70,7 +70,7 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable
 
 @pytest.fixture(scope="session", params=["ours", "kafka"])
 def reference(request: pytest.FixtureRequest, shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
-    """The broker that the test runs against; shared, so use names of your own for topics and groups."""
+    """Return the broker that the test runs against; it is shared, so topics and groups need names of their own."""
     return shared_broker(request.param)
 
 
@@ -79,13 +79,13 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """A name for a topic or group that no other test uses."""
+    """Return a name for a topic or group that no other test uses."""
     return f"{re.sub(r'[^A-Za-z0-9]+', '-', request.node.name).strip('-').lower()}-{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")
 def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Our Java programs, compiled, before the jars of Apache Kafka."""
+    """Compile our Java programs; return them and the jars of Apache Kafka."""
     classes = tmp_path_factory.mktemp("classes")
     compile_java(sorted(JAVA_SOURCES.glob("*.java")), kafka_jars(), classes)
     return [classes, JAVA_SOURCES, kafka_classpath()]
@@ -93,7 +93,7 @@ def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaRunner]:
-    """A JVM with Apache Kafka's jars and our Java programs in it."""
+    """Start a JVM with Apache Kafka's jars and our Java programs."""
     with (tmp_path_factory.mktemp("java") / "stderr.txt").open("wb") as log:
         runner = JavaRunner(java_classpath, log)
         yield runner
@@ -102,9 +102,10 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session, set up as the pipeline's command does, with the jars of all formats and of a database's driver.
+    """Start one session, configured as by the pipeline's command, with the jars of all formats and of a database's
+    driver.
 
-    The loggers that PySpark makes for what fails give every handler its JSON, pytest's too, which other tests read.
+    PySpark's loggers for failures would give every handler JSON, pytest's too, which other tests read.
     """
     PySparkLogger.addHandler = logging.Logger.addHandler  # type: ignore[method-assign, assignment]
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
@@ -118,7 +119,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    """How Spark's Kafka source asks for offsets in this test: "admin" or "consumer" (support/spark_ways.py)."""
+    """Set how Spark's Kafka source asks for offsets in this test: "admin" or "consumer" (support/spark_ways.py)."""
     way: str = request.param
     spark.conf.set(KEY, str(way == "consumer").lower())
     yield way

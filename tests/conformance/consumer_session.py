@@ -1,4 +1,4 @@
-"""Members of consumer groups driven by hand: heartbeats as frames, and answers in a form that can be compared."""
+"""Members of consumer groups driven by hand: heartbeats as frames, and answers in a comparable form."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
 from tests.support.wire import WireClient
 
-#: Topic -> partitions.
+#: topic -> partitions
 Partitions = Mapping[str, Sequence[int]]
 GROUP_RESOURCE = 32
 
 
 class ConsumerSession:
-    """One group of a broker. `beat` sends a heartbeat; what is answered has names for topic ids, and no times."""
+    """One group of a broker. `beat` sends a heartbeat; answers have names for topic ids, and no times."""
 
     def __init__(self, broker: RunningBroker, group_id: str, topics: Mapping[str, int], *, new: bool = True) -> None:
         self.group_id = group_id
         self.client = WireClient(HOST, broker.port, client_id="member")
         self.ids: dict[str, str] = {}
-        """Ids that the broker has given to members of the classic protocol, by the names that a test has for them."""
+        """The ids of members of the classic protocol, by the test's names."""
         self._names: dict[bytes, str] = {}
         self._ids: dict[str, bytes] = {}
         self.client.call(FIND_COORDINATOR, 4, coordinator_keys=[group_id])
@@ -66,7 +66,7 @@ class ConsumerSession:
     # -- topics -----------------------------------------------------------------------------------------------------
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Make topics with so many partitions, and wait until the broker knows them."""
+        """Create topics with these partition counts, and wait until the broker knows them."""
         wanted = [
             CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in topics.items()
         ]
@@ -75,21 +75,21 @@ class ConsumerSession:
         self.probe(topics)
 
     def grow(self, name: str, count: int) -> None:
-        """Give a topic more partitions."""
+        """Add partitions to a topic."""
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         self.client.call(CREATE_PARTITIONS, 3, topics=[topic], timeout_ms=10_000)
         eventually(lambda: self.look(name, count))
         self.probe({name: count})
 
     def probe(self, topics: Mapping[str, int]) -> None:
-        """Wait until the coordinator knows them, too: it has to assign all of them to a member of another group."""
+        """Wait until the coordinator knows the topics, too: it must assign all of them to a member of another group."""
         everything = {name: list(range(count)) for name, count in topics.items()}
         group_id = f"{self.group_id}-probe"
         eventually(lambda: self.join("probe", list(topics), group_id=group_id)["assignment"] == everything)
         self.beat("probe", -1, group_id=group_id)
 
     def look(self, name: str, count: int) -> bool:
-        """Whether the broker knows the topic with so many partitions."""
+        """Return whether the broker knows the topic with so many partitions."""
         topics = [MetadataRequestTopic(name=name)]
         (found,) = self.client.call(METADATA, 12, topics=topics, allow_auto_topic_creation=False).topics
         if found.error_code or len(found.partitions) != count:
@@ -99,13 +99,13 @@ class ConsumerSession:
         return True
 
     def structs(self, partitions: Partitions | None) -> list[Struct] | None:
-        """Partitions as a request has them."""
+        """Return partitions as a request has them."""
         if partitions is None:
             return None
         return [TopicPartitions(topic_id=self._ids[name], partitions=list(each)) for name, each in partitions.items()]
 
     def named(self, topics: Sequence[Struct]) -> dict[str, list[int]]:
-        """Partitions as they are compared."""
+        """Return partitions in the compared form."""
         return {self._names[topic.topic_id]: sorted(topic.partitions) for topic in topics}
 
     # -- requests ---------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class ConsumerSession:
         version: int = 1,
         **fields: Any,
     ) -> dict[str, Any]:
-        """A heartbeat: code, message, member id, epoch, interval, assignment."""
+        """Send a heartbeat; return code, message, member id, epoch, interval, assignment."""
         fields = {"group_id": self.group_id, **fields}
         if version >= 1:
             fields["subscribed_topic_regex"] = regex
@@ -144,12 +144,12 @@ class ConsumerSession:
         }
 
     def join(self, member_id: str, topics: Sequence[str] | None = None, **fields: Any) -> dict[str, Any]:
-        """The first heartbeat."""
+        """Send the first heartbeat."""
         fields = {"rebalance_timeout_ms": 300_000, **fields}
         return self.beat(member_id, 0, {}, topics=topics, **fields)
 
     def describe(self, version: int = 1, group_id: str | None = None) -> dict[str, Any]:
-        """The group as ConsumerGroupDescribe has it, members by id."""
+        """Return the group of ConsumerGroupDescribe, members by id."""
         wanted = self.group_id if group_id is None else group_id
         (group,) = self.client.call(CONSUMER_GROUP_DESCRIBE, version, group_ids=[wanted]).groups
         return {
@@ -174,7 +174,7 @@ class ConsumerSession:
     # -- members of the classic protocol ------------------------------------------------------------------------------
 
     def label(self, member_id: str | None) -> str | None:
-        """The test's name for a member."""
+        """Return the test's name for a member."""
         return next((label for label, known in self.ids.items() if known == member_id), member_id)
 
     def classic_join(
@@ -190,7 +190,7 @@ class ConsumerSession:
         metadata: bytes | None = None,
         as_new: bool = False,
     ) -> dict[str, Any]:
-        """JoinGroup of a member; a new one asks for its id first."""
+        """Send a member's JoinGroup; a new member asks for its id first."""
         fields: dict[str, Any] = {"group_instance_id": instance} if version >= 5 else {}
         data = subscription(topics, owned or {}) if metadata is None else metadata
         member_id = "" if as_new else self.ids.get(label, "")
@@ -223,7 +223,7 @@ class ConsumerSession:
     def sync(
         self, label: str, generation: int, given: Mapping[str, Partitions] | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """SyncGroup; a leader of a classic group gives assignments by name."""
+        """Send a SyncGroup; a leader of a classic group sends assignments by name."""
         assignments = [
             SyncGroupRequestAssignment(member_id=self.ids[to], assignment=assignment(partitions))
             for to, partitions in (given or {}).items()
@@ -241,7 +241,7 @@ class ConsumerSession:
         return {"code": ErrorCode(answer.error_code).name, "assignment": read_assignment(answer.assignment)}
 
     def heartbeat(self, label: str, generation: int, instance: str | None = None) -> str:
-        """Heartbeat of the classic protocol."""
+        """Send a Heartbeat of the classic protocol."""
         answer = self.client.call(
             HEARTBEAT,
             4,
@@ -253,7 +253,7 @@ class ConsumerSession:
         return ErrorCode(answer.error_code).name
 
     def leave(self, *members: tuple[str, str | None]) -> list[str]:
-        """LeaveGroup of members by name and instance id."""
+        """Send a LeaveGroup of members by name and instance id."""
         identities = [
             MemberIdentity(member_id=self.ids.get(label, label), group_instance_id=instance)
             for label, instance in members
@@ -262,7 +262,7 @@ class ConsumerSession:
         return [ErrorCode(member.error_code).name for member in answer.members]
 
     def classic(self) -> tuple[Any, ...]:
-        """The group as DescribeGroups has it."""
+        """Return the group of DescribeGroups."""
         (group,) = self.client.call(DESCRIBE_GROUPS, 6, groups=[self.group_id]).groups
         members = {
             self.label(member.member_id): (member.group_instance_id, read_assignment(member.member_assignment))
@@ -272,7 +272,7 @@ class ConsumerSession:
         return ErrorCode(group.error_code).name, message, group.group_state, group.protocol_data, members
 
     def listed(self) -> tuple[str, str, str] | None:
-        """State, type and protocol type, as ListGroups has them."""
+        """Return state, type and protocol type from ListGroups."""
         for group in self.client.call(LIST_GROUPS, 5, states_filter=[], types_filter=[]).groups:
             if group.group_id == self.group_id:
                 return group.group_state, group.group_type, group.protocol_type
@@ -290,7 +290,7 @@ class ConsumerSession:
         version: int = 9,
         **fields: Any,
     ) -> dict[int, str]:
-        """OffsetCommit of one topic: the code of each partition."""
+        """Send an OffsetCommit of one topic; return the code of each partition."""
         partitions = [
             OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
             for index, offset in offsets.items()
@@ -308,7 +308,7 @@ class ConsumerSession:
         return {each.partition_index: ErrorCode(each.error_code).name for each in answer.topics[0].partitions}
 
     def committed(self, topic: str, member_id: str | None = None, epoch: int = -1) -> tuple[str, dict[int, int]]:
-        """OffsetFetch of all partitions of a topic that have an offset."""
+        """Send an OffsetFetch; return all partitions of a topic that have an offset."""
         wanted = OffsetFetchRequestGroup(group_id=self.group_id, member_id=member_id, member_epoch=epoch, topics=None)
         (group,) = self.client.call(OFFSET_FETCH, 9, groups=[wanted]).groups
         found = {
@@ -320,24 +320,24 @@ class ConsumerSession:
         return ErrorCode(group.error_code).name, dict(sorted(found.items()))
 
     def configure(self, **settings: int) -> tuple[str, str | None]:
-        """Set what the group has for itself; `_` stands for a dot."""
+        """Set configurations of the group; `_` stands for a dot."""
         configs = [
             AlterableConfig(name=name.replace("_", "."), config_operation=0, value=str(value))
             for name, value in settings.items()
         ]
         resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=self.group_id, configs=configs)
         (answer,) = self.client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses
-        time.sleep(0.2)  # a Kafka takes them over soon after
+        time.sleep(0.2)  # Kafka applies them soon after
         return ErrorCode(answer.error_code).name, answer.error_message
 
     def delete(self) -> str:
-        """DeleteGroups."""
+        """Send a DeleteGroups."""
         (result,) = self.client.call(DELETE_GROUPS, 2, groups_names=[self.group_id]).results
         return ErrorCode(result.error_code).name
 
 
 def subscription(topics: Sequence[str], owned: Partitions, version: int = 3) -> bytes:
-    """What a consumer sends as its metadata."""
+    """Return a consumer's metadata."""
     value = ConsumerProtocolSubscription(
         topics=list(topics),
         owned_partitions=[
@@ -350,7 +350,7 @@ def subscription(topics: Sequence[str], owned: Partitions, version: int = 3) -> 
 
 
 def assignment(partitions: Partitions, version: int = 3) -> bytes:
-    """What a leader sends for a member."""
+    """Return a leader's assignment of a member."""
     value = ConsumerProtocolAssignment(
         assigned_partitions=[
             ConsumerProtocolAssignmentTopicPartition(topic=topic, partitions=list(each))
@@ -361,7 +361,7 @@ def assignment(partitions: Partitions, version: int = 3) -> bytes:
 
 
 def read_assignment(data: bytes) -> tuple[int, dict[str, list[int]]] | None:
-    """Version and partitions of an assignment; None if there is none."""
+    """Return version and partitions of an assignment; None if there is none."""
     if not data:
         return None
     version = int.from_bytes(data[:2], "big")

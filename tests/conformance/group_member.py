@@ -1,4 +1,4 @@
-"""A member of a consumer group as a process of its own, by one of three libraries; what it does it tells in JSON lines.
+"""A member of a consumer group as a process of its own, with one of three libraries; it prints JSON lines.
 
 tests/support/group_members.py starts it.
 
@@ -6,8 +6,8 @@ tests/support/group_members.py starts it.
 
 The last one speaks the consumer protocol (KIP-848), the others the classic one.
 
-{"read": ["value", ...], "batch": N} comes before the batch is committed, {"committed": N} after. SIGTERM lets it leave.
-What the library logs about its group goes to the file GROUP_MEMBER_LOG.
+It prints {"read": ["value", ...], "batch": N} before it commits the batch, {"committed": N} after. SIGTERM makes it
+leave. The library's log of its group goes to the file GROUP_MEMBER_LOG.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.support.kafka_python import know_topics
 
-SESSION_TIMEOUT_MS = 10_000  # above what a busy machine keeps a member or its broker waiting
+SESSION_TIMEOUT_MS = 10_000  # longer than a pause of a busy machine
 HEARTBEAT_MS = 300
 CLIENT_ID = os.environ.get("GROUP_MEMBER_CLIENT_ID", "member")
 LOG_BYTES = 1 << 20
-#: Loggers that tell of the group in detail, but for those that tell of each commit and each heartbeat.
+#: loggers with details of the group, without those of each commit and heartbeat
 LEVELS = {
     "kafka.coordinator": logging.DEBUG,
     "kafka.coordinator.consumer": logging.INFO,
@@ -49,7 +49,7 @@ LEVELS = {
 
 
 class Changes(logging.Filter):
-    """Leaves out what was just said: a loop that waits says the same some thousand times a second."""
+    """Leaves out a repetition of the last line: a waiting loop logs the same some thousand times a second."""
 
     _last = ""
 
@@ -59,7 +59,7 @@ class Changes(logging.Filter):
 
 
 def log_to(path: str) -> None:
-    """Have the libraries log to a file, of which the last MiB or two are kept."""
+    """Let the libraries log to a file, of which the last MiB or two are kept."""
     handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
     handler.addFilter(Changes())
     logging.basicConfig(
@@ -74,7 +74,7 @@ def tell(**event: Any) -> None:
 
 
 class Leaving:
-    """Whether SIGTERM has come. Not an exception: one that comes within a library's callback is lost."""
+    """Whether SIGTERM has arrived. Not an exception: one within a library's callback would be lost."""
 
     def __init__(self) -> None:
         self._told = False
@@ -84,7 +84,7 @@ class Leaving:
         self._told = True
 
     def batches(self) -> Iterator[int]:
-        """Numbers of batches, until it has come."""
+        """Yield numbers of batches until SIGTERM."""
         for number in itertools.count():
             if self._told:
                 return

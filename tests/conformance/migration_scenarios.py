@@ -1,4 +1,4 @@
-"""Scenarios of groups with members of both protocols: steps for a session of `test_consumer_groups.py` each."""
+"""Scenarios of groups with members of both protocols, as steps for a session of `test_consumer_groups.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conformance.consumer_session import ConsumerSession
 
 
 def counted(answer: Any) -> Any:
-    """The answer with numbers of partitions: which ones they are depends on ids that the broker gives."""
+    """Return the answer with counts of partitions instead of the partitions, which depend on the broker's ids."""
     if isinstance(answer, dict):
         return {key: counted(value) for key, value in answer.items()}
     if isinstance(answer, tuple):
@@ -20,8 +20,8 @@ def counted(answer: Any) -> Any:
 def classic_into_consumers(s: ConsumerSession, t: str) -> Iterator[Any]:
     """A member of the classic protocol in a consumer group, from its first join until it is alone there.
 
-    There are partitions enough for each number of members to share them evenly: who gets one more depends on the order
-    of ids, and the broker gives those of classic members.
+    Each number of members can share the partitions evenly. Otherwise the order of ids would decide who gets one more,
+    and the broker chooses the ids of classic members.
     """
     yield s.join("a", [t])
     yield s.classic_join("x", [t])
@@ -106,7 +106,7 @@ def upgrade(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def no_upgrade(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Groups that are not of consumers, or of which the words cannot be read."""
+    """Groups that are not of consumers, or whose metadata are unreadable."""
     yield s.classic_join("x", [t], protocol_type="connect")
     yield s.join("a", [t])
     yield s.describe()
@@ -120,7 +120,7 @@ def no_upgrade(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def static_migration(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """A static member is rolled to the consumer protocol and back: its instance id is taken over both ways."""
+    """A static member moves to the consumer protocol and back: its instance id is taken over both ways."""
     yield s.classic_join("x", [t], instance="one")
     yield s.sync("x", 1, {"x": {t: [0, 1, 2, 3]}}, group_instance_id="one")
     yield s.join("a", [t], instance_id="one")

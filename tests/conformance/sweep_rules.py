@@ -1,6 +1,6 @@
-"""What a replay of the recorded sweeps may answer differently: ids, times, counters, sizes, and orders of hash maps.
+"""The allowed differences of a replay of the recorded sweeps: ids, times, counters, sizes, and orders of hash maps.
 
-Everything that is not named here has to be as it was recorded.
+Everything else must equal the recording.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from protocol.schema import Struct
 from tests.support.answers import Rules
 
-# Ids that are made up at run time. Each has to stand for its recorded counterpart wherever that occurs
+# Ids that are chosen at run time. Each stands for one recorded id wherever that occurs
 IDS = {
     "*.cluster_id": "cluster",
     "*.topic_id": "topic",
@@ -23,7 +23,7 @@ IDS = {
     "GetTelemetrySubscriptions.client_instance_id": "client instance",
 }
 
-# Lists that come out of hash maps of Apache Kafka: their order says nothing
+# Lists from hash maps of Apache Kafka, in any order
 UNORDERED = {
     "ApiVersions.finalized_features": "name",
     "CreatePartitions.results": "name",
@@ -45,7 +45,7 @@ IGNORED = {
     "DescribeQuorum.topics[].partitions[].current_voters[].log_end_offset": "counter: the length of the metadata log",
     "DescribeQuorum.topics[].partitions[].current_voters[].last_fetch_timestamp": "time",
     "DescribeQuorum.topics[].partitions[].current_voters[].last_caught_up_timestamp": "time",
-    # Ours has its voters in the log, with their directories' ids; the recording's broker had one in its configuration
+    # Our voters are in the log, with their directories' ids; the recorded broker had one in its configuration
     "DescribeQuorum.topics[].partitions[].current_voters[].replica_directory_id": "id",
     "DescribeQuorum.nodes[].listeners[].host": "name of the machine",
     "DescribeTransactions.transaction_states[].transaction_start_time_ms": "time",
@@ -54,18 +54,18 @@ IGNORED = {
 }
 
 COMPARED = {
-    # Ours formats for a quorum whose voters stand in the log, the references have theirs in the configuration
+    # Our quorum has its voters in the log, the references have theirs in the configuration
     "ApiVersions.finalized_features": lambda feature: feature.name != "kraft.version",
 }
 
 LEFT_OUT = {
     118: "Metadata right after the one that creates a topic by itself: whether it is there yet is chance",
 }
-"""Exchanges (by correlation id) that are sent, but whose answers are not compared, and why."""
+"""Exchanges (by correlation id) that are sent, but whose answers are not compared, with the reason."""
 
 
 def sweep_rules(served: Mapping[int, range]) -> Rules:
-    """The rules for a broker that serves these APIs."""
+    """Return the rules for a broker that serves these APIs."""
 
     def is_served(api: Struct) -> bool:
         return api.api_key in served
@@ -78,7 +78,7 @@ def sweep_rules(served: Mapping[int, range]) -> Rules:
 
     elsewhere = {
         "ApiVersions.api_keys": is_served,
-        "ListGroups.groups": is_of_the_sweeps,  # the recording's broker had seen other clients before
-        "ListTransactions.transaction_states": is_ended,  # and had been left with an open transaction
+        "ListGroups.groups": is_of_the_sweeps,  # the recorded broker had seen other clients before
+        "ListTransactions.transaction_states": is_ended,  # and had an open transaction
     }
     return Rules(ids=IDS, unordered=UNORDERED, ignored=IGNORED, elsewhere=elsewhere, compared=COMPARED)

@@ -1,4 +1,4 @@
-"""Brings a broker into the state in which the one was that the sweeps were recorded from."""
+"""Bring a broker into the state of the broker that the sweeps were recorded from."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ TOPICS_BEFORE = {"demo": 4, "my.topic_x": 1, **dict.fromkeys(COMPACTED, 1)}
 PRODUCER_IDS_BEFORE = 7
 _RECORDED_STATE = "the state that was recorded"
 
-# Retention took records away while the sweeps were recorded: new start of partition 0 in front of an exchange
+# Retention deleted records during the recording: new start of partition 0 before an exchange
 RETENTION = {228: 12, 303: 22, 503: 23}
 FIRST_OF_DATA = 221
-AUTO_CREATED = 119  # from here on the topic that an earlier Metadata has asked for is there
-RESOLVED = 477  # from here on the expression that a group has subscribed to is known to match a topic
+AUTO_CREATED = 119  # from here on the topic exists that an earlier Metadata asked for
+RESOLVED = 477  # from here on the subscribed expression is known to match a topic
 
 
 class SweepStage:
@@ -52,14 +52,14 @@ class SweepStage:
         self._ended: str | None = None
 
     def plays(self, exchange: Exchange) -> bool:
-        """Whether the exchange is of an API that the broker serves, or of one that nobody does."""
+        """Return whether the broker serves the exchange's API, or no broker does."""
         versions = self._served.get(exchange.api.key)
         if versions is None:
             return False
         return exchange.version in versions or exchange.closed or exchange.answer_version != exchange.version
 
     def before_all(self) -> None:
-        """What other clients had done to the recorded broker: topics, coordinators, producer ids."""
+        """Do what other clients had done to the recorded broker: topics, coordinators, producer ids."""
         policy = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
         topics = [
             CreatableTopic(name=name, num_partitions=count, replication_factor=1, configs=policy * (name in COMPACTED))
@@ -73,12 +73,12 @@ class SweepStage:
             eventually(self._gives_producer_id, _RECORDED_STATE)
 
     def after(self, exchange: Exchange) -> None:
-        """Kafka's controller answers before its broker knows what has changed; the sweeps had waited."""
+        """Wait after a change: Kafka's controller answers before its broker applies it, and the recording waited."""
         if exchange.api in CHANGES:
             self._settle()
 
     def _settle(self) -> None:
-        """Change a configuration nobody looks at: when the broker knows of that, it knows of all before."""
+        """Change an unused configuration: when the broker knows that, it knows all earlier changes."""
         self._changes += 1
         value = str(60_000 + self._changes)
         setting = AlterableConfig(name="file.delete.delay.ms", config_operation=0, value=value)
@@ -95,7 +95,7 @@ class SweepStage:
         eventually(is_known, _RECORDED_STATE)
 
     def before(self, exchange: Exchange) -> None:
-        """What happened at the recorded broker by itself in front of an exchange."""
+        """Repeat what the recorded broker did by itself before an exchange."""
         if exchange.correlation_id in RETENTION:
             cut = DeleteRecordsPartition(partition_index=0, offset=RETENTION[exchange.correlation_id])
             topics = [DeleteRecordsTopic(name="sweep", partitions=[cut])]

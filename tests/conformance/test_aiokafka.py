@@ -21,7 +21,7 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    """Run one test's coroutine, with a limit."""
+    """Run one test's coroutine, with a time limit."""
     asyncio.run(asyncio.wait_for(scenario, 180))
 
 
@@ -100,7 +100,7 @@ def test_two_members_share_a_topic_and_the_rest_moves_when_one_leaves(reference:
 
 
 def test_two_groups_both_get_everything(reference: RunningBroker, name: str) -> None:
-    """S18.2: groups do not know of each other."""
+    """S18.2: each group reads all records."""
 
     async def scenario() -> None:
         await create(reference, name)
@@ -151,7 +151,7 @@ def test_static_member_comes_back_without_a_rebalance(reference: RunningBroker, 
 
 
 def test_subscription_by_pattern_sees_a_new_topic(reference: RunningBroker, name: str) -> None:
-    """A pattern's topics, one of which is made while the consumer runs."""
+    """The consumer gets a matching topic that is created while it runs."""
 
     async def scenario() -> None:
         await create(reference, f"{name}-one")

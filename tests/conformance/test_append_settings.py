@@ -1,8 +1,8 @@
-"""What the settings of a topic make of batches: the same hand-made ones to both brokers, under each setting.
+"""The effect of a topic's settings on batches: both brokers get the same hand-made batches under each setting.
 
-Compared are the answers (error code, offsets, which records were at fault) and what then lies in the log: attributes
-with codec and timestamp type, timestamps, producers, records; of batches that are not written anew each byte.
-Large batches go through a worker here. What is wrong with headers, and lies inside records, is test_bad_frames.py's.
+Compared are the answers (error code, offsets, failed records) and the stored batches: attributes with codec and
+timestamp type, timestamps, producers, records, and each byte of batches that are not re-encoded. Workers handle large
+batches here. test_bad_frames.py covers wrong headers and records.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ SETTINGS: dict[str, dict[str, object]] = {
 def batch(
     *keys: bytes | None, value: bytes | None = b"value", times: tuple[int, ...] = (), codec: int = 0, **of: int
 ) -> bytes:
-    """Records with these keys, and with values and headers; a millisecond apart, or at the times given."""
+    """Return a batch of records with these keys, and with values and headers; a millisecond apart, or at the given
+    times.
+    """
     builder = BatchBuilder(codec=codec, **of)  # type: ignore[arg-type]
     now_ms = int(time.time() * 1000)
     for number, key in enumerate(keys):
@@ -76,7 +78,7 @@ def batch(
 
 
 def batches() -> Iterator[tuple[str, bytes]]:
-    """(name, records) of each that is sent, in order."""
+    """Yield (name, records) of each batch, in order."""
     now_ms = int(time.time() * 1000)
     for codec in Codec:
         text = codec.name.lower()
@@ -115,7 +117,7 @@ def batches() -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True)
 class Told:
-    """What the answer to a batch says, but for words and the time of day."""
+    """The answer to a batch, without messages and the time of day."""
 
     error: str
     base_offset: int
@@ -125,13 +127,13 @@ class Told:
 
 
 def new_topic(client: DataClient, topic: str, settings: dict[str, object] | None = None) -> None:
-    """Make a topic, and wait until Kafka's broker has heard of it."""
+    """Create a topic, and wait until Kafka's broker knows it."""
     client.create_topic(topic, configs=settings)
     eventually(lambda: client.bounds(topic), retried=Refused)
 
 
 def send_all(broker: RunningBroker, topic: str, settings: dict[str, object], sent: dict[str, bytes]) -> dict[str, Told]:
-    """Send all batches to a new topic; the answers by name of the batch."""
+    """Send all batches to a new topic; return the answers by name of the batch."""
     found = {}
     with DataClient(HOST, broker.port) as client:
         new_topic(client, topic, settings)
@@ -149,7 +151,7 @@ def send_all(broker: RunningBroker, topic: str, settings: dict[str, object], sen
 
 
 def stored(broker: RunningBroker, topic: str, *, exactly: bool) -> list[tuple[object, ...]]:
-    """The batches in the log, each as what has to be alike; `exactly`: with the bytes of their records."""
+    """Return the stored batches as comparable values; `exactly`: with the bytes of their records."""
     found = []
     with DataClient(HOST, broker.port) as client:
         offset, end = client.bounds(topic)
@@ -214,7 +216,7 @@ def test_both_brokers_make_the_same_of_each_batch(
 def test_settings_are_taken_within_their_bounds(
     reference: RunningBroker, name: str, key: str, values: dict[str, int]
 ) -> None:
-    """INVALID_CONFIG beyond them, on a topic that is there and on a new one."""
+    """INVALID_CONFIG for values out of bounds, on an existing topic and on a new one."""
     with DataClient(HOST, reference.port) as client:
         new_topic(client, name)
         taken = {}
@@ -231,7 +233,7 @@ def test_settings_are_taken_within_their_bounds(
 
 
 def refused_code(call: Callable[[], object]) -> ErrorCode | None:
-    """The error code that a call was refused with."""
+    """Return the error code of a rejected call."""
     try:
         call()
     except Refused as refused:
@@ -240,7 +242,7 @@ def refused_code(call: Callable[[], object]) -> ErrorCode | None:
 
 
 def test_a_setting_counts_from_the_batch_on_that_comes_after_it(reference: RunningBroker, name: str) -> None:
-    """Live: codec, timestamps, sizes and keys, without a restart; what lies there stays as it is."""
+    """Codec, timestamps, sizes and keys change without a restart; stored batches stay as they are."""
     with DataClient(HOST, reference.port) as client:
         new_topic(client, name)
         client.produce(name, batch(b"a"))
@@ -253,7 +255,7 @@ def test_a_setting_counts_from_the_batch_on_that_comes_after_it(reference: Runni
         ]:
             client.set_topic_config(name, key, value)
             deadline = time.monotonic() + 60
-            while attributes[-1] != expected and time.monotonic() < deadline:  # Kafka's logs learn it a moment later
+            while attributes[-1] != expected and time.monotonic() < deadline:  # Kafka's logs apply it a moment later
                 offset = client.produce(name, batch(b"a"))
                 found = [header.attributes for _, header in iter_batches(bytes(client.fetch(name, offset).records))]
                 attributes.append(found[-1])

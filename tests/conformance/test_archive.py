@@ -1,4 +1,4 @@
-"""Topics into Parquet and back, by Spark: all that a record has, each once, and what has changed is found."""
+"""Spark archives topics into Parquet and restores them: each record once, with all fields, and changes are found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Callable[[], SparkSession]:
-    """Spark with both formats, as jobs ask for it."""
+    """Return Spark with both formats, as jobs use it."""
     register(spark)
     return lambda: spark
 
@@ -59,7 +59,7 @@ def client(broker: RunningBroker, name: str) -> Iterator[DataClient]:
 
 
 def fill(broker: RunningBroker, topic: str, count: int, seed: int = 7) -> None:
-    """Records of two days with all kinds of keys, values and headers, in both partitions."""
+    """Write records of two days with all kinds of keys, values and headers, into both partitions."""
     dice = random.Random(seed)
     texts = [None, b"", b"text", bytes(range(256))]
     headers = [None, [("null", None)], [("empty", b""), ("null", None), ("twice", b"1"), ("twice", b"2"), ("", b"")]]
@@ -79,7 +79,7 @@ def fill(broker: RunningBroker, topic: str, count: int, seed: int = 7) -> None:
 
 
 def stored(broker: RunningBroker, topic: str) -> list[dict[str, Any]]:
-    """What is in a topic's files."""
+    """Return the records in a topic's files."""
     return rows_of(broker.log_dir, topic)
 
 
@@ -91,7 +91,7 @@ def lake(tmp_path: Path, session: Callable[[], SparkSession], broker: RunningBro
 def test_all_that_a_record_has_goes_into_the_archive_and_back(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
-    """In several runs, compacted in between, and restored in two goes; each offset is kept."""
+    """In several runs, compacted in between, and restored in two steps; each offset is kept."""
     fill(broker, name, 40)
     ranges = lake.archive(step=25)
     assert len(ranges) == 4
@@ -118,7 +118,7 @@ def test_all_that_a_record_has_goes_into_the_archive_and_back(
 def test_delta_table_is_the_archive(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str, spark: SparkSession
 ) -> None:
-    """Read by Delta Lake: all that a record has, after runs and a compaction."""
+    """Delta Lake reads all fields of all records, after several runs and a compaction."""
 
     def rows() -> list[dict[str, Any]]:
         table = spark.read.format("delta").load(str(lake.root))
@@ -140,7 +140,7 @@ def test_delta_table_is_the_archive(
 def test_directory_gives_the_same_archive(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str, tmp_path: Path
 ) -> None:
-    """Of closed segments, of which there are none yet; then of all, while the broker runs."""
+    """First of the closed segments, of which there are none yet; then of all, while the broker runs."""
     fill(broker, name, 20)
     assert lake.archive(DirectoryInput(str(broker.log_dir), committed=True)) == []
     directory = DirectoryInput(str(broker.log_dir), committed=True, active=True, lag=3)
@@ -150,9 +150,9 @@ def test_directory_gives_the_same_archive(
 
 
 def test_what_the_log_has_lost_is_told(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
-    """Before it was archived, which stops the archive or is passed over; and after, which is what archives are for.
+    """Records lost before the archive stop it, or are skipped; records lost afterwards are what archives are for.
 
-    Of a partition that had nothing more at the first time as well.
+    Also for a partition that was empty at the first run.
     """
     fill(broker, name, 20)
     client.delete_records(name, 1, 10)
@@ -187,7 +187,7 @@ def test_rows_that_are_not_the_logs_are_found(broker: RunningBroker, client: Dat
 def test_aborted_records_are_left_out_and_cost_offsets(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
-    """What is committed is archived, up to the first open transaction."""
+    """Committed records are archived, up to the first open transaction."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
     producer.init_transactions(30)
     for end in (producer.abort_transaction, producer.commit_transaction, None):
@@ -203,7 +203,7 @@ def test_aborted_records_are_left_out_and_cost_offsets(
 
 
 def test_topic_that_is_not_ours_is_refused(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
-    """Records of others before the restore, and behind it; a topic that would replace timestamps; none at all."""
+    """Foreign records before the restore, and after it; a topic that would replace timestamps; a missing topic."""
     fill(broker, name, 10)
     lake.archive()
     fill(broker, f"{name}-back", 2)
@@ -240,7 +240,7 @@ sys.exit(archived or restore.main([lake, topic, "--into", topic + "-back", *spar
 
 
 class Commands:
-    """A process that archives a topic and restores it, with its JVM, and what it has done so far."""
+    """A process that archives and restores a topic, with its JVM, and its progress."""
 
     def __init__(self, lake: Lake, broker: RunningBroker, client: DataClient) -> None:
         self._lake = lake
@@ -248,7 +248,7 @@ class Commands:
         self._arguments = [str(lake.root), lake.topic, broker.bootstrap]
 
     def kill_after(self, done: Callable[[], int], more: int, wait_s: float = 0) -> None:
-        """Start it, and kill it so long after `done` has become more by so much."""
+        """Start the process, and kill it some time after `done` has grown by `more`."""
         before = done()
         process = self._start()
         eventually(lambda: process.poll() is not None or done() > before + more, timeout_s=240, interval_s=0.01)
@@ -258,7 +258,7 @@ class Commands:
         process.wait()
 
     def finish(self) -> None:
-        """Repeat it, to its end."""
+        """Repeat the process until it completes."""
         assert self._start().wait(600) == 0
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -274,7 +274,7 @@ class Commands:
 def test_drivers_that_are_killed_lose_and_double_nothing(
     broker: RunningBroker, client: DataClient, lake: Lake, name: str
 ) -> None:
-    """Python and JVM at once, in the archive and in the restore, again and again; and then to the end."""
+    """Python and JVM are killed together, in the archive and in the restore, repeatedly; the last run completes."""
     fill(broker, name, COUNT)
     commands = Commands(lake, broker, client)
     for number in range(KILLS):

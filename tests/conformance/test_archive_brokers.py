@@ -1,4 +1,4 @@
-"""Archives and their brokers, which are killed amid an archive and a restore; topics with gaps make the round trip."""
+"""Brokers that are killed during an archive and a restore; topics with gaps make the round trip."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ TURNS = min(scaled(10), 200)
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Callable[[], SparkSession]:
-    """Spark with both formats, as jobs ask for it."""
+    """Return Spark with both formats, as jobs use it."""
     register(spark)
     return lambda: spark
 
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """One of the test's own, which deletes and cleans nothing by itself."""
+    """Run a broker that deletes and cleans nothing by itself."""
     with Broker(UNTOUCHED) as broker:
         yield broker
 
 
 def lake_of(broker: Broker, tmp_path: Path, session: Callable[[], SparkSession], topic: str) -> Lake:
-    """Whose commands give up when the broker has been away for some seconds."""
+    """Return an archive whose commands give up when the broken connection lasts some seconds."""
     client = {"bootstrap.servers": broker.bootstrap_servers, "request.timeout.ms": "5000"}
     return Lake(tmp_path / "lake", session, client, topic)
 
 
 class Commands:
-    """A command that is repeated until it comes to its end, with a broker that is killed under it."""
+    """A command that is repeated until it completes, and the broker that is killed under it."""
 
     def __init__(self, broker: Broker, command: Callable[[], object], done: Callable[[], int]) -> None:
         self._broker = broker
@@ -63,7 +63,7 @@ class Commands:
     def run(self, slow: str) -> None:
         """Kill the broker in each attempt but the last, while it serves one API slowly.
 
-        The broker is there again at once at the last of these, else not before the attempt has given up.
+        In the last such attempt it restarts at once, else only after the attempt has given up.
         """
         with ThreadPoolExecutor(1) as pool:
             for number in range(KILLS):
@@ -83,7 +83,7 @@ class Commands:
         self._command()
 
     def _kill(self, before: int, ended: Event, *, stays_away: bool) -> None:
-        """Once there is more than `before`."""
+        """Kill the broker once more than `before` is done."""
         eventually(lambda: self._done() > before or ended.is_set(), timeout_s=240)
         time.sleep(self._dice.uniform(0, 0.2))
         assert not ended.is_set(), "it ended before the broker was killed"
@@ -94,7 +94,7 @@ class Commands:
 
 
 def fill(broker: Broker, topic: str) -> None:
-    """Records that take several batches of a restore."""
+    """Write records that take several batches of a restore."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
     for number in range(COUNT):
         value = b"%d " % number * 200 if number % 7 else None
@@ -108,7 +108,7 @@ def fill(broker: Broker, topic: str) -> None:
 def test_broker_that_is_killed_loses_and_doubles_nothing(
     broker: Broker, session: Callable[[], SparkSession], tmp_path: Path
 ) -> None:
-    """Amid an archive, and amid a restore, each repeated: each record is there once, and was at each moment."""
+    """During an archive, and during a restore, each repeated: each record is there once, at each moment."""
     topic = "killed"
     for each in (topic, f"{topic}-back"):
         broker.create_topic(each, PARTITIONS)
@@ -139,7 +139,7 @@ def without_offsets(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_topic_with_gaps_makes_the_round_trip(
     broker: Broker, session: Callable[[], SparkSession], tmp_path: Path, topic: str
 ) -> None:
-    """All but offsets behind a gap: what a cleaner has left, what was committed; never what was aborted, or is open."""
+    """All but offsets after a gap: cleaned logs and committed records; never aborted or open ones."""
     settings = CLEANED if topic == "compacted" else {}
     broker.create_topic(topic, PARTITIONS, {**SEGMENTS, **settings})
     broker.create_topic(f"{topic}-back", PARTITIONS, settings)

@@ -1,4 +1,4 @@
-"""The assignors give what Apache Kafka's give, to the last partition: a group keeps its targets among brokers."""
+"""The assignors give exactly Apache Kafka's assignments, so that a group keeps its targets on either broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def random_groups(random: Random) -> Iterator[tuple[str, GroupSpec]]:
-    """Groups that come and change: members leave and join, topics grow, subscriptions differ or not."""
+    """Yield changing groups: members leave and join, topics grow, subscriptions differ or not."""
     for _ in range(scaled(40)):
         assignor = random.choice(["uniform", "uniform", "range"])
         topics = {
@@ -53,7 +53,7 @@ def random_groups(random: Random) -> Iterator[tuple[str, GroupSpec]]:
 
 
 def choose(random: Random, topics: dict[bytes, int], is_homogeneous: bool) -> list[bytes]:
-    """What a member reads."""
+    """Return the topics of a member."""
     return list(topics) if is_homogeneous else random.sample(list(topics), random.randint(0, len(topics)))
 
 
@@ -66,7 +66,7 @@ def named(target: Target) -> dict[str, list[int]]:
 
 
 def as_json(assignor: str, group: GroupSpec) -> str:
-    """The group as the Java program reads it."""
+    """Return the group as the Java program reads it."""
     members: list[dict[str, Any]] = [
         {
             "id": member_id,

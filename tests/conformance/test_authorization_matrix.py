@@ -1,7 +1,8 @@
-"""Each API, asked by users who may nothing, everything, one thing alone, or all but one thing: as Apache Kafka answers.
+"""Each API, called by users with no right, all rights, a single right, or all but one: the answers equal Apache
+Kafka's.
 
-Nothing here says what an API should ask for. All pairs of a request (support/asked.py) and a user (support/rights.py)
-are put to both brokers, at the small size those where whole kinds are denied, and some of the others.
+The tests do not say which rights an API needs. Both brokers get all pairs of a request (support/asked.py) and a user
+(support/rights.py); at the small size only those where whole kinds are denied, and some of the others.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OTHERS = [user for user in USERS if user not in ALWAYS]
 
 
 def cells() -> Iterator[tuple[Asked, User]]:
-    """Who asks for what, in this order."""
+    """Yield each request with its users, in this order."""
     chance = random.Random(SEED)
     for asked in ASKED:
         some = chance.sample(OTHERS, min(len(OTHERS), scaled(USERS_OF_A_REQUEST)))
@@ -35,7 +36,7 @@ def cells() -> Iterator[tuple[Asked, User]]:
 
 
 def answers(kind: str, directory: Path) -> dict[str, Any]:
-    """What a broker says, by who asks for what."""
+    """Return a broker's answers, by request and user."""
     secured = SecuredBroker(kind, directory)
     try:
         return {
@@ -47,11 +48,11 @@ def answers(kind: str, directory: Path) -> dict[str, Any]:
 
 
 def test_every_api_is_asked_for() -> None:
-    """One that is served without a request here fails."""
+    """A served API without a request here fails."""
     assert sorted({asked.key for asked in ASKED}) == sorted(discover(legacy=False))
 
 
 def test_answers_are_as_kafkas(tmp_path: Path) -> None:
-    """Errors of all that is named, and the operations that are told."""
+    """Error codes of all named objects, and the authorized operations."""
     ours, kafka = (answers(kind, tmp_path / kind) for kind in ("ours", "kafka"))
     assert {title: (ours[title], kafka[title]) for title in kafka if ours[title] != kafka[title]} == {}

@@ -1,6 +1,6 @@
-"""Frames that no client should send: the broker does with each what Apache Kafka does, and nobody else notices.
+"""Frames that no client should send: our broker reacts as Apache Kafka does, and other clients do not notice.
 
-What is compared: the error codes of the answer, that there is none, or that the connection is closed.
+Compared are the error codes of the answer, a missing answer, and a closed connection.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tests.support.tools import start_tool
 from tests.support.wire import WireClient, served_versions
 
 _GROWTH_BYTES = 64 << 20
-"""How much larger the broker may have become; a single frame may declare 100 MiB."""
+"""The largest growth of the broker's memory; a single frame may declare 100 MiB."""
 
 
 @dataclass
 class Brokers:
-    """Both, each with the topic that the cases write to."""
+    """Both brokers, each with the topic that the cases write to."""
 
     ours: RunningBroker
     kafka: RunningBroker
@@ -45,7 +45,7 @@ class Brokers:
 
 @pytest.fixture(scope="module")
 def brokers(start_broker: StartBroker) -> Brokers:
-    """Brokers of our own: random requests may ask for anything."""
+    """Start brokers of this file: random requests may ask for anything."""
     pair = Brokers(*(start_broker(kind, {"auto.create.topics.enable": "false"}) for kind in ("ours", "kafka")))
     for broker in (pair.ours, pair.kafka):
         prepare(broker)
@@ -53,7 +53,7 @@ def brokers(start_broker: StartBroker) -> Brokers:
 
 
 class Bystander:
-    """Two clients who do nothing wrong: one writes and reads, the other waits for a record all the time."""
+    """Two well-behaved clients: one writes and reads, the other always waits for a record."""
 
     def __init__(self, broker: RunningBroker) -> None:
         self._client = WireClient(HOST, broker.port)
@@ -64,7 +64,7 @@ class Bystander:
         self._wait()
 
     def check(self) -> None:
-        """Both are served."""
+        """Check that both are served."""
         assert self._append() == self._offset
         answer = self._waiting.receive()
         assert len(answer.responses[0].partitions[0].records) == len(batch())
@@ -72,16 +72,16 @@ class Bystander:
 
     @property
     def written(self) -> int:
-        """The end of the partition that they use."""
+        """Return the end of the partition that they use."""
         return self._offset
 
     def close(self) -> None:
-        """Hang up, the one who waits too."""
+        """Close both connections."""
         self._client.close()
         self._waiting.close()
 
     def _append(self) -> int:
-        """Write to the partition that no bad frame is sent to; the offset of the first record."""
+        """Append to the partition that gets no bad frame; return the offset of the first record."""
         data = PartitionProduceData(index=1, records=bytes(batch()))
         topics = [TopicProduceData(name=TOPIC, partition_data=[data])]
         answer = self._client.call(PRODUCE, 9, acks=-1, timeout_ms=5_000, topic_data=topics)
@@ -97,7 +97,7 @@ class Bystander:
 
 @pytest.fixture
 def bystander(brokers: Brokers) -> Iterator[Bystander]:
-    """Clients of ours who are not to be disturbed."""
+    """Run clients that must not be disturbed."""
     client = Bystander(brokers.ours)
     yield client
     client.check()
@@ -106,7 +106,7 @@ def bystander(brokers: Brokers) -> Iterator[Bystander]:
 
 @pytest.fixture(autouse=True)
 def unharmed(brokers: Brokers) -> Iterator[None]:
-    """After each test our broker is alive, not much larger, and has nothing to explain."""
+    """Check after each test that our broker runs, did not grow much, and logged no error."""
     before = resident_bytes(brokers.ours.pid)
     yield
     assert resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES
@@ -116,7 +116,7 @@ def unharmed(brokers: Brokers) -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_bad_frames_meet_with_what_was_recorded(brokers: Brokers, bystander: Bystander, kind: str) -> None:
-    """Sizes, keys, versions, lengths inside requests, and headers of batches that are wrong."""
+    """Wrong sizes, keys, versions, lengths inside requests, and batch headers."""
     port = getattr(brokers, kind).port
     expected = recorded_outcomes()
     found = {}
@@ -128,12 +128,12 @@ def test_bad_frames_meet_with_what_was_recorded(brokers: Brokers, bystander: Bys
 
 
 def test_records_of_null_are_refused(brokers: Brokers) -> None:
-    """Apache Kafka 4.3.1 leaves such a request without an answer for ever: the one case where we do otherwise."""
+    """Apache Kafka 4.3.1 never answers such a request: the one case where our broker differs."""
     assert outcome(brokers.ours.port, produce(None)) == f"{ErrorCode.INVALID_RECORD:d} open"
 
 
 def test_random_frames_meet_alike(brokers: Brokers, bystander: Bystander) -> None:
-    """The same ones each time in small runs; others each time at full scale, ten thousand of them."""
+    """Small runs use the same frames each time; the full scale uses ten thousand others."""
     with WireClient(HOST, brokers.ours.port) as client:
         frames = random_frames(served_versions(client))
     checks = iter(range(1 << 31))
@@ -157,7 +157,7 @@ def test_random_frames_meet_alike(brokers: Brokers, bystander: Bystander) -> Non
 
 
 def test_declared_sizes_take_no_memory(brokers: Brokers, bystander: Bystander) -> None:
-    """A hundred connections that each announce 100 MiB and send a few bytes of it."""
+    """A hundred connections each announce 100 MiB and send a few bytes of it."""
     clients = [WireClient(HOST, brokers.ours.port) for _ in range(100)]
     before = resident_bytes(brokers.ours.pid)
     for client in clients:
@@ -169,7 +169,9 @@ def test_declared_sizes_take_no_memory(brokers: Brokers, bystander: Bystander) -
 
 
 def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, start_broker: StartBroker) -> None:
-    """pybroker.record.validation=full: what Apache Kafka, which always looks, has answered, and still answers."""
+    """pybroker.record.validation=full: the recorded answers of Apache Kafka, which always validates, and its current
+    ones.
+    """
     full = start_broker("ours", {"pybroker.record.validation": "full"})
     expected = recorded_outcomes()
     prepare(full)
@@ -183,7 +185,7 @@ def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, st
 def test_lies_inside_records_do_no_harm(
     brokers: Brokers, bystander: Bystander, java: JavaRunner, start_broker: StartBroker
 ) -> None:
-    """By default they are taken. Whoever reads them may complain; other partitions, tools and a recovery do not."""
+    """By default the broker accepts them. Their readers may complain; other partitions, tools and a recovery do not."""
     lied_to = start_broker("ours")
     prepare(lied_to)
     found = {outcome(lied_to.port, data) for _, data in lies()}
@@ -197,7 +199,7 @@ def test_lies_inside_records_do_no_harm(
 
 
 def _look_around(broker: RunningBroker, java: JavaRunner) -> None:
-    """Look up and fetch what lies, use the partition beside it, and let a tool look at both."""
+    """Look up and fetch the invalid records, use the partition beside them, and run a tool on both."""
     other = Bystander(broker)
     other.check()
     with WireClient(HOST, broker.port) as client:

@@ -1,4 +1,4 @@
-"""Clients push their own metrics (KIP-714), and they are on the broker's endpoint for metrics."""
+"""Clients push their own metrics (KIP-714), and the broker's metrics endpoint has them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TELEMETRY = {GET_TELEMETRY_SUBSCRIPTIONS.key, PUSH_TELEMETRY.key}
 
 
 class Watched:
-    """A broker with an endpoint for metrics, whose clients are to push all they have ten times a second."""
+    """A broker with a metrics endpoint, whose clients push all their metrics ten times a second."""
 
     def __init__(self, directory: Path) -> None:
         self.metrics_port = free_port()
@@ -62,7 +62,7 @@ def samples_at(port: int) -> Samples:
 
 
 def of_client(samples: Samples, client_id: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """Its samples by name."""
+    """Return a client's samples by name."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for (name, labels), value in samples.items():
         if name.startswith("kafka_client_") and ("client_id", client_id) in labels:
@@ -79,7 +79,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> Itera
 
 
 def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
-    """A producer and a consumer, up to the last report, which they send when they end; others push nothing."""
+    """A producer and a consumer, up to the last report at their end; clients without a subscription push nothing."""
     told = f"bootstrap.servers={watched.bootstrap}"
     perf, console = MAIN_CLASSES["kafka-producer-perf-test"], MAIN_CLASSES["kafka-console-consumer"]
     sent, consumed = (
@@ -94,7 +94,7 @@ def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
 
     produce("silent")
     reports = []
-    # Looked at at once: what a client has pushed goes after a minute. Some end before they have sent their last report.
+    # Checked at once: pushed metrics expire after a minute. Some clients end before they have sent their last report.
     while [1500] not in reports and len(reports) < 8:
         producer = f"told-producer-{len(reports)}"
         produce(producer)
@@ -121,7 +121,7 @@ def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
 
 
 def test_librdkafka_pushes(watched: Watched) -> None:
-    """Which reports less, under the same names."""
+    """It reports less, under the same names."""
     producer = confluent_kafka.Producer({"bootstrap.servers": watched.bootstrap, "client.id": "told-librdkafka"})
 
     def produce() -> Samples:
@@ -136,7 +136,7 @@ def test_librdkafka_pushes(watched: Watched) -> None:
 
 
 def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
-    """Nonsense, bombs, too much; the broker and this client's good reports go on."""
+    """Invalid payloads, decompression bombs, too large ones; the broker and this client's good reports continue."""
     with WireClient(HOST, watched.port, client_id="told-by-hand") as client:
         assert served_versions(client).keys() >= TELEMETRY
         pusher = Pusher(client)
@@ -163,7 +163,7 @@ def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
 
 
 def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
-    """As in a Kafka without a reporter; who pushes all the same is answered."""
+    """As in a Kafka without a reporter; a push without a subscription is answered, too."""
     broker = OurBroker(tmp_path)
     with ExitStack() as at_end, WireClient(HOST, broker.port) as client:
         at_end.callback(broker.kill)
@@ -180,14 +180,14 @@ def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
 
 
 def test_first_worker_has_what_others_are_given(tmp_path: Path) -> None:
-    """Clients push to any of them."""
+    """Clients push to any worker."""
     first = free_ports(2)
     broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
     with ExitStack() as at_end, WireClient(HOST, broker.port + 1, client_id="c") as client:
         at_end.callback(broker.kill)
         assert served_versions(client).keys() >= TELEMETRY
         pusher = Pusher(client)
-        pusher.wait_s = 0  # the first may come at once
+        pusher.wait_s = 0  # the first push may come at once
         assert pusher.push(report(gauge("g", point(1.5)))) is ErrorCode.NONE
         shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
         assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]

@@ -1,4 +1,4 @@
-"""What a single node says of the cluster, its quorum and its features: the same as Apache Kafka, request by request."""
+"""A single node describes the cluster, its quorum and its features as Apache Kafka does, request by request."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_feature_levels_are_checked(pair: Pair, version: int, updates: list[tupl
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_feature_levels_go_down_and_up(pair: Pair, version: int) -> None:
-    """What is refused changes nothing; what is granted is told by ApiVersions."""
+    """A rejected update changes nothing; ApiVersions reports an accepted one."""
     for updates in (
         [("group.version", 0, UPGRADE)],
         [("group.version", 0, SAFE), ("metadata.version", 29, SAFE)],
@@ -160,7 +160,7 @@ def test_supported_features_are_told(pair: Pair, version: int) -> None:
     ids=str,
 )
 def test_the_quorum_is_described(pair: Pair, version: int, topics: list[tuple[str, list[int]]]) -> None:
-    """KIP-595, KIP-836, KIP-853; offsets, times and the directory's id are each broker's own."""
+    """KIP-595, KIP-836, KIP-853; offsets, times and the directory's id differ between brokers."""
     asked = [
         RequestTopicData(topic_name=name, partitions=[RequestPartitionData(partition_index=index) for index in indexes])
         for name, indexes in topics
@@ -191,7 +191,7 @@ VOTERS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("voter", VOTERS, ids=lambda each: f"{each['voter_id']}-{each['cluster_id']}")
 @pytest.mark.parametrize("version", [0, 1])
 def test_no_voter_is_added(pair: Pair, version: int, voter: dict[str, Any]) -> None:
-    """KIP-853: another one cannot be reached, this one is there. How it is not reached, Kafka tells in two ways."""
+    """KIP-853: another voter is unreachable, and this one exists already. Kafka words the first error in two ways."""
     answers = pair.ask(ADD_RAFT_VOTER, version, timeout_ms=1000, **voter)
     ours, kafka = ((each.error_code, _without_ids(each.error_message)) for each in answers)
     if kafka[0] == ErrorCode.REQUEST_TIMED_OUT:
@@ -212,7 +212,7 @@ def _without_ids(message: str) -> str:
 
 
 def test_the_last_voter_stays(pair: Pair) -> None:
-    """Also when it is named rightly."""
+    """Also with its correct name."""
 
     def remove(broker: Any) -> tuple[int, str]:
         partitions = [RequestPartitionData(partition_index=0)]
@@ -230,7 +230,7 @@ def test_the_last_voter_stays(pair: Pair) -> None:
 
 @pytest.mark.parametrize("api", [ASSIGN_REPLICAS_TO_DIRS, UPDATE_RAFT_VOTER], ids=lambda each: each.name)
 def test_requests_between_nodes_close_the_connection(pair: Pair, api: Any) -> None:
-    """They are for a controller's listener."""
+    """They belong on a controller's listener."""
     assert pair.same(api, 0) == "the connection is closed"
 
 
@@ -272,7 +272,7 @@ def _listed(pair: Pair) -> list[str]:
 
 
 def test_client_metrics_subscriptions(pair: Pair) -> None:
-    """KIP-714: what is wanted of whom, how often it may be pushed, what follows from a change."""
+    """KIP-714: which metrics of which clients, how often they may push, the effect of a change."""
     first, second, third = (bytes([number]) * 16 for number in (1, 3, 4))
 
     def ask(client: bytes) -> Any:
@@ -318,7 +318,7 @@ def test_client_metrics_subscriptions(pair: Pair) -> None:
     _alter(pair, "s3", metrics="org.x.")
     assert _listed(pair) == ["s1", "s2", "s3"]
     assert push(third, subscription) is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    assert ask(third).push_interval_ms == 2500  # at once, as it has to learn it
+    assert ask(third).push_interval_ms == 2500  # at once: the client must get the new interval
     assert ask(third).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     _alter(pair, "s3", metrics="*")
     time.sleep(2.6)
@@ -339,7 +339,7 @@ def test_brokers_that_are_not_registered_are_not_unregistered(pair: Pair, broker
 
 
 def test_a_broker_unregisters_itself(pair: Pair) -> None:
-    """Nobody is told of it any more; it is there again after a restart."""
+    """No client is directed to it any more; after a restart it is registered again."""
     assert pair.same(UNREGISTER_BROKER, 0, broker_id=1).error_code == ErrorCode.NONE
     for _ in range(2):
         pair.until_same(lambda: pair.ask(METADATA, 12, topics=None))

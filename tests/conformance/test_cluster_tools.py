@@ -1,6 +1,7 @@
 """Apache Kafka's tools for features, the quorum, log directories, reassignments, elections and client metrics.
 
-Step by step against our broker and against Apache Kafka: they print the same, ids, times and offsets aside.
+They run step by step against our broker and against Apache Kafka, and must print the same, except ids, times and
+offsets.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ STEPS = [
     "kafka-client-metrics --list",
 ]
 
-if scaled(1) == 1:  # each step is a tool started twice: what changes nothing is left to the full size
+if scaled(1) == 1:  # each step starts a tool twice: steps that change nothing run only at the full size
     STEPS = [
         step for step in STEPS if not re.search("--dry-run|=2|--unsafe|list-endpoints$|--name unheard|unclean", step)
     ]
@@ -102,7 +103,7 @@ FILES = {
     "elect.json": '{"partitions":[{"topic":"orders","partition":1},{"topic":"audit","partition":9}]}',
 }
 
-# Other figures or ids in each run, and addresses of controllers, of which ours has none
+# Figures or ids that differ in each run, and addresses of controllers, of which our broker has none
 FIGURES = [
     (r"(Epoch|LeaderEpoch|HighWatermark|LogEndOffset):\s*\d+", r"\1: <n>"),
     (r"(?m)^(\d+\s+)[\w-]{22}(\s+)\d+(\s+0\s+)\S.*?(\s+Leader)", r"\1<id>\2<n>\3<times>\4"),
@@ -111,9 +112,9 @@ FIGURES = [
     (r"directoryId=[\w-]{22}", "directoryId=<id>"),
     (r"(?m)^(1 127\.0\.0\.1) \d+", r"\1 <port>"),
 ]
-# Tools that want the address before their command
+# tools that take the address before their command
 BEFORE = ("kafka-features", "kafka-metadata-quorum")
-# What stands in the order of a hash table
+# lines in the order of a hash table
 UNORDERED = ("kafka-features", "kafka-log-dirs", "kafka-reassign-partitions", "kafka-leader-election")
 _PARTITIONS = r'\{"partition":"[^}]*\}'
 
@@ -147,7 +148,7 @@ def _lines(pair: Pair, broker: RunningBroker, step: str, text: str) -> list[str]
 
 @pytest.fixture(scope="module")
 def printed(pair: Pair, java: JavaRunner, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], object]:
-    """What each step prints against each broker."""
+    """Return what each step prints against each broker."""
     home = tmp_path_factory.mktemp("files")
     files = {broker.kind: _files(pair, broker, home) for broker in pair.brokers}
     found: dict[tuple[int, str], object] = {}
@@ -164,7 +165,7 @@ def printed(pair: Pair, java: JavaRunner, tmp_path_factory: pytest.TempPathFacto
             outputs = [_lines(pair, broker, step, text) for text in (done.stdout, done.stderr)]
             found[number, broker.kind] = (*outputs, done.exit_code)
         if re.search(r"upgrade|downgrade|disable|--execute|--alter|--delete|--verify", step):
-            # moves, and what Kafka's broker learns of its controller, take a moment
+            # moves take a moment, and Kafka's broker learns of changes from its controller a little later
             time.sleep(3 if "--execute" in step else 0.5)
     return found
 

@@ -1,4 +1,4 @@
-"""The same log cleaned by Apache Kafka and by pybroker reads the same, batch by batch."""
+"""A log cleaned by Apache Kafka and the same log cleaned by pybroker have the same batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRANSACTIONAL = {"keep-markers": {}, "drop-markers": {"delete.retention.ms": 0},
 
 
 def keyed_batch(dice: random.Random, number: int, **header: Any) -> bytes:
-    """Keys that come again, and tombstones."""
+    """Return a batch with repeated keys, and tombstones."""
     builder = BatchBuilder(**header)
     for _ in range(dice.randint(1, 6)):
         value = None if dice.random() < 0.15 else b"%d" % number + b"x" * dice.randrange(120)
@@ -43,7 +43,9 @@ def keyed_batch(dice: random.Random, number: int, **header: Any) -> bytes:
 
 
 def write_transactions(client: KafkaClient, topic: str, dice: random.Random, count: int) -> None:
-    """Of several producers, one inside another and one after another, committed and aborted; and what is in none."""
+    """Write transactions of several producers, nested and in sequence, committed and aborted; and records outside of
+    them.
+    """
     names = [f"{topic}-{number}" for number in range(3)]
     under_way: dict[str, tuple[dict[str, Any], int]] = {}
     for number in range(count * 6):
@@ -69,7 +71,7 @@ def write_transactions(client: KafkaClient, topic: str, dice: random.Random, cou
 
 
 def write_history(client: DataClient, topic: str, codec: Codec, dice: random.Random, batches: int) -> None:
-    """Keys that come again, tombstones, headers, several idempotent producers and none."""
+    """Write repeated keys, tombstones, headers, with several idempotent producers and none."""
     now_ms = int(time.time() * 1000)
     sequences: dict[int, int] = {}
     producers = [0, client.new_producer_id(), client.new_producer_id()]
@@ -89,7 +91,7 @@ def write_history(client: DataClient, topic: str, codec: Codec, dice: random.Ran
 
 
 def wait_until_clean(broker: RunningBroker, topics: Sequence[str], bounds: Mapping[str, int] | None = None) -> None:
-    """Until all but the active segments are, or what lies below the bound of a topic."""
+    """Wait until all but the active segments are clean, or all below a topic's bound."""
     checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
 
     def missing() -> dict[str, int]:
@@ -102,13 +104,13 @@ def wait_until_clean(broker: RunningBroker, topics: Sequence[str], bounds: Mappi
 
 
 def segment_of(broker: RunningBroker, topic: str, offset: int | None = None) -> int:
-    """Where the segment of an offset begins, or the active one."""
+    """Return the base offset of the segment with an offset, or of the active one."""
     bases = (int(path.stem) for path in (broker.log_dir / f"{topic}-0").glob("*.log"))
     return max(base for base in bases if offset is None or base <= offset)
 
 
 def cleaned_batches(broker: RunningBroker, topic: str) -> Iterator[tuple[str, BatchHeader]]:
-    """File and header of each batch in closed segments, less what depends on the time and on compressors."""
+    """Yield file and header of each batch in closed segments, without what depends on time and compressors."""
     for path in sorted((broker.log_dir / f"{topic}-0").glob("*.log"))[:-1]:
         for _, header in iter_batches(path.read_bytes()):
             base_timestamp = 0 if header.delete_horizon else header.base_timestamp
@@ -116,7 +118,7 @@ def cleaned_batches(broker: RunningBroker, topic: str) -> Iterator[tuple[str, Ba
 
 
 def transaction_indexes(broker: RunningBroker, topic: str) -> dict[str, bytes]:
-    """Those that say anything."""
+    """Return the transaction indexes that are not empty."""
     paths = sorted((broker.log_dir / f"{topic}-0").glob("*.txnindex"))
     return {path.name: data for path in paths if (data := path.read_bytes())}
 
@@ -152,12 +154,13 @@ def test_both_cleaners_leave_the_same(tmp_path: Path) -> None:
 
 
 def test_both_cleaners_leave_the_same_of_transactions(tmp_path: Path) -> None:
-    """S15.1, KIP-98: records of aborted ones go; markers stay as long as their records, and until their horizon.
+    """S15.1, KIP-98: records of aborted transactions go; markers stay as long as their records, and until their
+    horizon.
 
-    Before the second round all keys are written once more, so that nothing of any transaction is left: the markers are
-    given their horizon. In the third they are beyond it, or not. Cleaning ends at the segment in which the first open
-    transaction begins. Nothing is cleaned but in these rounds, and each is let come to its end: one that is broken off
-    leaves its first segments clean, with either cleaner, and the next one gives these their horizon.
+    Before the second round all keys are written once more, so that no record of a transaction is left, and the markers
+    get their horizon. In the third round they are beyond it, or not. Cleaning ends at the segment in which the first
+    open transaction begins. Cleaning happens only in these rounds, and each round runs to its end. An interrupted round
+    of either cleaner leaves its first segments clean, and the next one sets their horizon.
     """
     dice = random.Random(98)
     origin = KafkaBroker(
@@ -197,7 +200,7 @@ def markers(batches: list[tuple[str, BatchHeader]]) -> list[BatchHeader]:
 def cleaned_thrice(
     kind: type[RunningBroker], directory: Path, origin: RunningBroker, bounds: Mapping[str, int]
 ) -> dict[tuple[str, str, int], Any]:
-    """What a broker makes of the directory of another: by topic, what it is, and round."""
+    """Clean a copy of another broker's directory three times; return batches by topic, kind, and round."""
     shutil.copytree(origin.log_dir, directory / "logs")
     backoff_ms = itertools.count(3_600_000)
     broker = kind(directory, {"log.cleaner.backoff.ms": str(next(backoff_ms)), "log.retention.ms": "-1"})
@@ -211,10 +214,10 @@ def cleaned_thrice(
 
         for number in range(3):
             clean_from("0.01")
-            # A cleaner whose back-off is changed breaks off what it does, which is nothing, and looks at once.
+            # A cleaner whose back-off changes interrupts its work, here none, and looks for work at once.
             client.set_cluster_config("log.cleaner.backoff.ms", str(next(backoff_ms)))
             wait_until_clean(broker, list(TRANSACTIONAL), bounds)
-            clean_from("1")  # a cleaner that has found work goes on looking for more: half of a round would be done now
+            clean_from("1")  # a cleaner that has found work looks for more: half of a round would run now
             for topic in TRANSACTIONAL:
                 found[topic, "records", number] = client.read_all(topic)
                 found[topic, "batches", number] = list(cleaned_batches(broker, topic))
@@ -227,7 +230,7 @@ def cleaned_thrice(
 
 
 def find_coordinator(client: DataClient) -> None:
-    """The first one to ask has the topic made, and asks again."""
+    """Retry: the first request creates the topic."""
     eventually(lambda: client.find_coordinator("g"), retried=Refused, until=succeeds)
 
 

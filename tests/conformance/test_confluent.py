@@ -40,20 +40,20 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 @pytest.fixture
 def admin(reference: RunningBroker) -> AdminClient:
-    """An administrator's client."""
+    """Return an admin client."""
     return AdminClient({"bootstrap.servers": reference.bootstrap})
 
 
 @pytest.fixture
 def topic(reference: RunningBroker, admin: AdminClient, name: str) -> str:
-    """A topic of two partitions."""
+    """Create a topic of two partitions."""
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
     wait_for_topic(reference, name, 2)
     return name
 
 
 def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: Any) -> list[Message]:
-    """Send `count` records; return what the delivery callbacks were given, in the order of sending."""
+    """Send `count` records; return the arguments of the delivery callbacks, in the order of sending."""
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap, **{k.replace("_", "."): v for k, v in settings.items()}}
     )
@@ -175,7 +175,7 @@ def test_watermarks_times_and_seek(reference: RunningBroker, topic: str) -> None
 
 @pytest.fixture
 def consumed(reference: RunningBroker, topic: str) -> str:
-    """A topic that a group of its name has read and committed."""
+    """Return a topic that a group of its name has read and committed."""
     produce(reference, topic, 10)
     source = consumer(reference, topic)
     source.subscribe([topic])
@@ -219,7 +219,7 @@ def test_topics_are_administrated(reference: RunningBroker, admin: AdminClient, 
 
 
 def test_configs_are_altered(reference: RunningBroker, admin: AdminClient, topic: str) -> None:
-    """IncrementalAlterConfigs: set, append to a list, and take back; DescribeConfigs tells the sources."""
+    """IncrementalAlterConfigs: set, append to a list, and delete; DescribeConfigs returns the sources."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
     def alter(key: str, value: str | None, operation: AlterConfigOpType) -> None:
@@ -263,7 +263,7 @@ def test_records_are_deleted_and_offsets_listed(admin: AdminClient, consumed: st
 def test_producers_send_in_batches(
     reference: RunningBroker, admin: AdminClient, name: str, linger_ms: int, batch_records: int, batches: int
 ) -> None:
-    """S10.7: a time and a size; the broker stores what comes together as the one batch that it is."""
+    """S10.7: limited by time and by size; the broker stores what arrives together as one batch."""
     admin.create_topics([NewTopic(name, 1, 1)])[name].result()
     wait_for_topic(reference, name, 1)
     produce(reference, name, 50, linger_ms=linger_ms, batch_num_messages=batch_records, compression_type="none")

@@ -1,7 +1,7 @@
-"""Apache Kafka's console tools against our broker: what they print equals what they printed against a real one.
+"""Apache Kafka's console tools print the same against our broker as they did against a real one.
 
-The recorded steps run once, in their order, against a fresh broker; each test then compares one of them. Against
-Apache Kafka the same file shows that the steps, and not only the comparison, are right.
+The recorded steps run once, in their order, against a fresh broker; each test then compares one of them. Run against
+Apache Kafka, the file shows that the steps, and not only the comparison, are right.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.java import JavaRunner, Program
 from tests.support.settled import wait_for_changes
 from tests.support.tools import normalised, recorded, start_tool
 
-# What the recorded broker's properties had, and its answers show
+# Properties of the recorded broker that its answers show
 PROPERTIES = {
     "log.cleaner.backoff.ms": "2000",
     "log.cleaner.dedupe.buffer.size": "8388608",
@@ -40,7 +40,7 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "1",
 }
 
-# Keys that tell where the recorded broker lived, and its authorizer: another broker's are its own
+# Keys with the recorded broker's paths and authorizer, which differ at another broker
 OWN_KEYS = (
     r"(advertised\.listeners|allow\.everyone.*|authorizer\.class\.name|broker\.id|controller\.\S+|inter\.broker\.\S+|"
     r"listener\.security\.protocol\.map|listeners|log\.dirs?|metadata\.log\.dir|node\.id|process\.roles|pybroker\.\S+|super\.users)="
@@ -93,13 +93,13 @@ STEPS = [
     *("114-topics-delete-missing", "115-topics-list-internal", "116-topics-list-exclude-internal"),
 ]
 
-# Steps that do not depend on each other: they wait for messages that do not come, all at the same time
+# Independent steps: they wait for messages that do not come, all at the same time
 TOGETHER = {step for step in STEPS if re.match(r"2[3-9]-", step)}
 
-# The steps between which a member of the group "live" is there
+# The steps between which a member of the group "live" is present
 LIVE = ("40-consumer-groups-describe-live", "45-consumer-groups-reset-dry")
 
-# Arguments that a recorded command line cannot say, or that had another effect on the day of the recording
+# Arguments that differ from the recorded ones, or had another effect on the day of the recording
 ARGUMENTS: Mapping[str, Callable[[list[str]], list[str]]] = {
     "05-topics-create-bad-name": lambda given: [*given[:-2], "bad name!"],
     "19-console-producer-demo": lambda given: [
@@ -110,7 +110,7 @@ ARGUMENTS: Mapping[str, Callable[[list[str]], list[str]]] = {
 }
 STDIN = {"20-console-producer-headers": "h1:v1,h2:v2\tk1\tval1\n"}
 
-# What other steps of the recorded broker had left behind: transactions, a second run of a step
+# Left behind by other steps at the recorded broker: transactions, a second run of a step
 ELSEWHERE: Mapping[str, list[tuple[str, str]]] = {
     "24-console-consumer-all-props": [
         (r".*Partition:0.*\n|.*Offset:4.*\n", ""),
@@ -120,7 +120,7 @@ ELSEWHERE: Mapping[str, list[tuple[str, str]]] = {
     "115-topics-list-internal": [(r"__(share_group|transaction)_state\n", "")],
 }
 
-# What is another figure in each run
+# Figures that differ in each run
 FIGURES: Mapping[str, list[tuple[str, str]]] = {
     "60-configs-describe-broker-all": [(rf" {OWN_KEYS}.*\n", "")],
     "22-console-producer-autocreate": [(r"correlation id \d+", "correlation id <n>")],
@@ -133,14 +133,14 @@ FIGURES: Mapping[str, list[tuple[str, str]]] = {
     "106-features": [(r"Epoch: \d+", "Epoch: <n>")],
 }
 
-# API keys that Kafka serves and we do not serve yet
+# API keys that Kafka serves and pybroker does not yet
 NOT_SERVED = sorted(API_BY_KEY.keys() - discover().keys())
 OURS: Mapping[str, list[tuple[str, str]]] = {
-    "106-features": [(r"(kraft\.version .*FinalizedVersionLevel:) 0", r"\1 1")],  # the voters stand in the log
+    "106-features": [(r"(kraft\.version .*FinalizedVersionLevel:) 0", r"\1 1")],  # the voters are in the log
     "103-broker-api-versions": [(rf"\(({'|'.join(map(str, NOT_SERVED))})\): [^],]*\]", r"(\1): UNSUPPORTED")],
 }
 
-# Steps whose lines stand in the order of a hash table
+# Steps whose lines are in the order of a hash table
 UNORDERED = {
     *("32-consumer-groups-list", "33-consumer-groups-list-state", "34-consumer-groups-list-type"),
     *("39-consumer-groups-describe-all", "79-delete-records"),
@@ -172,7 +172,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
 def transcript(
     broker: RunningBroker, java: JavaRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, Program]:
-    """Every step run, in order."""
+    """Run every step, in order."""
     files = tmp_path_factory.mktemp("files")
     for name, content in FILES.items():
         (files / name).write_text(json.dumps(content))
@@ -231,9 +231,9 @@ def _edited(text: str, edits: list[tuple[str, str]], *, unordered: bool) -> list
 def test_console_tool_prints_what_was_recorded(
     step: str, broker: RunningBroker, transcript: Mapping[str, Program]
 ) -> None:
-    """The tool's output and exit code are those against a real Kafka, but for ids, times, paths and figures.
+    """The tool's output and exit code equal those against a real Kafka, except ids, times, paths and figures.
 
-    The consoles too, with --from-beginning (S11.7).
+    This includes the consoles with --from-beginning (S11.7).
     """
     run, now = recorded(step), transcript[step]
     edits = {"unordered": step in UNORDERED}

@@ -1,4 +1,4 @@
-"""Consumer groups in `__consumer_offsets` are Kafka's: what one broker wrote there, the other goes on with."""
+"""Consumer groups in `__consumer_offsets` have Kafka's format: one broker continues with the other's records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize(("writer", "reader"), [("ours", "kafka"), ("kafka", "ours")])
 def test_groups_move_between_brokers(tmp_path: Path, java: JavaRunner, writer: str, reader: str) -> None:
-    """In the middle of a rebalance, with static, classic and away members, expressions, and one that was deleted."""
+    """During a rebalance, with static, classic and absent members, expressions, and a deleted group."""
     running: list[RunningBroker] = [BROKERS[writer](tmp_path, PROPERTIES)]
     try:
         live = ConsumerSession(running[0], "live", {"t": 4})

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups in all its ways, step by step: it prints the same against our broker and Apache Kafka."""
+"""kafka-consumer-groups with all its options, step by step: it prints the same against our broker and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.scale import scaled
 from tests.support.settled import settled
 from tests.support.tools import normalised, start_tool
 
-# Records are a minute apart from here on: 2023-11-14T22:13:20Z.
+# records are a minute apart from here on: 2023-11-14T22:13:20Z
 T0 = 1_700_000_000_000
 RESET = "--group old --topic orders --reset-offsets"
 # "old" and "older" have offsets and no members, "live" has two static members; plan.csv is a file.
@@ -94,7 +94,7 @@ STEPS = [
     "--delete --all-groups",
     "--list",
 ]
-if scaled(1) == 1:  # each step is a tool started twice: what changes nothing is left to the full size
+if scaled(1) == 1:  # each step starts a tool twice: steps that change nothing run only at the full size
     STEPS = [step for step in STEPS if not re.search("--dry-run|--list .*--type|--members|--verbose|nonsense", step)]
 OFFSETS = {("orders", 0): 4, ("orders", 1): 2, ("audit", 0): 6}
 FILES = {"plan.csv": "orders,0,2\norders,1,1\n", "many.csv": '"old",orders,0,1\n"older",orders,0,1\n'}
@@ -119,7 +119,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def _live_members(broker: RunningBroker) -> list[Consumer]:
-    """Two members that have their assignment, and have committed."""
+    """Return two members with an assignment and commits."""
     members = []
     for number in (1, 2):
         member = Consumer(
@@ -148,7 +148,8 @@ def _live_members(broker: RunningBroker) -> list[Consumer]:
 def _lines(pair: Pair, broker: RunningBroker, text: str) -> list[str]:
     text = normalised(pair.plain(broker, text))
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>", text)
-    text = re.sub(r"(?m)^(live +orders) +[01] ", r"\1 <p> ", text)  # by their ids members get one or the other
+    # the order of their ids decides which member gets which
+    text = re.sub(r"(?m)^(live +orders) +[01] ", r"\1 <p> ", text)
     text = re.sub(r"orders\([01]\)|orders:[01]", "orders(<p>)", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "<address>", text)
     return sorted(line.strip() for line in text.splitlines() if line.strip())
@@ -156,7 +157,7 @@ def _lines(pair: Pair, broker: RunningBroker, text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def printed(pair: Pair, java: JavaRunner, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], object]:
-    """What each step prints against each broker."""
+    """Return what each step prints against each broker."""
     home: Path = tmp_path_factory.mktemp("files")
     for name, content in FILES.items():
         (home / name).write_text(content)
@@ -178,5 +179,5 @@ def printed(pair: Pair, java: JavaRunner, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number}{STEPS[number][:60]}")
 def test_the_tool_prints_the_same(number: int, printed: dict[tuple[int, str], object]) -> None:
-    """Standard output, standard error and exit code; lines in any order, as groups come in that of a hash table."""
+    """Standard output, standard error and exit code; lines in any order: groups come in that of a hash table."""
     assert printed[number, "ours"] == printed[number, "kafka"]

@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848), heartbeat by heartbeat: the same requests and answers here and at Apache Kafka."""
+"""Consumer groups (KIP-848), heartbeat by heartbeat: our broker and Apache Kafka give the same answers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.conformance.migration_scenarios import classic_into_consumers, no_upg
 from tests.support.brokers import RunningBroker
 from tests.support.eventually import eventually
 
-#: Targets are computed at once, and members live long, so that answers do not depend on time; small limits, so that
-#: they can be reached.
+#: Targets are computed at once and members live long, so that answers do not depend on time; limits are small enough to
+#: reach.
 PROPERTIES = {
     "group.consumer.max.session.timeout.ms": "600000",
     "group.consumer.session.timeout.ms": "600000",
@@ -31,7 +31,7 @@ Scenario = Callable[[ConsumerSession, str], Iterator[Any]]
 
 @pytest.fixture(scope="module")
 def pair(start_broker: StartBroker) -> tuple[RunningBroker, RunningBroker]:
-    """One of ours and one of Kafka's."""
+    """Return one of our brokers and one of Kafka's."""
     return start_broker("ours", PROPERTIES), start_broker("kafka", PROPERTIES)
 
 
@@ -75,7 +75,7 @@ def hand_over(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def bad_requests(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """What a heartbeat must be like."""
+    """Invalid heartbeats."""
     yield s.beat("", 1)
     yield s.beat("", 0, version=0, topics=[t])
     yield s.beat("", -1, version=0)
@@ -106,7 +106,7 @@ def bad_requests(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def fencing(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Epochs ahead and behind, members nobody knows, a group that is full."""
+    """Epochs ahead and behind, unknown members, a full group."""
     yield s.join("a", [t])
     yield s.beat("b", 1)
     yield s.beat("b", -1)
@@ -128,7 +128,7 @@ def fencing(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def static_members(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """A static member goes for a while, and comes back under another id with what it had."""
+    """A static member is away for a while, and comes back under another id with its partitions."""
     yield s.join("a", [t], instance_id="one")
     yield s.join("b", [t], instance_id="two")
     yield s.beat("a", 2, {t: [0, 1, 2, 3]}, instance_id="one")
@@ -155,7 +155,7 @@ def static_members(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def subscriptions(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Members that read other topics than before, topics that come and grow."""
+    """Members change their topics; topics are created and grow."""
     more = f"{t}-more"
     yield s.join("a", [t, more])
     yield s.join("b", [t])
@@ -180,7 +180,7 @@ def subscriptions(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def assignors(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """The assignor that most members want, of equals the one that Java's table has first."""
+    """The assignor that most members want; on a tie the first one in Java's table."""
     yield s.join("a", [t], server_assignor="range")
     yield s.describe()
     yield s.join("b", [t], server_assignor="uniform")
@@ -191,7 +191,7 @@ def assignors(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def regexes(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Topics by an expression: known soon after, and gone with the last member that has it."""
+    """Topics by an expression: known soon after, and removed with its last member."""
     s.create({f"{t}-x": 3})
     yield s.join("a", regex=f"{t}-[xy]")
     eventually(lambda: s.describe()["epochs"] == (2, 1))
@@ -210,7 +210,7 @@ def regexes(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def racks(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """What a member tells stays until it tells something else."""
+    """A member's value stays until it sends another."""
     yield s.join("a", [t], rack_id="r1", server_assignor="range", instance_id="one")
     yield s.beat("a", 2, {t: [0, 1, 2, 3]}, rack_id="r2", instance_id="one")
     yield s.describe()
@@ -219,7 +219,9 @@ def racks(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def offsets(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Who may commit and fetch: members at their epoch, or for what they have had since before; outsiders if empty."""
+    """Members may commit and fetch at their epoch, or for partitions they owned before; outsiders only in an empty
+    group.
+    """
     yield s.commit(t, {0: 1}, "a", 2)
     yield s.commit(t, {0: 1}, "a", 2, version=8)
     yield s.join("a", [t])
@@ -272,7 +274,7 @@ def settings(s: ConsumerSession, t: str) -> Iterator[Any]:
 
 
 def timeouts(s: ConsumerSession, t: str) -> Iterator[Any]:
-    """Who is not heard of, and who does not give up what it has to, is out."""
+    """Members without heartbeats, and members that do not give up partitions, are removed."""
     yield s.configure(consumer_session_timeout_ms=8_000, consumer_heartbeat_interval_ms=500)
     yield s.join("a", [t], rebalance_timeout_ms=700)
     yield s.join("b", [t])
@@ -283,7 +285,7 @@ def timeouts(s: ConsumerSession, t: str) -> Iterator[Any]:
     yield s.beat("b", 3, {})
     yield s.classic_join("x", [t], instance="one")
     yield s.heartbeat("x", 5, "one")
-    eventually(lambda: (s.listed() or ("", "", ""))[1] == "classic")  # all but one are gone, and that speaks classic
+    eventually(lambda: (s.listed() or ("", "", ""))[1] == "classic")  # only a classic member is left
     yield s.classic()
 
 

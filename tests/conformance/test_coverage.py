@@ -1,7 +1,7 @@
-"""Nothing that is advertised goes untested: every version of every API is asked for, here and at Apache Kafka.
+"""Every advertised version of every API is requested, from our broker and from Apache Kafka.
 
-The requests are those of defaults; what has more in it comes from the sweeps and from clients. The raw client decodes
-each answer to its last byte, and encodes it to the same bytes again.
+The requests have default values; the sweeps and clients send others. The raw client decodes each answer to its last
+byte, and encodes it to the same bytes again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.settled import await_coordinator
 from tests.support.txn_client import TxnClient
 from tests.support.wire import Closed, WireClient, served_versions
 
-# What other tests have left behind, or the machine has; and what one broker does not serve
+# Fields that other tests or the machine determine; and APIs that one broker does not serve
 STATE = {
     "ApiVersions.api_keys": "the sweeps compare the versions of what is served here",
     "AddRaftVoter.error_message": "names the cluster",
@@ -37,7 +37,7 @@ STATE = {
     "RemoveRaftVoter.error_message": "names the cluster",
 }
 
-# As Kafka does: for clients that look for "Produce from 0 on"; and defaults ask about entries of an unknown kind
+# As Kafka does: for clients that need "Produce from 0 on"; and defaults ask about ACLs of an unknown kind
 ADVERTISED_BUT_CLOSED = [
     "Produce v0",
     "Produce v1",
@@ -47,12 +47,12 @@ ADVERTISED_BUT_CLOSED = [
     "DescribeAcls v3",
 ]
 
-# Which answers none of these where no transaction is named: there is nobody to wait for
+# Apache Kafka never answers these without a transaction: it waits for the answers of no partition
 NEVER_ANSWERED_BY_KAFKA = [(ADD_PARTITIONS_TO_TXN, 4), (ADD_PARTITIONS_TO_TXN, 5)]
 
 
 def test_every_advertised_version_is_answered_as_by_kafka(shared_broker: Callable[[str], RunningBroker]) -> None:
-    """Field by field, but for state and addresses."""
+    """Field by field, except state and addresses."""
     ours, kafka = shared_broker("ours"), shared_broker("kafka")
     rules = Rules(ids=IDS, unordered=UNORDERED, ignored={**IGNORED, **STATE}, compared=COMPARED)
     with WireClient(HOST, ours.port) as client:
@@ -77,10 +77,10 @@ def test_every_advertised_version_is_answered_as_by_kafka(shared_broker: Callabl
 
 
 def _answer(broker: RunningBroker, api: Api, version: int) -> Struct | None:
-    """What the broker says to a request of defaults, on a connection of its own; None where it closes that."""
+    """Return the answer to a request of defaults, on a connection of its own; None if the broker closes that."""
     request = api.request()
     if api is PRODUCE:
-        request.acks = -1  # to 0 nothing would be said
+        request.acks = -1  # acks=0 would have no answer
     with WireClient(HOST, broker.port) as client:
         try:
             return client.call(api, version, request)

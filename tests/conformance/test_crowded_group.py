@@ -1,6 +1,6 @@
-"""A group of many members of different libraries that come, go and die all the time, watched from outside.
+"""Many members of different libraries join, leave and die all the time, and a watcher observes their group.
 
-The full size is 50 members for three minutes. A watcher asks ten times a second whose the partitions are, and how far
+The full size is 50 members for three minutes. The watcher asks ten times a second who owns the partitions, and how far
 the group has read.
 """
 
@@ -35,18 +35,18 @@ MEMBERS = min(50, scaled(6))
 PARTITIONS = MEMBERS + 2
 SECONDS = min(90, scaled(8))
 FEWEST_CHANGES = 3
-#: For all of them to have joined again: on a busy machine fifty processes take minutes.
+#: the time until all have rejoined: on a busy machine fifty processes take minutes
 PATIENCE_S = 120 + 5 * MEMBERS
 KINDS = ["ours", "kafka"] if MEMBERS < 50 else ["ours"]
 LIBRARIES = ("confluent", "aiokafka", "confluent", "kafka-python")
-#: A death is noticed after the session timeout; while it is, another one would make that longer.
+#: A death is noticed after the session timeout; another one within this time would make it longer.
 DEATHS_APART_S = 1.8 * SESSION_TIMEOUT_MS / 1000
-#: The session timeout, and what a busy machine takes to have so many processes join again.
+#: the session timeout, and the time in which a busy machine lets so many processes rejoin
 LONGEST_GAP_S = SESSION_TIMEOUT_MS / 1000 + 10 + MEMBERS / 5
 
 
 class Watcher(threading.Thread):
-    """Looks at the group from outside; `faults` is what it should not have seen."""
+    """Observes the group from outside; `faults` are the violations."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -72,12 +72,12 @@ class Watcher(threading.Thread):
             self._error = error
 
     def check(self) -> None:
-        """Raise what has ended it before its time, if anything has."""
+        """Raise the error that ended the watcher early, if any."""
         if self._error is not None:
             raise self._error
 
     def has_settled_with(self, present: frozenset[str]) -> bool:
-        """Whether it is stable, and its members are these, by client id."""
+        """Return whether the group is stable with exactly these members, by client id."""
         self.check()
         return self._settled == present
 
@@ -92,7 +92,8 @@ class Watcher(threading.Thread):
         now = time.monotonic()
         if group.error_code == ErrorCode.NONE and group.group_state == "Stable":
             members = frozenset(member.member_id for member in group.members)
-            self.generations += self._state != "Stable" or members != self._members  # some are over in no time
+            # some generations end before the next look
+            self.generations += self._state != "Stable" or members != self._members
             self._members = members
             owners: dict[int, list[str]] = {}
             for member in group.members:
@@ -124,7 +125,7 @@ class Watcher(threading.Thread):
 
 
 class Crowd(Members):
-    """Members that are started without waiting for them."""
+    """Members that are started without a wait."""
 
     def __init__(self, broker: RunningBroker, load: Load, directory: Path) -> None:
         super().__init__(broker, load, TOPIC, GROUP, directory)
@@ -133,7 +134,7 @@ class Crowd(Members):
 
     @property
     def client_ids(self) -> frozenset[str]:
-        """Of those who are present."""
+        """Return the client ids of the present members."""
         return frozenset(member.client_id for member in self.present)
 
     def start_next(self) -> None:
@@ -144,7 +145,7 @@ class Crowd(Members):
 
 @pytest.fixture(params=KINDS)
 def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
-    """A broker of one's own, with enough partitions."""
+    """Start a broker with enough partitions."""
     broker = start_broker(request.param, PROPERTIES)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
@@ -154,7 +155,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
 
 @pytest.fixture
 def crowd(broker: RunningBroker, tmp_path: Path) -> Iterator[tuple[Crowd, Watcher]]:
-    """Nobody yet, and who looks at them."""
+    """Return an empty crowd, and its watcher."""
     load = Load(broker.bootstrap, TOPIC)
     crowd, watcher = Crowd(broker, load, tmp_path), Watcher(broker.port)
     watcher.start()
@@ -164,8 +165,8 @@ def crowd(broker: RunningBroker, tmp_path: Path) -> Iterator[tuple[Crowd, Watche
 
 
 def test_partitions_are_always_somebodys(crowd: tuple[Crowd, Watcher]) -> None:
-    """S18.1: never two's in one generation, nobody's for a session timeout at most; commits never go back; no record
-    is lost, nor read again once its batch is committed.
+    """S18.1: no partition has two owners in one generation, or none for longer than a session timeout; commits never go
+    back; no record is lost, or read again after its batch is committed.
     """
     members, watcher = crowd
     dice = random.Random(MEMBERS)

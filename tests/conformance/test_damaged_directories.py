@@ -1,7 +1,7 @@
-"""The same damaged directory, left by a kill, under pybroker and under Apache Kafka: the same is left of it.
+"""The same damaged directory after a kill: pybroker and Apache Kafka recover the same records.
 
-Each partition of the topic has damage of its own: a flipped bit in what a checksum covers, an end cut off, zeros,
-garbage behind the end, damaged indexes, snapshots, epochs.
+Each partition of the topic has other damage: a flipped bit under a checksum, a cut-off end, zeros, garbage after the
+end, damaged indexes, snapshots, epochs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.support.data_client import DataClient, Refused
 from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
-#: Base offset, length, leader epoch, magic: what the checksum of a batch leaves out.
+#: base offset, length, leader epoch, magic: not covered by the checksum of a batch
 _UNCOVERED = 17
 
 Damage = Callable[[Path, random.Random], None]
 
 
 def _batch(path: Path, dice: random.Random) -> tuple[int, int]:
-    """Where one of the batches of a segment file begins, and its size."""
+    """Return where a random batch of a segment file begins, and its size."""
     places = [(position, header.size_bytes) for position, header in iter_batches(path.read_bytes())]
     return dice.choice(places)
 
@@ -73,7 +73,7 @@ PARTITIONS = min(120, scaled(12))
 
 
 def left(kind: type[RunningBroker], directory: Path) -> list[tuple[int, int, list[tuple[int, int, bytes | None]]]]:
-    """Bounds and records of each partition, once the broker has recovered."""
+    """Return bounds and records of each partition after the broker's recovery."""
     broker = kind(directory)
     try:
         with DataClient(HOST, broker.port) as client:
@@ -93,13 +93,13 @@ def left(kind: type[RunningBroker], directory: Path) -> list[tuple[int, int, lis
 
 
 def wait_for_leaders(client: DataClient) -> None:
-    """Apache Kafka answers before its partitions are led."""
+    """Wait for leaders: Apache Kafka answers earlier."""
     for partition in range(PARTITIONS):
         eventually(partial(client.bounds, TOPIC, partition), retried=Refused)
 
 
 def test_the_same_is_left_of_a_damaged_directory(tmp_path: Path) -> None:
-    """R4: recovery cuts where Apache Kafka cuts."""
+    """R4: recovery truncates where Apache Kafka does."""
     written = write(tmp_path / "ours", PARTITIONS, clean=False)
     dice = random.Random(1)
     damages = [DAMAGES[partition % len(DAMAGES)] for partition in range(PARTITIONS)]

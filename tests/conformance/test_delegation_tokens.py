@@ -1,4 +1,4 @@
-"""Delegation tokens, as both brokers serve them: every refusal in its turn. Tools: `test_security_tools.py`."""
+"""Delegation tokens, as both brokers serve them: each error in its order. Tools: `test_security_tools.py`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MINUTE_MS = 60_000
 
 
 class Secured:
-    """A broker with a listener for those who say who they are, and another for those who do not."""
+    """A broker with a listener for authenticated clients, and another without authentication."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         port, self.open_port, quorum = free_port(), free_port(), free_port()
@@ -63,20 +63,20 @@ class Secured:
         self._links = ExitStack()
 
     def by(self, user: str) -> WireClient:
-        """A connection of somebody."""
+        """Return a user's connection."""
         link = self._links.enter_context(WireClient(HOST, self.broker.port))
         assert log_in_plain(link, user, "secret").error_code == 0
         return link
 
     def by_token(self, token: Struct) -> WireClient:
-        """A connection of who has a token."""
+        """Return a connection authenticated by a token."""
         link = self._links.enter_context(WireClient(HOST, self.broker.port))
         assert self.token_error(link, token) == 0
         return link
 
     @staticmethod
     def token_error(link: WireClient, token: Struct) -> int:
-        """How a login by a token ends."""
+        """Return the error of a login by a token."""
         assert link.call(SASL_HANDSHAKE, 1, mechanism=MECHANISM.sasl_name).error_code == 0
         bare = f"n={token.token_id},r=clientnonce,tokenauth=true"
         first = link.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,{bare}".encode())
@@ -87,17 +87,17 @@ class Secured:
         return int(link.call(SASL_AUTHENTICATE, 2, auth_bytes=final).error_code)
 
     def by_nobody(self) -> WireClient:
-        """A connection of who has not been asked."""
+        """Return a connection without authentication."""
         return self._links.enter_context(WireClient(HOST, self.open_port))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._links.close()
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Secured]]:
-    """Ours and Apache Kafka's."""
+    """Start our broker and Apache Kafka."""
     pair = [Secured(kind, tmp_path_factory.mktemp(kind)) for kind in ("ours", "kafka")]
     yield pair
     for each in pair:
@@ -106,14 +106,14 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Secured]]:
 
 
 class Story:
-    """What somebody asks a broker for, and what it says; times are minutes from when the token was made."""
+    """Requests to a broker and its answers; times are minutes since the token's creation."""
 
     def __init__(self, secured: Secured) -> None:
         self.told: dict[str, Any] = {}
         self.secured = secured
 
     def create(self, what: str, link: WireClient, version: int = 3, **fields: Any) -> Struct:
-        """A token; it can be used, once the broker is told of it that was not asked itself."""
+        """Create a token, and wait until every broker accepts it."""
         answer = link.call(CREATE_DELEGATION_TOKEN, version, **{"renewers": [], "max_lifetime_ms": -1, **fields})
         self._tell(f"create v{version}: {what}", answer, answer.issue_timestamp_ms)
         if answer.error_code == 0:
@@ -156,7 +156,7 @@ class Story:
 
 
 def tokens(secured: Secured) -> Story:
-    """From their making to their end."""
+    """Run all cases, from the creation of tokens to their end."""
     story = Story(secured)
     alice, bob, carol, nobody = (*map(secured.by, USERS[1:4]), secured.by_nobody())
     token = story.create("with a renewer", alice, renewers=[BOB])
@@ -211,7 +211,7 @@ def tokens(secured: Secured) -> Story:
 
 
 def allow(secured: Secured, user: str, *rights: tuple[ResourceType, str, Operation], pattern: int = 3) -> None:
-    """Make entries, and wait until they count."""
+    """Create ACLs, and wait until they are in force."""
     creations = [
         AclCreation(
             resource_type=kind,
@@ -242,11 +242,11 @@ def allow(secured: Secured, user: str, *rights: tuple[ResourceType, str, Operati
 
 
 def ids(link: WireClient) -> list[str]:
-    """The tokens that somebody may know of."""
+    """Return the ids of the tokens that a user may describe."""
     return [token.token_id for token in link.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens]
 
 
 def test_tokens_have_the_same_fate(both: list[Secured]) -> None:
-    """Who gets one and for how long, who is refused and by which error where several are due."""
+    """Both brokers grant the same tokens and lifetimes, and return the same error where several apply."""
     ours, kafka = (tokens(each).told for each in both)
     assert {what: (ours[what], kafka[what]) for what in kafka if ours[what] != kafka[what]} == {}

@@ -1,4 +1,4 @@
-"""The example of `make demo`, whole: a log's lines through the broker and Spark into Parquet, and a report of them."""
+"""The whole example of `make demo`: a log's lines through the broker and Spark into Parquet, and a report."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LINES = min(scaled(1000), 6000)
 
 
 class Demo(NamedTuple):
-    """One that was: what it printed, and the folder that it kept."""
+    """A finished run: its output, and its folder."""
 
     printed: str
     folder: Path
 
     def rows(self) -> list[dict[str, Any]]:
-        """Of the lake."""
+        """Return the rows of the lake."""
         rows: list[dict[str, Any]] = parquet.read_table(self.folder / "lake" / "requests").to_pylist()
         return rows
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """Of the recorded log it takes each so many lines."""
+    """Run the demo on every so-many-th line of the recorded log."""
     folder = tmp_path_factory.mktemp("demo")
     recorded = (EXAMPLE / "access.log").read_text().splitlines(keepends=True)
     log = folder / "access.log"
@@ -51,7 +51,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @pytest.fixture
 def page(demo: Demo) -> Iterator[Page]:
-    """The report in a browser, which complains of nothing."""
+    """Open the report in a browser that logs no error."""
     with chromium() as browser:
         found = browser.new_page()
         complaints: list[str] = []
@@ -64,7 +64,7 @@ def page(demo: Demo) -> Iterator[Page]:
 
 
 def test_every_line_of_the_log_is_a_row(demo: Demo) -> None:
-    """Counts are printed, and lines that are none counted."""
+    """The counts are printed, those of invalid lines, too."""
     assert f"{LINES + 3} lines in the log, {LINES} rows" in demo.printed
     assert "and 3 dead letters: all there" in demo.printed
     assert re.search(r"^\|2026-11-21 14:\d\d:00\| +200\| +/\|", demo.printed, re.MULTILINE)
@@ -73,7 +73,7 @@ def test_every_line_of_the_log_is_a_row(demo: Demo) -> None:
 
 
 def test_report_shows_what_is_in_the_lake(demo: Demo, page: Page) -> None:
-    """Its sentence, its charts and its table have the numbers that plain Python counts in the lake's files."""
+    """Its sentence, charts and table have the numbers that plain Python counts in the lake's files."""
     rows = demo.rows()
     times = sorted(f"{row['time']:%Y-%m-%d %H:%M:%S}" for row in rows)
     failed = [row for row in rows if row["status"] >= 400]
@@ -94,7 +94,7 @@ def test_report_shows_what_is_in_the_lake(demo: Demo, page: Page) -> None:
 
 
 def test_report_can_be_seen(page: Page) -> None:
-    """Each chart has bars, within its frame, as high or long as their numbers; and everybody can read the page."""
+    """Each chart has bars within its frame, in proportion to their numbers, and the page is accessible."""
     for chart in page.get_by_role("img").all():
         frame = chart.bounding_box()
         assert frame is not None
@@ -117,7 +117,7 @@ def test_report_can_be_seen(page: Page) -> None:
 
 
 def ranked(chart: Locator) -> dict[str, int]:
-    """The bars of a chart by name."""
+    """Return the bars of a chart by name."""
     texts = chart.locator("text").all_text_contents()
     return {name: int(number.replace(",", "")) for name, number in pairs(texts)}
 

@@ -1,4 +1,4 @@
-"""The example through kills: of Spark's driver, of the broker, of both; repeated, its counts are those of the file."""
+"""The example under kills of Spark's driver, of the broker, and of both: after a rerun its counts match the file."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
 LINES = min(scaled(100_000), 1_000_000)
-#: Of each kind.
+#: of each kind
 KILLS = min(scaled(1), 5)
-#: A kill takes two, about.
+#: a kill takes about two
 BATCHES = 9 * KILLS
-#: Each so many lines one that cannot be parsed.
+#: every so-many-th line cannot be parsed
 BROKEN = 1000
-#: In seconds, the example's: so long after its end a window is over.
+#: the example's, in seconds: so long after its end a window is over
 WATERMARK = 10
 TOPIC = "nginx-access"
-#: One: of several, lines of one may come too late for windows that are over for another.
+#: of several partitions, lines of one may come too late for windows that another has closed
 PARTITIONS = 1
 
 
 class Example:
-    """The broker, and the example's pipeline on what is in it: each a process that may be killed."""
+    """The broker, and the example's pipeline: each a process that may be killed."""
 
     def __init__(self, directory: Path) -> None:
         self.lake = directory / "lake"
@@ -52,7 +52,7 @@ class Example:
         self._driver: subprocess.Popen[bytes] | None = None
 
     def ship(self) -> None:
-        """Bring the log into the topic, by the example's own way; the broker is killed in the middle of it."""
+        """Ship the log into the topic with the example's own script; the broker is killed during that."""
         command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, str(self.log), "--follow"]
         command += ["--bootstrap-server", self.broker.bootstrap, "--from-beginning"]
         shipping = subprocess.Popen([*command, "--position", str(self._directory / "position.json")])
@@ -75,7 +75,7 @@ class Example:
         return list(cluster.ends(places, committed=True).values())
 
     def kill(self, kind: str, dice: random.Random) -> None:
-        """Kill driver, broker or both, some time after the next batch was begun."""
+        """Kill driver, broker or both, some time after the next batch began."""
         until = self._planned() + 1
         self._run()
         while self._planned() < until or not (self.lake / "checkpoints" / "pages" / "commits" / "0").exists():
@@ -90,7 +90,7 @@ class Example:
             self.broker.start()
 
     def finish(self) -> None:
-        """Run it to its end; who has missed the broker too long is told to go on."""
+        """Run the pipeline to its end; restart it if it lost the broker for too long."""
         self._run()
         assert self._driver is not None
         if self._driver.wait(600) != 0:
@@ -102,7 +102,7 @@ class Example:
         return (self._directory / "output.txt").read_text()
 
     def kill_driver(self) -> None:
-        """Python and its JVM."""
+        """Kill Python and its JVM."""
         if self._driver is not None:
             if self._driver.poll() is None:
                 os.killpg(self._driver.pid, signal.SIGKILL)
@@ -122,14 +122,14 @@ class Example:
             self._driver = subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True)
 
     def _planned(self) -> int:
-        """The newest batch of the archive that was begun."""
+        """Return the newest batch that the archive has begun."""
         folder = self.lake / "checkpoints" / "requests" / "offsets"
         return max((int(each.name) for each in folder.glob("[0-9]*")), default=-1)
 
 
 @pytest.fixture
 def example(tmp_path: Path) -> Iterator[Example]:
-    """With nothing in it yet."""
+    """Return an empty example."""
     one = Example(tmp_path)
     yield one
     one.kill_driver()
@@ -137,9 +137,9 @@ def example(tmp_path: Path) -> Iterator[Example]:
 
 
 def test_counts_are_those_of_the_file(example: Example, spark: SparkSession) -> None:
-    """Rows exactly once; letters and windows, which a topic may have twice, all of them and with the same content.
+    """Rows exactly once; letters and windows at least once in their topic, all with the same content.
 
-    The file's lines are those of the recorded log, drawn again, over a midnight.
+    The file has lines of the recorded log in a new order, across midnight.
     """
     dice = random.Random(11)
     write_resampled(example.log, LINES, f"--seed={LINES}", f"--broken={BROKEN}")
@@ -186,7 +186,7 @@ def records(spark: SparkSession, example: Example, topic: str) -> DataFrame:
 
 
 def windows(spark: SparkSession, example: Example) -> dict[Any, Any]:
-    """Requests and bytes by begin, status and path, of the topic's records without those that are there twice."""
+    """Return requests and bytes by start, status and path, of the topic's records without duplicates."""
     schema = "window_start TIMESTAMP, status INT, path STRING, requests BIGINT, bytes BIGINT"
     row = f.from_json(f.col("value").cast("string"), schema).alias("row")
     rows = records(spark, example, f"{TOPIC}-per-minute").select(row).select(

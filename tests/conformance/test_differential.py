@@ -1,8 +1,8 @@
-"""The same requests to pybroker and to Apache Kafka: the same answers, and in the end the same log directories.
+"""The same requests to pybroker and to Apache Kafka: the same answers, and finally the same log directories.
 
-Scripts are random, from a seed, or say something in particular. Where answers differ the shortest script that shows it
-is printed. Files are compared byte for byte, after a clean stop and after a kill, but for what is excepted by name in
-`support/log_directories.py`.
+Scripts are random, from a seed, or cover a special case. Where answers differ, the shortest script that shows it is
+printed. Files are compared byte for byte, after a clean stop and after a kill; `support/log_directories.py` names the
+exceptions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 
 
 def written(name: str, codec: Codec, configs: dict[str, str]) -> Script:
-    """Batches of one record to eighty, small and large, every other one of an idempotent producer."""
+    """Write batches of one record to eighty, small and large, every other one of an idempotent producer."""
     steps: list[Step] = []
     sequence = 0
     for number in range(90):
@@ -54,7 +54,7 @@ def written(name: str, codec: Codec, configs: dict[str, str]) -> Script:
 
 @pytest.mark.parametrize("codec", Codec)
 def test_what_clients_have_compressed_becomes_the_same_segments(codec: Codec, twins: Twins) -> None:
-    """S3.1-S3.3, S4.2: rolled by size and by time, indexed densely; compared below with all files."""
+    """S3.1-S3.3, S4.2: rolled by size and by time, with dense indexes; a later test compares all files."""
     configs = {"internal.segment.bytes": "60000", "segment.ms": "30000", "index.interval.bytes": "500"}
     assert twins.compare(written(f"sent-{codec.name.lower()}", codec, configs)) is None
 
@@ -70,14 +70,15 @@ def test_what_the_broker_compresses_becomes_the_same_records(codec: Codec, compr
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_scripts_are_answered_alike(seed: int, twins: Twins) -> None:
     """Produce, also of spoiled batches, Fetch, ListOffsets, DeleteRecords, DescribeProducers, OffsetForLeaderEpoch;
-    more partitions, other settings, retention, topics made anew."""
+    more partitions, other settings, retention, recreated topics.
+    """
     difference = twins.compare(generate(seed, STEPS))
     assert difference is None, f"seed {seed}: {difference}"
 
 
 @pytest.fixture(scope="module")
 def some_script(twins: Twins) -> None:
-    """So that there is something to compare when a test of directories is run by itself."""
+    """Run a script if none ran, so that a test of directories can run alone."""
     if not twins.scripts:
         twins.compare(written("alone", Codec.ZSTD, {"internal.segment.bytes": "20000"}))
 

@@ -16,7 +16,7 @@ GROUP = "exchange"
 
 
 def moved(kind: type[RunningBroker], broker: RunningBroker, directory: Path) -> RunningBroker:
-    """A broker of the other kind on a copy of a stopped one's data."""
+    """Start a broker of the other kind on a copy of a stopped one's data."""
     assert broker.stop() in (0, 143)
     shutil.copytree(broker.log_dir, directory / "logs")
     return kind(directory)
@@ -29,7 +29,7 @@ def make_topic(broker: RunningBroker, name: str, partitions: int, configs: dict[
 
 
 def write(broker: RunningBroker, topic: str, values: range) -> None:
-    """Idempotently, to partition 0."""
+    """Write idempotently to partition 0."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True, acks="all")
     for value in values:
         producer.send(topic, str(value).encode(), partition=0)
@@ -38,7 +38,7 @@ def write(broker: RunningBroker, topic: str, values: range) -> None:
 
 
 def read(broker: RunningBroker, topic: str, count: int) -> list[int]:
-    """The first records of partition 0, committing their end for the group."""
+    """Return the first records of partition 0, and commit their end for the group."""
     consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap, group_id=GROUP, enable_auto_commit=False, consumer_timeout_ms=10_000
     )
@@ -62,7 +62,7 @@ def committed(broker: RunningBroker, topic: str) -> int | None:
 
 
 def described(broker: RunningBroker) -> dict[str, tuple[str, int]]:
-    """Ids and partition counts of the topics that clients made."""
+    """Return ids and partition counts of the topics that clients created."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     topics = admin.describe_topics()
     admin.close()
@@ -77,7 +77,7 @@ def retention_ms(broker: RunningBroker, topic: str) -> str:
 
 
 def dumped_metadata(java: JavaRunner, broker: RunningBroker) -> str:
-    """What kafka-dump-log says of the metadata log."""
+    """Return kafka-dump-log's output for the metadata log."""
     segment = broker.log_dir / "__cluster_metadata-0/00000000000000000000.log"
     arguments = ("--cluster-metadata-decoder", "--deep-iteration", "--files", str(segment))
     done = java.run(MAIN_CLASSES["kafka-dump-log"], *arguments)

@@ -1,6 +1,6 @@
-"""kafka-dump-log of Apache Kafka 4.3.1 reads what we write without a complaint: segments, indexes, snapshots, metadata.
+"""kafka-dump-log of Apache Kafka 4.3.1 reads our segments, indexes, snapshots and metadata without a complaint.
 
-After a clean stop, after a kill, and after the recovery that follows it. The tool makes indexes that it misses, and so
+After a clean stop, after a kill, and after the recovery that follows it. The tool creates missing indexes, and so
 always gets a copy.
 """
 
@@ -27,7 +27,7 @@ COMPLAINTS = re.compile(
     r"mismatch|out of order|non-consecutive|invalid bytes|isvalid: false|error|skipping|failed|could not|exception",
     re.IGNORECASE,
 )
-# Of each segment but the first, also of Apache Kafka's own
+# for each segment but the first, also of Apache Kafka's own
 ALWAYS_SAID = re.compile(r"Non-consecutive offsets in \S+/0*(\d+)\.log\n  -1 is followed by \1\n")
 ROLLS = {"internal.segment.bytes": 16 * 1024, "index.interval.bytes": 512, "segment.index.bytes": 1200}
 BATCHES = min(200, scaled(40))
@@ -35,13 +35,13 @@ GROUP = "readers"
 
 
 def values_of(number: int) -> list[bytes]:
-    """The values of a batch: one to twenty of them, short and long, which no codec makes much smaller."""
+    """Return the values of a batch: one to twenty, short and long, which no codec makes much smaller."""
     dice = random.Random(number)
     return [b"%d:" % each + dice.randbytes(number * each % 250).hex().encode() for each in range(1 + number % 20)]
 
 
 def write(client: DataClient, codec: Codec, begin: int, producer_id: int) -> None:
-    """So many more batches, every other one of an idempotent producer."""
+    """Write more batches, every other one of an idempotent producer."""
     sequence = sum(len(values_of(number)) for number in range(0, begin, 2))
     for number in range(begin, begin + BATCHES):
         values = values_of(number)
@@ -54,7 +54,7 @@ def write(client: DataClient, codec: Codec, begin: int, producer_id: int) -> Non
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Copies of one log directory at several times in its life, and how many batches each topic had by then."""
+    """Return copies of one log directory at several times, and how many batches each topic had."""
     home = tmp_path_factory.mktemp("dumped")
     copies: dict[str, Path] = {}
 
@@ -104,7 +104,7 @@ Dump = Callable[..., str]
 
 @pytest.fixture
 def dump(java: JavaRunner) -> Dump:
-    """Run the tool on files, and have no complaint."""
+    """Return a function that runs the tool on files and fails on a complaint."""
 
     def run(paths: Iterator[Path] | list[Path], *arguments: str) -> str:
         files = ",".join(str(path) for path in sorted(paths))
@@ -141,7 +141,7 @@ def test_log_append_time(stage: str, stages: dict[str, Path], dump: Dump) -> Non
 
 
 def complete(log_dir: Path, stage: str) -> list[Path]:
-    """The indexes of the partitions 0 that are complete: of a killed broker, all but the last segments'."""
+    """Return the complete indexes of the partitions 0: of a killed broker, all but the last segments'."""
     found = []
     for directory in log_dir.glob("*-0"):
         last = max(path.stem for path in directory.glob("*.log"))
@@ -151,7 +151,7 @@ def complete(log_dir: Path, stage: str) -> list[Path]:
 
 @pytest.mark.parametrize("check", ["--index-sanity-check", "--verify-index-only"])
 def test_indexes(check: str, stage: str, stages: dict[str, Path], dump: Dump, tmp_path: Path) -> None:
-    """S25.10, S25.11: each entry points at its batch. Those of a segment that a killed broker wrote to lack some."""
+    """S25.10, S25.11: each entry points at its batch. Indexes of a killed broker's active segment lack some entries."""
     shutil.copytree(stages[stage], tmp_path / "copy")
     indexes = complete(tmp_path / "copy", stage)
     assert len(indexes) > 30
@@ -161,7 +161,7 @@ def test_indexes(check: str, stage: str, stages: dict[str, Path], dump: Dump, tm
 
 
 def test_indexes_with_their_entries(stage: str, stages: dict[str, Path], dump: Dump, tmp_path: Path) -> None:
-    """What --verify-index-only leaves out is read, too: offsets and timestamps of each entry."""
+    """Also what --verify-index-only leaves out: offsets and timestamps of each entry."""
     shutil.copytree(stages[stage], tmp_path / "copy")
     told = dump([path for path in complete(tmp_path / "copy", stage) if path.parent.name == "none-0"])
     assert "timestamp: " in told
@@ -177,7 +177,7 @@ def test_producer_snapshots(stages: dict[str, Path], dump: Dump) -> None:
 
 
 def test_cluster_metadata(stage: str, stages: dict[str, Path], dump: Dump) -> None:
-    """Every record is one that Kafka knows, in the log and in snapshots."""
+    """Kafka knows every record, in the log and in snapshots."""
     log = stages[stage] / "__cluster_metadata-0"
     told = dump(log.glob("*.log"), "--cluster-metadata-decoder", "--deep-iteration")
     records = [json.loads(payload) for payload in re.findall(r" payload: (\{.*\})$", told, re.MULTILINE)]

@@ -1,4 +1,4 @@
-"""pybroker dump-log and kafka-dump-log side by side: files that we wrote, that Kafka wrote, and damaged ones."""
+"""pybroker dump-log and kafka-dump-log side by side on our files, on Kafka's files, and on damaged ones."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ SameDump = Callable[..., str]
 
 @pytest.fixture
 def same_dump(java: JavaRunner) -> SameDump:
-    """Dump with both tools, which have to agree; what was printed."""
+    """Return a function that dumps with both tools, which must agree, and returns the output."""
     return partial(dump_with_both, java)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A partition that we wrote: every codec, keys, nulls, headers, producers, transactions, over several segments."""
+    """Return a partition of ours: every codec, keys, nulls, headers, producers, transactions, over several segments."""
     root = tmp_path_factory.mktemp("written")
     config = LogConfig(segment_bytes=12_000, index_interval_bytes=600, segment_index_bytes=1200)
     log = open_log(root, config)
@@ -88,7 +88,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=" ".join,
 )
 def test_what_we_wrote(options: tuple[str, ...], written: Path, same_dump: SameDump) -> None:
-    """S25.9-S25.12: all files of a partition with each option, also with decoders for other records than these."""
+    """S25.9-S25.12: all files of a partition with each option, also with decoders for other records."""
     told = "".join(same_dump("--files", files, *options) for files in files_to_dump(written))
     assert told.count("Dumping ") > (1 if "--offsets-decoder" in options else 10)  # it ends at a record without a key
 
@@ -103,7 +103,7 @@ def test_records_of_kafkas_own_topics(topic: str, options: tuple[str, ...], same
 
 
 def test_remote_log_metadata(tmp_path: Path, same_dump: SameDump) -> None:
-    """A segment that was copied, what became of it, and a partition that was deleted."""
+    """A copied segment, its later state, and a deleted partition."""
     builder = BatchBuilder()
     for value in REMOTE_LOG_RECORDS:
         builder.append(T0, None, bytes.fromhex(value))
@@ -113,7 +113,7 @@ def test_remote_log_metadata(tmp_path: Path, same_dump: SameDump) -> None:
 
 
 def test_metadata_snapshots(same_dump: SameDump) -> None:
-    """The one that a directory is formatted with."""
+    """The snapshot with which a directory is formatted."""
     told = same_dump("--files", str(RECORDED / "bootstrap.checkpoint"), "--cluster-metadata-decoder")
     assert "SnapshotFooter" in told
 
@@ -128,7 +128,7 @@ def test_old_formats(tmp_path: Path, same_dump: SameDump) -> None:
 
 @pytest.mark.parametrize("seed", range(scaled(6)))
 def test_one_flipped_bit(seed: int, written: Path, tmp_path: Path, same_dump: SameDump) -> None:
-    """What is shown of a damaged file, and whether the dump survives it, is what Kafka's tool shows."""
+    """Our tool shows as much of a damaged file as Kafka's, and fails where it does."""
     dice = random.Random(seed)
     shutil.copytree(written, tmp_path / "copy")
     path = dice.choice(sorted(path for path in (tmp_path / "copy").iterdir() if path.suffix in DUMPED_SUFFIXES[:5]))

@@ -1,7 +1,6 @@
-"""A transactional id whose producer epochs are used up goes on with another producer id, here and at Apache Kafka.
+"""A transactional id without further producer epochs continues with another producer id, as at Apache Kafka.
 
-Tens of thousands of transactions come before that: a record of the coordinator's own log, which has the same format for
-both, stands for them.
+That takes tens of thousands of transactions. A record of the coordinator's log, which both brokers read, replaces them.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
 
 LAST = 32_766
-"""Of a producer; the one after it is for shutting it out."""
+"""the last epoch of a producer; the one after it is only for fencing"""
 PLACE = ("t", 0)
 
 
 def move_on(broker: RunningBroker, transactional_id: str, producer_id: int, epoch: int) -> None:
-    """The id has had so many producers; the broker is stopped."""
+    """Write the coordinator's record for an id with so many epochs; the broker is stopped."""
     now_ms = time.time_ns() // 1_000_000
     transaction = Transaction(transactional_id, producer_id, 60_000, now_ms, epoch, previous_producer_id=producer_id)
     record = TransactionRecord(transactional_id, transaction)
@@ -45,7 +44,7 @@ def has(log: Path, key: bytes) -> bool:
 
 @pytest.fixture(params=["ours", "kafka"])
 def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
-    """Where the ids "x", "y" and "z" are one step before their last epochs."""
+    """Start a broker on which the ids "x", "y" and "z" are one step before their last epochs."""
     running = start_broker(request.param)
     with TxnClient(HOST, running.port) as client:
         client.create_topic("t", 1)
@@ -66,13 +65,13 @@ def client(broker: RunningBroker) -> Iterator[TxnClient]:
     with TxnClient(HOST, broker.port) as made:
         for name in ("x", "y", "z"):
             made.wait_for_coordinator(name)
-        made.init_patiently("another")  # Kafka has to ask for a block of producer ids first: P0 is the one of this
+        made.init_patiently("another")  # Kafka must ask for a block of producer ids first: P0 is the one of this
         yield made
 
 
 def test_another_producer_id_takes_over(client: TxnClient):
-    """KIP-360, KIP-890: at the end of a transaction that is aborted for a newcomer, for a producer that goes on, and
-    with a commit.
+    """KIP-360, KIP-890: at the end of a transaction that a newcomer aborts, that a producer continues, and with a
+    commit.
     """
     assert client.init_patiently("x") == f"NONE P1 {LAST}"
     assert client.write("x", ("P1", LAST), PLACE, 0, b"aborted", version=12) == "NONE 0"

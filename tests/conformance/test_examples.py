@@ -1,4 +1,4 @@
-"""The programs of examples/ do what they say, each against a broker that has nothing in it yet."""
+"""The programs of examples/ do what they claim, each against an empty broker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def java(directory: Path) -> list[str]:
     return java_command("Orders", [], [directory, kafka_classpath()])
 
 
-#: Example -> the command that runs it, given an empty folder.
+#: example -> the command that runs it in an empty folder
 BILLING: dict[str, Callable[[Path], Sequence[str]]] = {
     "confluent-kafka": python("confluent_orders.py"),
     "aiokafka": python("aiokafka_orders.py"),
@@ -52,7 +52,7 @@ BILLING: dict[str, Callable[[Path], Sequence[str]]] = {
 
 
 def run(command: Sequence[str], broker: RunningBroker, directory: Path, *, by_argument: bool = True) -> str:
-    """What it prints; it has to succeed."""
+    """Run a command that must succeed; return its output."""
     environ = {**os.environ, "BOOTSTRAP_SERVERS": f"{HOST}:1" if by_argument else broker.bootstrap}
     done = subprocess.run(
         [*command, broker.bootstrap] if by_argument else command,
@@ -68,7 +68,7 @@ def run(command: Sequence[str], broker: RunningBroker, directory: Path, *, by_ar
 
 @pytest.mark.parametrize("name", BILLING)
 def test_orders_become_invoices(broker: RunningBroker, name: str, tmp_path: Path) -> None:
-    """Each once, and committed; run again, told by the environment where the broker is, it goes on behind them."""
+    """Each order once, and committed. A second run, with the broker's address in the environment, continues there."""
     command = BILLING[name](tmp_path)
     rounds = ((1, True), (2, False))[: 1 if name == "java" else 2]  # a JVM takes its time
     with DataClient(HOST, broker.port) as client:
@@ -86,7 +86,7 @@ def test_orders_become_invoices(broker: RunningBroker, name: str, tmp_path: Path
 
 
 def test_orders_are_packed(broker: RunningBroker, tmp_path: Path) -> None:
-    """By kafka-python, whose group has committed them."""
+    """kafka-python reads them, and its group commits."""
     printed = run(python("kafka_python_orders.py")(tmp_path), broker, tmp_path)
 
     assert printed.count("packed order") == ORDERS
@@ -97,7 +97,7 @@ def test_orders_are_packed(broker: RunningBroker, tmp_path: Path) -> None:
 
 
 def test_lines_go_through_connect(broker: RunningBroker, tmp_path: Path) -> None:
-    """From one file to the other, by the files of properties as they are, but for ports."""
+    """From one file to the other, with the example's own properties files, except ports."""
     here = tmp_path / "connect"
     shutil.copytree(EXAMPLES / "connect", here)
     jars = connect_jars()
@@ -137,7 +137,7 @@ def test_lines_go_through_connect(broker: RunningBroker, tmp_path: Path) -> None
 
 
 def test_page_tells_of_all() -> None:
-    """Each folder is on it, and what it says is tested has a test here, or is the pipeline's example."""
+    """The page lists each folder, and its tested examples have a test here, or are the pipeline's example."""
     page = (EXAMPLES / "README.md").read_text()
     lines = [line for line in page.splitlines() if line.startswith("| [")]
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}

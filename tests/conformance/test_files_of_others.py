@@ -1,4 +1,4 @@
-"""A `server.properties` that was made for another broker starts ours as it is, and clients are served."""
+"""A `server.properties` for another broker starts ours unchanged, and clients are served."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITHOUT_EFFECT = {
     ids=["kafka", "documents"],
 )
 def test_file_starts_the_broker(whose: str, text: str, partitions: int, tmp_path: Path) -> None:
-    """S26.1-S26.14: but for ports and directory, which a test has to choose; a warning for each line of no effect."""
+    """S26.1-S26.14: except ports and directory, which a test must choose; a warning for each line without effect."""
     port = free_port()
     (tmp_path / "server.properties").write_text(text)
     listeners = f"PLAINTEXT://{HOST}:{port}"

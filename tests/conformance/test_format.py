@@ -1,4 +1,4 @@
-"""A directory formatted by one, started by the other: pybroker format and kafka-storage format."""
+"""A directory formatted by one broker's tool, with the other broker: pybroker format and kafka-storage format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_kafka(config: Path, *options: str) -> None:
 
 
 class KafkaOnOurFormat(KafkaBroker):
-    """Apache Kafka on a directory that pybroker has formatted."""
+    """Apache Kafka on a directory that pybroker formatted."""
 
     options: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ class KafkaOfAnOlderRelease(KafkaOnOurFormat):
 
 
 class OursOnKafkasFormat(OurBroker):
-    """pybroker on a directory that Apache Kafka has formatted, with a configuration for both."""
+    """pybroker on a directory that Apache Kafka formatted, with a configuration for both."""
 
     options: tuple[str, ...] = ("--standalone",)
 
@@ -108,7 +108,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningBr
 
 
 def test_broker_serves_on_a_directory_that_the_other_has_formatted(broker: RunningBroker) -> None:
-    """It starts, makes a topic, takes a record and gives it back; cluster and directory ids are those of the format."""
+    """It starts, creates a topic, stores a record and returns it; cluster and directory ids are those of the format."""
     found = read_meta_properties(LOCAL, str(broker.log_dir))
     assert found is not None
     assert found.cluster_id == CLUSTER

@@ -16,5 +16,5 @@ DIRECTORY = Path(__file__).parent / "go"
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_franz_go_round_trip(reference: RunningBroker, name: str, codec: str) -> None:
-    """What franz-go writes it reads back as a member of a group, whose offsets are then committed."""
+    """franz-go reads its own records back as a member of a group, whose offsets are then committed."""
     check_round_trip(go_program(DIRECTORY), reference.bootstrap, name, scaled(200), codec)

@@ -1,4 +1,4 @@
-"""Requests of groups with absurd values: each gets the error that Apache Kafka gives, and changes nothing."""
+"""Group requests with absurd values: each gets Apache Kafka's error, and changes nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _requests(group: str) -> list[tuple[Any, int, dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_strange_group_ids(pair: Pair, name: str) -> None:
-    """None at all, as long as a string can be, and of characters that no topic may have; the same steps in turn."""
+    """An empty id, one of the longest length, and characters that no topic may have; the same steps for each."""
     for api, version, fields in _requests(NAMES[name]):
         ours, kafka = pair.ask(api, version, **fields)
         if api is FIND_COORDINATOR:
@@ -114,7 +114,7 @@ def test_strange_group_ids(pair: Pair, name: str) -> None:
     ids=lambda each: str(each)[:60],
 )
 def test_absurd_joins(pair: Pair, fields: dict[str, Any], request: pytest.FixtureRequest) -> None:
-    """Time-outs out of their limits, instance ids that are no legal names, members that nobody knows."""
+    """Time-outs out of bounds, illegal instance ids, unknown members."""
     group = f"absurd-{abs(hash(request.node.name)) % 10**8}"
     answers = pair.ask(JOIN_GROUP, 9, **_join(group, **fields))
     ours, kafka = (
@@ -135,7 +135,7 @@ def test_oversized_metadata_of_offsets(pair: Pair, size: int) -> None:
 
 
 def test_oversized_assignments(pair: Pair) -> None:
-    """A generation that no batch can hold: its members get the error, and the group goes on."""
+    """A generation that no batch can hold: its members get the error, and the group continues."""
 
     def run(broker: Any) -> list[Any]:
         client = pair.client(broker)

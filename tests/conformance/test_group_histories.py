@@ -31,8 +31,8 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningB
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_histories_are_answered_alike(seed: int, brokers: tuple[RunningBroker, RunningBroker]) -> None:
-    """Joins, syncs, heartbeats, leaves, commits and the rest, right and wrong, of dynamic and static members.
+    """Joins, syncs, heartbeats, leaves, commits and others, valid and invalid, of dynamic and static members.
 
-    KIP-345, KIP-394, KIP-709, KIP-800, KIP-814; parked requests, clients that hang up, group.max.size.
+    KIP-345, KIP-394, KIP-709, KIP-800, KIP-814; parked requests, disconnects, group.max.size.
     """
     assert play(brokers, f"history-{seed}", seed, STEPS) > 0

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` is Kafka's: what one broker wrote there, the other goes on with."""
+"""`__consumer_offsets` has Kafka's format: one broker continues with the other's records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROPERTIES = {"offsets.topic.num.partitions": "1"}
 
 
 def members(group: Group) -> dict[str, tuple[str | None, str, bytes, bytes]]:
-    """What a group's description says of each member."""
+    """Return the fields of each member in a group's description."""
     return {
         each.member_id: (each.group_instance_id, each.client_id, each.member_metadata, each.member_assignment)
         for each in group.describe().members
@@ -26,7 +26,7 @@ def members(group: Group) -> dict[str, tuple[str | None, str, bytes, bytes]]:
 
 @pytest.mark.parametrize(("writer", "reader"), [("ours", "kafka"), ("kafka", "ours")])
 def test_groups_and_offsets_move_between_brokers(tmp_path: Path, java: JavaRunner, writer: str, reader: str) -> None:
-    """A stable group keeps its members, generation and assignments; an empty and a deleted one are so afterwards."""
+    """A stable group keeps its members, generation and assignments; an empty group and a deleted one stay so."""
     running: list[RunningBroker] = [BROKERS[writer](tmp_path, PROPERTIES)]
     try:
         live, gone, left = (Group(running[0], name, "t") for name in ("live", "gone", "left"))

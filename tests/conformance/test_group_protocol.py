@@ -1,4 +1,4 @@
-"""The group protocol frame by frame: the same requests, and the same answers, here and at Apache Kafka."""
+"""The group protocol frame by frame: our broker and Apache Kafka give the same answers to the same requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.groups import subscription
 from tests.support.settled import settled
 
 BRIEF_MS = 3_000
-"""A time that members let pass; above what a busy machine keeps one waiting who does not mean to."""
+"""A time that members let pass; longer than an involuntary pause of a busy machine."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def group(reference: RunningBroker, name: str) -> Iterator[Group]:
 
 
 def test_group_lives_and_dies(group: Group) -> None:
-    """From nothing over a stable generation and a rebalance to an empty group that can be deleted."""
+    """A new group, a stable generation, a rebalance, an empty group that is deleted."""
     assert group.describe(5).group_state == "Dead"
     missing = group.describe()
     assert (missing.error_code, missing.error_message) == (
@@ -108,7 +108,7 @@ def test_offsets_are_checked_and_kept(group: Group) -> None:
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_static_leader_comes_back(group: Group, version: int) -> None:
-    """KIP-345: no rebalance. KIP-814: from v9 on it knows that it leads, and that it is not to assign."""
+    """KIP-345: no rebalance. KIP-814: from v9 on the answer says that it leads and must skip the assignment."""
     one = group.connect()
     group.send_join(one, instance="one")
     old = one.receive()
@@ -136,7 +136,7 @@ def test_static_leader_comes_back(group: Group, version: int) -> None:
 
 
 def test_static_member_that_comes_back_for_another_topic(group: Group) -> None:
-    """Without a rebalance it keeps its partitions: their offsets are in use still."""
+    """Without a rebalance it keeps its partitions: their offsets are still in use."""
     one = group.connect()
     group.send_join(one, instance="one")
     old = one.receive()
@@ -169,7 +169,7 @@ def test_followers_that_change_start_a_rebalance_and_others_do_not(group: Group)
 
 
 def test_protocol_is_chosen_by_votes(group: Group) -> None:
-    """Of three, two like "c" best, and all can do "b" and "c"."""
+    """Two of three members prefer "c", and all support "b" and "c"."""
     likes = (
         (("b", b"b1"), ("a", b""), ("c", b"c1")),
         (("c", b"c2"), ("b", b"b2")),
@@ -184,7 +184,7 @@ def test_protocol_is_chosen_by_votes(group: Group) -> None:
 
 
 def test_groups_are_listed_by_state_and_type(group: Group) -> None:
-    def loaded() -> None:  # Kafka lists nothing while it loads any partition of groups, also one of others
+    def loaded() -> None:  # Kafka lists no group while it loads any partition of groups
         assert group.admin.call(LIST_GROUPS, 5).error_code == ErrorCode.NONE
 
     def listed(**filters: object) -> set[tuple[str, str, str]]:
@@ -205,7 +205,7 @@ def test_groups_are_listed_by_state_and_type(group: Group) -> None:
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_deadlines(start_broker: StartBroker, kind: str) -> None:
-    """Who is silent is dropped: by its session, for not joining in time, for not asking for its assignment."""
+    """A silent member is removed: by its session, for a missing join, for a missing sync."""
     broker = start_broker(kind, {"group.min.session.timeout.ms": "200"})
     group = Group(broker, "deadlines", "deadlines")
     one, two = group.connect(), group.connect()
@@ -215,7 +215,7 @@ def test_deadlines(start_broker: StartBroker, kind: str) -> None:
     assert group.heartbeat(silent, group.generation) is ErrorCode.UNKNOWN_MEMBER_ID
     group.send_join(two, alive, rebalance_ms=BRIEF_MS)
     assert two.receive().generation_id == group.generation + 1
-    group.wait_for_state("Empty")  # there is no sync
+    group.wait_for_state("Empty")  # no sync follows
     assert group.heartbeat(alive, group.generation + 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
     slow, quick = group.stable(one, two, rebalance_ms=BRIEF_MS)
@@ -228,7 +228,7 @@ def test_deadlines(start_broker: StartBroker, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_initial_delay(start_broker: StartBroker, kind: str) -> None:
-    """KIP-134: an empty group waits for others, again after each that comes, for the rebalance timeout at most."""
+    """KIP-134: an empty group waits for more members after each join, for the rebalance timeout at most."""
     broker = start_broker(kind, {"group.initial.rebalance.delay.ms": "1000"})
     group = Group(broker, "delayed", "delayed")
     one, two, three = group.connect(), group.connect(), group.connect()

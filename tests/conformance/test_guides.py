@@ -1,7 +1,7 @@
-"""What README.md and the guides show does what they say: programs and commands are run, or at least looked at.
+"""The programs and commands in README.md and the guides work: they run, or at least their syntax is checked.
 
-Each page's blocks are run in their order against a broker of its own, in a directory of its own. A block that cannot be
-run stands in `NOT_RUN` by its first words, with the reason; its syntax is looked at. Properties are read, too.
+Each page's blocks run in their order against a broker of their own, in a directory of their own. `NOT_RUN` lists the
+other blocks by their first words, with the reason; their syntax is checked. Properties are checked, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAGES = [
 _INSTALLS = "installs, over the network"
 _STARTS = "starts a broker, which the test does with its own port"
 _TOOLS = "Apache Kafka's tools: tests/conformance/test_readme.py runs these lines"
-#: (page, below docs/guides/ or from the root; first words of a block) -> why it is not run.
+#: (page, below docs/guides/ or from the root; first words of a block) -> why it does not run.
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "git clone"): _STARTS,
     ("README.md", ".venv/bin/pip install"): _INSTALLS,
@@ -67,7 +67,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("migrate.md", "pybroker mirror"): "takes two brokers: tests/integration/test_mirror.py has them",
 }
 
-#: Languages whose blocks are not run.
+#: Languages whose blocks do not run.
 _NOT_RUN_LANGUAGES = {"java", "go", "js", "csharp"}
 
 
@@ -80,14 +80,14 @@ class Block(NamedTuple):
 
     @property
     def reason(self) -> str | None:
-        """Why it is not run."""
+        """Return why it does not run."""
         name = self.page.removeprefix("docs/guides/")
         reasons = [why for (page, start), why in NOT_RUN.items() if page == name and self.text.startswith(start)]
         return reasons[0] if reasons else None
 
 
 def blocks_of(page: str) -> list[Block]:
-    """The blocks of a page, also those that stand indented in a list."""
+    """Return the blocks of a page, also those indented in a list."""
     text = (ROOT / page).read_text()
     found = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
     return [
@@ -99,7 +99,7 @@ BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 
 class Stage:
-    """A directory in which a page's blocks are run, with `pybroker` on the path, which finds the page's broker."""
+    """A directory in which a page's blocks run, with a `pybroker` command that finds the page's broker."""
 
     def __init__(self, directory: Path, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -118,7 +118,7 @@ class Stage:
         self._environ = {**os.environ, "PATH": path}
 
     def run(self, block: Block) -> str:
-        """What a block has printed. It has to succeed, each line of it."""
+        """Run a block, each line of which must succeed; return its output."""
         command = [sys.executable, "-c"] if block.language == "python" else ["bash", "-euo", "pipefail", "-c"]
         text = block.text.replace("localhost:9092", self._bootstrap)
         done = subprocess.run(
@@ -130,7 +130,7 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[tuple[Stage, RunningBroker]]:
-    """A broker, its data where the pages have it, and the shipped configuration."""
+    """Start a broker with the shipped configuration, and its data where the pages expect it."""
     broker = OurBroker(tmp_path / "broker")
     where = tmp_path / "page"
     where.mkdir()
@@ -142,7 +142,7 @@ def stage(tmp_path: Path) -> Iterator[tuple[Stage, RunningBroker]]:
 
 
 def runnable(page: str) -> list[Block]:
-    """Blocks of a page that are run, in order."""
+    """Return the blocks of a page that run, in order."""
     return [block for block in blocks_of(page) if block.language in ("sh", "python") and block.reason is None]
 
 
@@ -152,7 +152,7 @@ _SECURE = "docs/guides/tls-and-sasl.md"
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != _SECURE and runnable(page)])
 def test_a_page_does_what_it_says(stage: tuple[Stage, RunningBroker], page: str) -> None:
-    """Its blocks one after the other; programs that read print something."""
+    """Its blocks run one after the other; programs that read print something."""
     here, broker = stage
     if page.endswith(("troubleshoot.md", "operate.md")):
         prepare(here)
@@ -163,7 +163,7 @@ def test_a_page_does_what_it_says(stage: tuple[Stage, RunningBroker], page: str)
 
 
 def prepare(here: Stage) -> None:
-    """What pages about a broker that has run for a while find: a topic, and a group that has read of it."""
+    """Create what pages expect of a broker that has run for a while: a topic, and a group that has read it."""
     lines = (
         "pybroker topics create orders",
         "echo 'two apples' | pybroker produce --topic orders",
@@ -173,7 +173,7 @@ def prepare(here: Stage) -> None:
 
 
 def test_the_way_to_tls_and_passwords(tmp_path: Path) -> None:
-    """Certificates, the broker from the page's own properties, a first user, others, entries, and a client."""
+    """Certificates, the broker from the page's own properties, a first user, others, ACLs, and a client."""
     port = free_port()
     here = Stage(tmp_path, f"localhost:{port}")
     certificates, served, formatted, admin, users, program, _ = blocks_of(_SECURE)
@@ -190,7 +190,7 @@ def test_the_way_to_tls_and_passwords(tmp_path: Path) -> None:
 
 
 class _Secure(OurBroker):
-    """The broker of the page about TLS: its file is there already."""
+    """The broker of the page about TLS: its configuration file exists already."""
 
     def spawn(self, *, port: int | None = None) -> None:
         with (self.directory / "output.txt").open("ab") as output:
@@ -212,7 +212,7 @@ class _Secure(OurBroker):
 
 
 def test_nothing_is_left_out_without_a_reason() -> None:
-    """A reason that no block needs any more goes; blocks say their language."""
+    """A reason without a block is removed; blocks name their language."""
     names = {
         (block.page.removeprefix("docs/guides/"), start)
         for block in BLOCKS
@@ -226,7 +226,7 @@ def test_nothing_is_left_out_without_a_reason() -> None:
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.reason], ids=lambda block: block.page)
 def test_what_is_not_run_is_well_formed(block: Block) -> None:
-    """By the shell and by Python."""
+    """The shell and Python parse it."""
     if block.language == "python":
         ast.parse(block.text)
     else:
@@ -236,7 +236,7 @@ def test_what_is_not_run_is_well_formed(block: Block) -> None:
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "go"], ids=lambda block: block.page)
 def test_go_is_well_formed(block: Block) -> None:
-    """As gofmt writes it; the modules would come by the network."""
+    """gofmt would not change it; its modules would need the network."""
     gofmt = str(Path(require("go")).resolve().parent / "gofmt")
     done = subprocess.run([gofmt], input=block.text, capture_output=True, text=True)
 
@@ -245,7 +245,7 @@ def test_go_is_well_formed(block: Block) -> None:
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "js"], ids=lambda block: block.page)
 def test_javascript_is_well_formed(block: Block, tmp_path: Path) -> None:
-    """Node reads it; what it requires is not installed."""
+    """Node parses it; its requirements are not installed."""
     (tmp_path / "program.js").write_text(block.text)
     done = subprocess.run([require("node"), "--check", str(tmp_path / "program.js")], capture_output=True, text=True)
 
@@ -253,7 +253,7 @@ def test_javascript_is_well_formed(block: Block, tmp_path: Path) -> None:
 
 
 def test_java_is_compiled(tmp_path: Path) -> None:
-    """Against Apache Kafka's clients; programs like it are run by test_java_clients.py."""
+    """It compiles against Apache Kafka's clients; test_java_clients.py runs similar programs."""
     sources = []
     for block in BLOCKS:
         if block.language == "java":
@@ -271,7 +271,7 @@ def test_java_is_compiled(tmp_path: Path) -> None:
     "block", [block for block in BLOCKS if block.language == "properties"], ids=lambda block: block.page
 )
 def test_properties_are_known(block: Block, tmp_path: Path) -> None:
-    """The broker's are keys of its own with values that may be; clients' have none of them."""
+    """The broker's keys exist and have valid values; clients have none of the broker's own keys."""
     entries = {entry.key: entry.value for entry in parse_properties(block.text.encode(), "")}
     if "security.protocol" in entries:
         assert {"security.protocol", "sasl.mechanism"} <= entries.keys()

@@ -1,4 +1,4 @@
-"""The image's entry point, outside of a container, with the environment that Apache Kafka's compose example gives."""
+"""The image's entry point outside of a container, with the environment of Apache Kafka's compose example."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A directory and its server.properties, as they are, under Apache Kafka, then under pybroker, and so on.
+"""Apache Kafka and pybroker in turn on the same directory with the same server.properties.
 
-Whatever clients see of one broker they see of the next: topics with ids and configuration, every batch, what is
-committed and what was aborted, offsets of groups, features. What only Apache Kafka serves so far is there again when it
-comes back. Once with stops in order, once with kill -9.
+Clients see the same of each broker: topics with ids and configuration, every batch, committed and aborted records,
+group offsets, features. Data of services that only Apache Kafka has are back when it returns. One run stops cleanly,
+the other by kill -9.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from tests.support.settled import settled, wait_for_changes, wait_for_topic
 ROLLS = {"internal.segment.bytes": "2000", "index.interval.bytes": "200"}
 COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "1000", "min.cleanable.dirty.ratio": "0.01"}
 WAYS = 2 if SCALE > 1 else 1
-SMALL_TOPICS = 9  # so that there are twenty
+SMALL_TOPICS = 9  # twenty in total
 GROUPS = ("readers", NEW_CONSUMER_GROUP)
-#: What Apache Kafka says on directories of its own, too.
+#: warnings of Apache Kafka on its own directories, too
 ALWAYS_SAID = (
     "Performing controller activation",
     "Attempting to close NetworkClient",
     "Overriding internal.metadata.log.segment.bytes",
-    # of a machine that is busy
+    # on a busy machine
     "slow controller event",
     "RPC got timed out",
 )
@@ -61,7 +61,7 @@ def configure(client: DataClient, kind: int, name: str, **values: str) -> None:
 
 
 class Writer:
-    """Writes on, under one broker after the other; `producer` is an idempotent one that outlives them all."""
+    """Writes under each of the brokers; `producer` is one idempotent producer for all."""
 
     def __init__(self) -> None:
         self.producer_id = -1
@@ -77,7 +77,7 @@ class Writer:
                 client.produce(f"codec-{codec.name.lower()}", batch(*values, codec=codec, key=b"k"))
 
     def write_idempotently(self, client: DataClient, count: int = 5) -> None:
-        """What was sent last is known still, a gap is refused, the next sequence is taken."""
+        """The last batch is still known, a gap is rejected, the next sequence is accepted."""
         if self.last:
             assert client.produce("idempotent", self.last) == self.last_offset
             with pytest.raises(Refused) as refused:
@@ -91,7 +91,7 @@ class Writer:
         return batch(b"%d" % sequence, producer_id=self.producer_id, producer_epoch=0, base_sequence=sequence)
 
     def write_keys(self, client: DataClient, rounds: int) -> None:
-        """The same few keys again and again, and tombstones."""
+        """Write the same few keys again and again, and tombstones."""
         for number in range(rounds):
             builder = BatchBuilder(codec=number % 5)
             for key in range(4):
@@ -101,7 +101,7 @@ class Writer:
 
 
 def fill(broker: RunningBroker, writer: Writer) -> None:
-    """Twenty topics by Apache Kafka, with all that it can leave behind."""
+    """Create twenty topics with Apache Kafka, with everything that it can store."""
     with KafkaClient(HOST, broker.port) as client:
         ids = {}
         topics: dict[str, tuple[int, dict[str, str]]] = {f"codec-{each.name.lower()}": (1, ROLLS) for each in Codec}
@@ -139,7 +139,7 @@ def fill(broker: RunningBroker, writer: Writer) -> None:
 
 
 def write_on(broker: RunningBroker, writer: Writer) -> None:
-    """What a broker that took over does to the directory: all kinds of changes."""
+    """Make all kinds of changes after a takeover."""
     with DataClient(HOST, broker.port) as client:
         new = [f"new-{next(writer.topics)}" for _ in range(3)]
         for name in new:
@@ -168,7 +168,7 @@ def write_on(broker: RunningBroker, writer: Writer) -> None:
 
 
 class Stages:
-    """One broker after the other; each begins where the last one ended."""
+    """Brokers in sequence; each begins where the last one ended."""
 
     def __init__(self, directory: OneDirectory, *, killed: bool) -> None:
         self.directory = directory
@@ -177,7 +177,7 @@ class Stages:
         self._contents: Contents = {}
 
     def take_over(self, kind: str) -> RunningBroker:
-        """Start the next broker; it has what the last one had."""
+        """Start the next broker; it must have all data of the last one."""
         broker = self.directory.start(kind)
         if self._contents:
             settled(broker, lambda: self._compare(contents(broker, GROUPS)))
@@ -191,14 +191,14 @@ class Stages:
     def end(self, broker: RunningBroker) -> None:
         wait_for_changes(broker)
         self._contents = contents(broker, GROUPS)
-        if self._killed:  # what DeleteRecords has done would not survive it otherwise
+        if self._killed:  # otherwise the log start offsets of DeleteRecords would be lost
             for _ in range(2):
                 wait_for_change(broker.log_dir / LOG_START_OFFSETS)
         self.directory.end(killed=self._killed)
 
 
 def complaints(stages: Stages) -> list[str]:
-    """What Apache Kafka warns of that it would not on a directory of its own."""
+    """Return warnings that Apache Kafka would not log on a directory of its own."""
     return [line for line in stages.directory.complaints() if not any(known in line for known in ALWAYS_SAID)]
 
 
@@ -217,7 +217,7 @@ def stages(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stages]:
 
 
 def test_a_directory_goes_from_one_to_the_other_and_back_and_again(stages: Stages) -> None:
-    """Nothing is lost on any of the ways, and neither complains about the other's files."""
+    """Nothing is lost in either direction, and neither broker complains about the other's files."""
     kafka = stages.take_over("kafka")
     fill(kafka, stages.writer)
     kept = protected(kafka)
@@ -249,7 +249,7 @@ def test_a_directory_goes_from_one_to_the_other_and_back_and_again(stages: Stage
 
 @pytest.mark.parametrize("standalone", [False, True][:WAYS], ids=lambda value: "in the log" if value else "configured")
 def test_apache_kafka_takes_a_directory_that_ours_has_made(standalone: bool, tmp_path: Path) -> None:
-    """Formatted at the first start, killed once, stopped once; without a word of complaint."""
+    """Formatted at the first start, killed once, stopped once; without a complaint."""
     directory = OneDirectory(tmp_path / "node", free_port(), free_port(), standalone=standalone, formatted=False)
     stages = Stages(directory, killed=False)
     try:

@@ -1,4 +1,4 @@
-"""The lines of docs/reference/interchange.md make the shipped configuration one for both brokers."""
+"""With the lines of docs/reference/interchange.md the shipped configuration works for both brokers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def properties(port: int, quorum_port: int) -> Mapping[str, str]:
-    """The shipped file with the lines of the page, but for the ports and the data's place."""
+    """Return the shipped file with the lines of the page, except ports and log.dirs."""
     page = (ROOT / "docs/reference/interchange.md").read_text()
     block = re.search(r"```properties\n(.*?)```", page, re.DOTALL)
     assert block is not None
@@ -47,7 +47,7 @@ def read(broker: RunningBroker) -> list[bytes]:
 
 
 def test_shipped_file_with_the_lines_of_the_page_is_one_for_both(tmp_path: Path) -> None:
-    """pybroker writes, Apache Kafka reads, and pybroker reads again; the file stays as it is."""
+    """pybroker writes, Apache Kafka reads, and pybroker reads again; the file does not change."""
     port = free_port()
     both = properties(port, free_port())
     ours = _Ours(tmp_path, both, port=port)

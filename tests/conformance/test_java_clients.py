@@ -1,4 +1,4 @@
-"""Java programs of our own that do what handbooks show: send with a callback, partitioners, interceptors, commits."""
+"""Java programs of ours that do what handbooks show: send with a callback, partitioners, interceptors, commits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_callback_is_told_offset_and_partition_of_each_record(
 
 
 def test_acks_0_callback_is_told_offset_minus_1(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
-    """S10.5: without acknowledgements nobody knows the offset."""
+    """S10.5: without acknowledgements the offset is unknown."""
     lines = send(java, reference, topic, "acks=0", "enable.idempotence=false", count=3)
 
     assert [line.split(";")[0] for line in lines] == ["offset:-1"] * 3
@@ -89,7 +89,7 @@ def test_same_key_lands_in_one_partition(java: JavaRunner, reference: RunningBro
 
 
 def test_custom_partitioner_decides(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
-    """S10.12, S10.14, S29.10: partitioner.class: records lie where it says."""
+    """S10.12, S10.14, S29.10: partitioner.class chooses the partition of each record."""
     lines = send(java, reference, topic, "partitioner.class=PinnedPartitioner", "pinned.partition=2", keys=5)
 
     assert places(lines) == {2: list(range(COUNT))}
@@ -107,7 +107,7 @@ def test_interceptor_counts_what_the_log_has(java: JavaRunner, reference: Runnin
 def test_too_large_record_is_refused_and_producer_goes_on(
     java: JavaRunner, reference: RunningBroker, topic: str
 ) -> None:
-    """S10.16: max.message.bytes of the topic; the callback gets the error, later records are taken."""
+    """S10.16: max.message.bytes of the topic; the callback gets the error, later records are accepted."""
     limit = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "max.message.bytes=200"]
     start_tool(java, reference.bootstrap, "kafka-configs", *limit).wait()
     wait_for_changes(reference)
@@ -162,7 +162,7 @@ def test_without_commit_the_group_starts_again(java: JavaRunner, reference: Runn
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_each_codec_round_trips(java: JavaRunner, reference: RunningBroker, topic: str, codec: str) -> None:
-    """What a Java producer compresses, a Java consumer reads."""
+    """A Java consumer reads what a Java producer compresses."""
     send(java, reference, topic, f"compression.type={codec}", "linger.ms=50", keys=3)
 
     values = [value for *_, value in consume(java, reference, topic, topic, COUNT, "none")]

@@ -22,7 +22,7 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 
 @pytest.fixture
 def admin(reference: RunningBroker) -> Iterator[KafkaAdminClient]:
-    """An administrator's client."""
+    """Return an admin client."""
     client = KafkaAdminClient(bootstrap_servers=reference.bootstrap)
     yield client
     client.close()
@@ -30,7 +30,7 @@ def admin(reference: RunningBroker) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture
 def topic(reference: RunningBroker, admin: KafkaAdminClient, name: str) -> str:
-    """A topic of two partitions."""
+    """Create a topic of two partitions."""
     admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}})
     wait_for_topic(reference, name, 2)
     return name
@@ -85,7 +85,7 @@ def test_what_is_produced_is_consumed(reference: RunningBroker, topic: str, code
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_acks(reference: RunningBroker, topic: str, acks: int | str) -> None:
-    """S10.2: each level of acknowledgement; with 0 no answer comes, and the records are there all the same."""
+    """S10.2: each level of acknowledgement; acks=0 has no answer, but the records are stored."""
     produce(reference, topic, 10, acks=acks, enable_idempotence=False, retries=0)
 
     source = consumer(reference, topic)
@@ -103,7 +103,7 @@ def test_missing_topic_is_made_on_first_use(reference: RunningBroker, name: str)
 
 
 def test_group_goes_on_where_it_committed(reference: RunningBroker, topic: str) -> None:
-    """S18.6: a second member of the group begins after the committed offsets."""
+    """S18.6: a second member of the group begins at the committed offsets."""
     produce(reference, topic)
     first = consumer(reference, topic, group_id=topic, enable_auto_commit=False, max_poll_records=COUNT // 2)
     taken = take(first, COUNT // 2)
@@ -118,7 +118,7 @@ def test_group_goes_on_where_it_committed(reference: RunningBroker, topic: str) 
 
 
 def test_committed_offsets_carry_metadata(reference: RunningBroker, topic: str) -> None:
-    """S18.6: commit of given offsets with a note; read back by another consumer."""
+    """S18.6: commit given offsets with metadata; another consumer reads them."""
     produce(reference, topic, 10)
     partition = TopicPartition(topic, 0)
     writer = consumer(reference, group_id=topic, enable_auto_commit=False)

@@ -1,4 +1,4 @@
-"""kafka-python's administrator against the broker: offsets and members of groups, transactions, replicas."""
+"""kafka-python's admin client against the broker: offsets and members of groups, transactions, replicas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def admin(reference: RunningBroker) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture
 def partitions(reference: RunningBroker, admin: KafkaAdminClient, name: str) -> list[TopicPartition]:
-    """Those of a topic, five records in each."""
+    """Return the partitions of a topic, with five records in each."""
     admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}})
     wait_for_topic(reference, name, 2)
     producer = KafkaProducer(bootstrap_servers=reference.bootstrap)
@@ -46,7 +46,7 @@ def offsets_of(admin: KafkaAdminClient, group: str) -> dict[TopicPartition, int]
 
 
 def test_offsets_of_a_group_without_members(admin: KafkaAdminClient, partitions: list[TopicPartition]) -> None:
-    """Set, moved to what is in the log by ends and by a time, and deleted; a topic that is not there has its error."""
+    """Set, moved to the log's ends and to a time, and deleted; a missing topic has its error."""
     first, second = partitions
     group, missing = first.topic, TopicPartition(f"{first.topic}-missing", 0)
     wanted = {first: OffsetAndMetadata(3, "a note", -1), second: OffsetAndMetadata(1, "", -1)}
@@ -70,7 +70,7 @@ def test_offsets_of_a_group_without_members(admin: KafkaAdminClient, partitions:
 def test_a_group_with_members(
     reference: RunningBroker, admin: KafkaAdminClient, partitions: list[TopicPartition]
 ) -> None:
-    """Its offsets are its own; a static member is sent away by its instance."""
+    """Only members change its offsets; a static member is removed by its instance id."""
     group = partitions[0].topic
     member = KafkaConsumer(group, bootstrap_servers=reference.bootstrap, group_id=group, group_instance_id="the-one")
     know_topics(member, group)
@@ -96,7 +96,7 @@ def test_a_group_with_members(
 def test_transactions_are_listed_described_and_aborted(
     reference: RunningBroker, admin: KafkaAdminClient, partitions: list[TopicPartition]
 ) -> None:
-    """By filters of state, age and name; and what a hanging one has in a partition is aborted there."""
+    """By filters of state, age and name; the records of a hanging transaction are aborted."""
     place, name = partitions[0], partitions[0].topic
     producer = KafkaProducer(bootstrap_servers=reference.bootstrap, transactional_id=name)
     producer.init_transactions()
@@ -129,7 +129,7 @@ def test_transactions_are_listed_described_and_aborted(
 def test_replicas_stay_where_they_are(
     reference: RunningBroker, admin: KafkaAdminClient, partitions: list[TopicPartition]
 ) -> None:
-    """Elections and reassignments have nothing to do with one broker, and say so."""
+    """Elections and reassignments change nothing with one broker, and their results show it."""
     place, name = partitions[0], partitions[0].topic
     elected = admin.elect_leaders(0, {name: [0]}, raise_errors=False)
     [[result]] = [topic.partition_result for topic in elected.replica_election_results]

@@ -1,7 +1,8 @@
-"""Each mechanism and way of TLS, by Java's client, librdkafka, franz-go and kafkajs: who comes in, what others hear.
+"""Each mechanism and kind of TLS, with Java's client, librdkafka, franz-go and kafkajs: who may log in, and which error
+others get.
 
-The same attempts at our broker and, at full size, at Apache Kafka: passwords, signed and unsigned bearer tokens,
-delegation tokens, certificates. Whoever is not there hears what a wrong password does.
+Our broker and, at full size, Apache Kafka get the same attempts: passwords, signed and unsigned bearer tokens,
+delegation tokens, certificates. An unknown user gets the same error as a wrong password.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from tests.support.wire import WireClient
 HERE = Path(__file__).parent
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 SASL = {"CLEAR": "SASL_PLAINTEXT", "SECURE": "SASL_SSL"}
-#: Keys of tokens by HTTP, and in a file; certificates asked for, needed, in PKCS12, of a store with a key for trust,
-#: which trusts its own certificate and not those above, and needed beside a password.
+#: Listeners with token keys from HTTP, and from a file; with requested certificates, required ones, PKCS12 stores, a
+#: trust store with a key entry, which trusts only its own certificate, and a required certificate beside a password.
 LISTENERS = {
     "OPEN": "PLAINTEXT",
     **SASL,
@@ -61,7 +62,7 @@ LogIns = Callable[[Sequence[Attempt]], list[Outcome]]
 
 
 class Papers:
-    """What may be shown: certificates and tokens of who is trusted, of strangers, and of one of the same name."""
+    """The credentials: certificates and tokens of trusted clients, of strangers, and of one with the same name."""
 
     def __init__(self, new_directory: Callable[[str], Path]) -> None:
         self.authority, self.stranger = (Authority(new_directory(name), name) for name in ("authority", "stranger"))
@@ -70,7 +71,7 @@ class Papers:
         self._other = Provider(new_directory("other"))
 
     def jwts(self) -> dict[str, str]:
-        """Signed bearer tokens, by what is right or wrong with them."""
+        """Return signed bearer tokens, named by what is right or wrong with them."""
         now_s = int(time.time())
         issue = partial(self.provider.token, **CLAIMS)
         return {
@@ -83,7 +84,7 @@ class Papers:
 
 
 class Door:
-    """A broker of a kind with a listener for each way in; `attempts` are the same ones for both kinds."""
+    """A broker of a kind with a listener for each way to log in; `attempts` are the same for both kinds."""
 
     def __init__(self, kind: str, directory: Path, papers: Papers, keys_url: str) -> None:
         self.ports = {name: free_port() for name in LISTENERS}
@@ -150,7 +151,7 @@ class Door:
                 assert [each.error_code for each in answer.results] == [0]
 
     def _new_token(self) -> tuple[str, str]:
-        """Id and password of a delegation token of alice's."""
+        """Return id and password of a delegation token of alice."""
         with WireClient(HOST, self.ports["CLEAR"]) as client:
             log_in_plain(client, "alice", "secret")
             made = client.call(CREATE_DELEGATION_TOKEN, 3, renewers=[], max_lifetime_ms=-1)
@@ -163,7 +164,7 @@ class Door:
         return made.token_id, b64encode(bytes(made.hmac)).decode()
 
     def attempts(self) -> Iterator[tuple[str, Attempt]]:
-        """What each is about, and the attempt. The small size has only some in the clear, and all of them by TLS."""
+        """Yield a title and an attempt. The small size has only some in plain text, and all of them over TLS."""
         yield from self._by_password()
         yield from self._by_delegation_token()
         yield from self._by_signed_token()
@@ -226,7 +227,7 @@ class Door:
         return Attempt(f"{HOST}:{self.ports[listener]}", *what, **more)  # type: ignore[arg-type]
 
     def outcomes(self, client: str, log_ins: LogIns) -> dict[str, Outcome]:
-        """What becomes of each. What is told of failed handshakes is the library's, not the broker's."""
+        """Return the outcomes. The library words failed handshakes, not the broker."""
         tried = [each for each in self.attempts() if client in BY_TOKEN or not each[1].by_token]
         titles, attempts = zip(*tried, strict=True)
         return {
@@ -241,7 +242,7 @@ class Door:
 
 
 def _signed(listener: str, keys_url: str) -> dict[str, str]:
-    """A listener that takes tokens of the provider's alone."""
+    """Return a listener that accepts only tokens of the provider."""
     prefix = f"listener.name.{listener}"
     own = f"{prefix}.oauthbearer.sasl"
     return {
@@ -255,19 +256,19 @@ def _signed(listener: str, keys_url: str) -> dict[str, str]:
 
 
 def _trusting(listener: str, path: Path) -> dict[str, str]:
-    """A listener that trusts what is in a store of PKCS12."""
+    """Return a listener that trusts a PKCS12 store."""
     store = {"type": "PKCS12", "location": str(path.with_suffix(".p12")), "password": PASSWORD}
     return {f"listener.name.{listener}.ssl.truststore.{key}": value for key, value in store.items()}
 
 
 def _is_told(title: str, attempt: Attempt) -> bool:
-    """Whether a failure is the broker's answer."""
+    """Return whether the broker words the failure."""
     return bool(attempt.mechanism) and not title.startswith("password with")
 
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
-    """Ours, and Apache Kafka's."""
+    """Start our broker, and Apache Kafka."""
     papers = Papers(tmp_path_factory.mktemp)
 
     class Keys(BaseHTTPRequestHandler):
@@ -288,12 +289,12 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
         yield opened
 
 
-#: The clients that can show delegation tokens: librdkafka and kafkajs know no extensions of SCRAM.
+#: Clients that support delegation tokens: librdkafka and kafkajs have no extensions of SCRAM.
 BY_TOKEN = ("java", "franz-go")
 
 
 def clients() -> dict[str, Callable[[JavaRunner], LogIns]]:
-    """How each kind of client logs in."""
+    """Return a login function for each kind of client."""
     return {
         "java": lambda java: partial(by_java, java),
         "librdkafka": lambda _: by_librdkafka,
@@ -304,7 +305,9 @@ def clients() -> dict[str, Callable[[JavaRunner], LogIns]]:
 
 @pytest.mark.parametrize("client", clients())
 def test_who_comes_in(client: str, doors: list[Door], java: JavaRunner) -> None:
-    """The right ones do; others hear the same from both brokers, and from ours the same whether they are there."""
+    """Valid credentials work; others get the same error from both brokers, and ours does not reveal whether a user
+    exists.
+    """
     ours, *others = (door.outcomes(client, clients()[client](java)) for door in doors)
     assert {title: outcome.is_in for title, outcome in ours.items()} == {title: ", right" in title for title in ours}
     for kafka in others:

@@ -1,4 +1,4 @@
-"""One consumer group whose members are of different client libraries: they come, go and die; nothing is lost."""
+"""A consumer group with members of different client libraries, which join, leave and die; no record is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
 
 @pytest.fixture
 def load(broker: RunningBroker) -> Iterator[Load]:
-    """A producer that runs through the whole test."""
+    """Run a producer through the whole test."""
     load = Load(broker.bootstrap, TOPIC)
     yield load
     load.stop()
@@ -46,14 +46,14 @@ def load(broker: RunningBroker) -> Iterator[Load]:
 
 @pytest.fixture
 def members(broker: RunningBroker, load: Load, tmp_path: Path) -> Iterator[Members]:
-    """None yet; all are killed at the end."""
+    """Return no members yet; all are killed at the end."""
     members = Members(broker, load, TOPIC, GROUP, tmp_path)
     yield members
     members.kill()
 
 
 def test_members_come_go_and_die(members: Members) -> None:
-    """S18.1: each record is read, and none a second time once the batch that it was in is committed."""
+    """S18.1: each record is read, and none again after its batch is committed."""
     members.join("kafka-python")
     going = members.join("aiokafka")
     dying = members.join("confluent")
@@ -89,7 +89,7 @@ def test_application_is_rolled_to_the_consumer_protocol_and_back(broker: Running
 
 
 def group_type(broker: RunningBroker) -> str:
-    """The kind of group that the members are in."""
+    """Return the type of the members' group."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     (group,) = admin.list_consumer_groups().result().valid
     return str(group.type.name)

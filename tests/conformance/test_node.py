@@ -21,12 +21,14 @@ DIRECTORY = Path(__file__).parent / "node"
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_kafkajs_round_trip(reference: RunningBroker, name: str, codec: str) -> None:
-    """What kafkajs writes it reads back as a member of a group, whose offsets are then committed."""
+    """kafkajs reads its own records back as a member of a group, whose offsets are then committed."""
     check_round_trip(node_program(DIRECTORY, "round_trip.js"), reference.bootstrap, name, scaled(200), codec)
 
 
 def test_broker_of_a_node_programs_own(tmp_path: Path) -> None:
-    """The lines of docs/reference/testing.md: it starts one, reads where it is, writes, reads, and stops it."""
+    """The lines of docs/reference/testing.md: a program starts a broker, finds its address, writes, reads, and stops
+    it.
+    """
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "testing.md").read_text()
     (lines,) = re.findall(r"^```js\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     node, program = node_program(DIRECTORY, "round_trip.js")

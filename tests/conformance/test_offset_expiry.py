@@ -1,4 +1,4 @@
-"""Offsets that nobody uses go after their time, and groups with them (KIP-211): when, and of which, as Apache Kafka."""
+"""Unused offsets expire, and groups with them (KIP-211): when, and which ones, as at Apache Kafka."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 class Group:
-    """A group at one of the two."""
+    """A group at one of the two brokers."""
 
     def __init__(self, pair: Pair, broker: RunningBroker, group_id: str) -> None:
         self.group_id = group_id
@@ -60,7 +60,7 @@ class Group:
         settled(self.broker, send)
 
     def join(self) -> tuple[str, int]:
-        """A member that reads the first topic."""
+        """Join a member that reads the first topic; return its id and generation."""
         protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription(TOPICS[0]))]
         joined = self.call(
             JOIN_GROUP,
@@ -78,7 +78,7 @@ class Group:
         return joined.member_id, joined.generation_id
 
     def state(self) -> tuple[str, list[tuple[str, int]]]:
-        """What it is, and of what it has offsets."""
+        """Return the group's state, and its offsets."""
         described = self.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0].group_state
         answer = self.call(OFFSET_FETCH, 7, group_id=self.group_id, topics=None, require_stable=False)
         return described, sorted((t.name, p.partition_index) for t in answer.topics for p in t.partitions)
@@ -94,7 +94,7 @@ def _wait(pair: Pair, names: list[str], expected: list[Any], timeout_s: float) -
 
 
 def test_offsets_go_after_their_time(pair: Pair) -> None:
-    """Those with a retention time of their own; at full size, a minute, also those that go by the broker's."""
+    """Offsets with a retention time of their own; at full size, a minute, also those with the broker's."""
     names = ["brief", "half", "simple", "left", "live"]
     members = {}
     for broker in pair.brokers:

@@ -1,7 +1,7 @@
-"""Clients of former releases, or such that are told to be: they produce, consume with a group, and commit.
+"""Clients of former releases, and clients configured as such: they produce, consume with a group, and commit.
 
-Each writes message sets, or batches, of its time, and reads the others' too. The broker runs with its default of
-serving what Kafka 4 has dropped; Apache Kafka 4 does not, so there is nothing to compare with here.
+Each writes message sets, or batches, of its time, and reads the others' too. The broker's default serves the versions
+that Kafka 4 has dropped. Apache Kafka 4 does not, so there is no comparison here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.wire import WireClient, served_versions
 COUNT = scaled(50)
 OLD_CODECS = [None, "gzip", "snappy", "lz4"]
 RELEASES = [(0, 8, 2), (0, 9), (0, 10, 0), (0, 10, 1), (0, 10, 2), (0, 11), (1, 0)]
-#: Without the lz4 of before 0.10, which kafka-python writes with another package only: the Java client does it below.
+#: Without the lz4 of before 0.10, for which kafka-python needs another package: the Java client covers it below.
 WRITTEN = [(each, codec) for each in RELEASES for codec in OLD_CODECS if codec != "lz4" or each >= (0, 10)]
 JAVA_RELEASES = ["0.9.0.1", "0.10.2.2"]
 OLD_CLIENT = Path(__file__).parent / "java_old" / "OldClient.java"
@@ -40,7 +40,7 @@ OLD_CLIENT = Path(__file__).parent / "java_old" / "OldClient.java"
 
 @pytest.fixture(scope="module")
 def broker(start_broker: StartBroker) -> RunningBroker:
-    """Ours as it is without configuration: legacy versions are served."""
+    """Start our broker without configuration: it serves legacy versions."""
     return start_broker("ours", {"pybroker.legacy.versions": "true"})
 
 
@@ -64,7 +64,7 @@ def read(broker: RunningBroker, topic: str, release: tuple[int, ...] | None, gro
         **kafka_python(broker, release), group_id=group, auto_offset_reset="earliest", enable_auto_commit=False,
         consumer_timeout_ms=60_000,
     )  # fmt: skip
-    if release is not None and release < (0, 9):  # which has no groups but for offsets
+    if release is not None and release < (0, 9):  # it has groups only for offsets
         consumer.assign([TopicPartition(topic, 0)])
     else:
         consumer.subscribe([topic])
@@ -83,7 +83,7 @@ def read(broker: RunningBroker, topic: str, release: tuple[int, ...] | None, gro
 def test_kafka_python_of_a_former_release(
     broker: RunningBroker, name: str, release: tuple[int, ...], codec: str | None
 ) -> None:
-    """With the requests of that release; what it writes is read by it, and by the client as it is today."""
+    """With the requests of that release; the same client and today's client read its records."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic(name)
     assert send(broker, name, release, codec) == list(range(COUNT))
@@ -112,7 +112,7 @@ def test_clients_of_each_release_read_what_the_others_wrote(broker: RunningBroke
 
 
 def test_clients_that_find_out_choose_the_newest(broker: RunningBroker, start_broker: StartBroker) -> None:
-    """Lowest versions say nothing about a broker's age: kafka-python takes it for what it takes Kafka 4 for."""
+    """Lowest versions do not show a broker's age: kafka-python takes ours for the same version as Kafka 4."""
     found = []
     for each in (broker, start_broker("ours", {"pybroker.legacy.versions": "false"})):
         producer = KafkaProducer(bootstrap_servers=each.bootstrap)
@@ -126,7 +126,7 @@ def test_clients_that_find_out_choose_the_newest(broker: RunningBroker, start_br
 def test_librdkafka_with_the_version_of_its_broker_given(
     broker: RunningBroker, name: str, release: str, codec: str
 ) -> None:
-    """broker.version.fallback with api.version.request=false, as kcat and others are told for old brokers."""
+    """broker.version.fallback with api.version.request=false, as kcat and others need for old brokers."""
     told = {
         "bootstrap.servers": broker.bootstrap,
         "api.version.request": "false",
@@ -143,7 +143,7 @@ def test_librdkafka_with_the_version_of_its_broker_given(
     assert failed == []
 
     consumer = Consumer({**told, "group.id": name, "auto.offset.reset": "earliest", "enable.auto.commit": "false"})
-    if release == "0.8.2":  # which has no groups but for offsets
+    if release == "0.8.2":  # it has groups only for offsets
         consumer.assign([ConfluentPartition(name, 0, OFFSET_BEGINNING)])
     else:
         consumer.subscribe([name])
@@ -163,7 +163,7 @@ def test_librdkafka_with_the_version_of_its_broker_given(
 
 @pytest.mark.parametrize("release", JAVA_RELEASES)
 def test_java_client_of_a_former_release(broker: RunningBroker, name: str, release: str, tmp_path: Path) -> None:
-    """The clients that were released then, with every codec; 0.9 has lz4 with its wrong header checksum."""
+    """The clients of that release, with every codec; 0.9 has lz4 with its wrong header checksum."""
     jars = old_client_jars(release)
     compile_java([OLD_CLIENT], jars, tmp_path)
     codecs = [codec or "none" for codec in OLD_CODECS]
@@ -183,7 +183,7 @@ def test_java_client_of_a_former_release(broker: RunningBroker, name: str, relea
 
 
 def test_message_format_version_is_kept_and_honoured(start_broker: StartBroker, name: str) -> None:
-    """A topic of 0.9 has no timestamps for a client of 0.10; its other consumers see them. One warning tells of it."""
+    """A topic of 0.9 has no timestamps for a client of 0.10; its other consumers see them. One warning reports it."""
     broker = start_broker("ours", {"pybroker.legacy.versions": "true"})
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics([NewTopic(name, 1, 1, topic_configs={"message.format.version": "0.9.0"})])
@@ -200,7 +200,7 @@ def test_message_format_version_is_kept_and_honoured(start_broker: StartBroker, 
 
 
 def test_clients_of_today_use_the_requests_of_today(broker: RunningBroker, java: JavaRunner, name: str) -> None:
-    """Where old versions are told too: records with headers, which no message of old could have, go to and fro."""
+    """Although old versions are advertised: records with headers, which old messages cannot have, pass both ways."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic(name)
     producer = Producer(
@@ -227,7 +227,7 @@ def test_clients_of_today_use_the_requests_of_today(broker: RunningBroker, java:
 
 
 def test_every_legacy_version_is_answered(broker: RunningBroker) -> None:
-    """A request of defaults in each version that Kafka 4 has dropped; the raw client decodes the answer to its end."""
+    """A request of defaults in each version that Kafka 4 has dropped; the raw client decodes the whole answer."""
     answered = []
     with WireClient(HOST, broker.port) as client:
         for key, versions in served_versions(client).items():
@@ -237,8 +237,8 @@ def test_every_legacy_version_is_answered(broker: RunningBroker) -> None:
                     continue
                 request = api.request()
                 if api is PRODUCE:
-                    request.acks = -1  # to 0 nothing would be said
-                if api is DESCRIBE_ACLS:  # of 0, the unknown kind, nothing may be asked; 1 is any
+                    request.acks = -1  # acks=0 would have no answer
+                if api is DESCRIBE_ACLS:  # 0, the unknown kind, is invalid; 1 is any
                     request.resource_type_filter = request.operation = request.permission_type = 1
                 client.call(api, version, request)
                 answered.append(f"{api.name} v{version}")

@@ -1,7 +1,6 @@
-"""Logs in the formats before record batches, as a broker of their time left them: both brokers serve them alike.
+"""Logs in formats before record batches: both brokers serve them alike.
 
-The recorded segments take the place of a topic's own while the broker is stopped. What is to be found in them stands
-in the dumps beside them.
+The recorded segments replace a topic's own while the broker is stopped. The dumps beside them list their content.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ Row = tuple[int, int, bytes | None, bytes | None]  # offset, timestamp (-1 witho
 
 @pytest.fixture(scope="module", params=["ours", "kafka"])
 def served(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
-    """A broker whose topics have the recorded segments. It was stopped in order, so it believes what it finds."""
+    """Start a broker whose topics have the recorded segments. It was stopped cleanly, so it trusts the files."""
     return _with_old_logs(start_broker(request.param, PROPERTIES))
 
 
 @pytest.fixture(scope="module")
 def recovered(start_broker: StartBroker) -> RunningBroker:
-    """Ours with the same, killed and without offset indexes: it had to look at every entry."""
+    """Start our broker with the same segments, killed and without offset indexes: it had to check every entry."""
     broker = _with_old_logs(start_broker("ours", PROPERTIES))
     broker.kill()
     for index in broker.log_dir.glob("*-0/*.index"):
@@ -69,7 +68,7 @@ def _with_old_logs(broker: RunningBroker) -> RunningBroker:
 
 
 def expected_rows(topic: str) -> list[Row]:
-    """What the dump says about each record."""
+    """Return the records of the dump."""
     rows = []
     for file in dumped_logs(OLD / f"{topic}-0.dump.txt"):
         for entry in file.entries:
@@ -85,7 +84,7 @@ def rows_of(records: list[Record]) -> list[Row]:
     return [(each.offset, each.timestamp, each.key, each.value) for each in records]
 
 
-@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic != "v0-lz4"])  # which takes another package there
+@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic != "v0-lz4"])  # it needs another package for that
 def test_kafka_python_reads_old_logs(served: RunningBroker, topic: str) -> None:
     """Offsets, timestamps, keys and values, with wrappers and after compaction."""
     consumer = KafkaConsumer(bootstrap_servers=served.bootstrap, consumer_timeout_ms=20_000)
@@ -152,12 +151,12 @@ def test_offsets_for_times_in_old_logs(served: RunningBroker, topic: str) -> Non
 
 @pytest.mark.parametrize("topic", TIMED)
 def test_offsets_for_times_in_old_logs_after_a_recovery(recovered: RunningBroker, topic: str) -> None:
-    """The same; also behind a segment that a cleaner has emptied, at which Apache Kafka stops."""
+    """The same; also after a segment that a cleaner has emptied, where Apache Kafka stops."""
     check_times(recovered, topic)
 
 
 def check_times(broker: RunningBroker, topic: str) -> None:
-    """Ask for each time that there is, and for what is before and after them all."""
+    """Ask for each existing time, and for times before and after them all."""
     rows = expected_rows(topic)
     times = sorted({timestamp for _, timestamp, _, _ in rows if timestamp >= 0})
     with DataClient(HOST, broker.port) as client:
@@ -171,7 +170,7 @@ def check_times(broker: RunningBroker, topic: str) -> None:
 
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.startswith("v0")])
 def test_there_are_no_times_in_logs_of_the_first_format(served: RunningBroker, topic: str) -> None:
-    """So none is found (S12.1); first and last offsets are."""
+    """So no time finds an offset (S12.1); first and last offsets are found."""
     rows = expected_rows(topic)
     with DataClient(HOST, served.port) as client:
         assert _listed(client, topic, 0) == (-1, -1)
@@ -189,7 +188,7 @@ def _listed(client: DataClient, topic: str, timestamp: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_offset_of_an_old_log_can_be_fetched(served: RunningBroker, topic: str) -> None:
-    """Since v4 as it lies on the disk: the answer begins with the entry that holds the offset, or the next one."""
+    """Since v4 in the stored form: the answer begins with the entry that holds the offset, or the next one."""
     rows = expected_rows(topic)
     with DataClient(HOST, served.port) as client:
         for offset in range(rows[-1][0] + 1):
@@ -199,7 +198,7 @@ def test_every_offset_of_an_old_log_can_be_fetched(served: RunningBroker, topic:
 
 @pytest.mark.parametrize("version", range(4))
 def test_old_consumers_read_old_logs_and_new_ones(recovered: RunningBroker, version: int) -> None:
-    """What they know of it comes as it is, the rest as messages that they know."""
+    """Formats that they know come unchanged, others as messages that they know."""
     with DataClient(HOST, recovered.port) as client:
         for topic in TOPICS:
             found: list[Row] = []

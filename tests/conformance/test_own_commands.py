@@ -1,6 +1,6 @@
 """Our commands for a cluster, step by step against our broker and against Apache Kafka: they print the same.
 
-Ids, addresses, times and rates aside. Both have an authorizer, a listener for whoever is trusted, and one for users.
+Ids, addresses, times and rates may differ. Both have an authorizer, a listener for trusted clients, and one for users.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
-#: `@` before a step: as a user who may nothing.
+#: `@` before a step: as a user without rights.
 STEPS = [
     "topics create orders --partitions 3 --config retention.ms=86400000",
     "topics create lines --partitions 1 --json",
@@ -129,7 +129,7 @@ STEPS = [
     "topics delete orders lines",
     "topics delete orders",
 ]
-#: In the broker's own words, which each has its own of.
+#: each broker has its own words
 OWN_WORDS = re.compile(r"^(pybroker \w+: [^:]+): .*", re.DOTALL)
 FIGURES = [
     (r"(?<![\w-])[\w-]{22}(?![\w-])(==)?", "<id>"),
@@ -144,7 +144,7 @@ FIGURES = [
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[RunningBroker, str]]]:
-    """Kind -> broker, and the address for users."""
+    """Return kind -> broker, and the address for users."""
     started: dict[str, tuple[RunningBroker, str]] = {}
     for kind in ("ours", "kafka"):
         port, users, quorum = free_port(), free_port(), free_port()
@@ -160,7 +160,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tupl
 
 
 def plain(broker: RunningBroker, users: str, done: Done) -> Done:
-    """What is the same for both."""
+    """Return the part that is the same for both."""
 
     def text(given: str) -> str:
         given = given.replace(broker.bootstrap, "<bootstrap>").replace(users, "<bootstrap>")
@@ -174,7 +174,7 @@ def plain(broker: RunningBroker, users: str, done: Done) -> Done:
 def test_commands_print_the_same(
     brokers: dict[str, tuple[RunningBroker, str]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Standard output, what is wrong in one line, exit code; of what is refused a broker has its own words."""
+    """Standard output, the error in one line, exit code; each broker words rejections itself."""
     (tmp_path / "lines").write_text("one\ntwo\nthree\nthirty\n")
     (tmp_path / "password").write_text("letmein\n")
     words = ("security.protocol=sasl_plaintext", "sasl.mechanism=PLAIN", "sasl.username=ann", "sasl.password=secret")
@@ -203,7 +203,7 @@ def test_commands_print_the_same(
 def test_conformance_finds_nothing_wrong(
     brokers: dict[str, tuple[RunningBroker, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of either of them; and it leaves nothing behind."""
+    """It finds nothing wrong with either broker, and leaves nothing behind."""
     for broker, _ in brokers.values():
         code = conformance.main(["--bootstrap-server", broker.bootstrap])
         out = capsys.readouterr().out
@@ -217,7 +217,7 @@ Row = tuple[int, int, int, bytes | None, bytes | None, object]
 
 
 def written(bootstrap: str, topic: str, partitions: int) -> list[Row]:
-    """All committed records: partition, offset, timestamp, key, value, headers."""
+    """Return all committed records: partition, offset, timestamp, key, value, headers."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, number, -2) for number in range(partitions)])
     found, ended, deadline = [], 0, time.monotonic() + 60
@@ -237,7 +237,7 @@ def written(bootstrap: str, topic: str, partitions: int) -> list[Row]:
 def test_mirror_has_the_same_offsets(
     brokers: dict[str, tuple[RunningBroker, str]], capsys: pytest.CaptureFixture[str], source: str, target: str
 ) -> None:
-    """Records, those of transactions too, behind what is gone; groups; and what is written between two runs."""
+    """Records, also those of transactions and after gaps; groups; and records written between two runs."""
     from_, to = brokers[source][0], brokers[target][0]
     sh, there = Shell(from_.bootstrap, capsys), Shell(to.bootstrap, capsys)
     for name, partitions in (("plain", 2), ("mixed", 1)):
@@ -257,7 +257,7 @@ def test_mirror_has_the_same_offsets(
     for finish in (writer.commit_transaction, writer.abort_transaction, writer.commit_transaction):
         writer.begin_transaction()
         writer.produce(mixed, "in a transaction")
-        assert writer.flush(60) == 0  # or an abort would leave it out
+        assert writer.flush(60) == 0  # or an abort would discard it
         finish(60)
     sh.good("consume", plain_, "--group", f"{source}-shop", "--from-beginning", "--max-messages", "100")
 

@@ -28,7 +28,7 @@ LINE = '127.0.0.1 - - [21/Nov/2026:14:36:4{n} +0000] "GET /page{n}?q=1 HTTP/1.1"
 
 @pytest.fixture
 def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
-    """The example's specification, on topics and folders of the test's own."""
+    """Return the example's specification, on the test's own topics and folders."""
     environ = {"BOOTSTRAP": reference.bootstrap, "LAKE": str(tmp_path)}
     pipeline = load(EXAMPLE / "pipeline.yaml", environ)
     source = replace(pipeline.sources["access"], topics=[name], dead_letter=None)
@@ -41,9 +41,9 @@ def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
 def test_rows_are_archived_once_and_counted_in_windows(
     spark: SparkSession, reference: RunningBroker, example: Pipeline, name: str, tmp_path: Path
 ) -> None:
-    """Two runs: the second goes on at the checkpoint; windows that are over are in the files, none of them twice.
+    """Two runs: the second continues at the checkpoint; the files have each closed window once.
 
-    A line that comes too late for its window is a row all the same, and counted as late.
+    A line that comes too late for its window is still a row, and counted as late.
     """
     lines = [LINE.format(n=n).encode() for n in range(10)]
     later = [line.replace(b"14:36", minute) for minute in (b"14:37", b"14:38") for line in lines]
@@ -67,7 +67,7 @@ def test_rows_are_archived_once_and_counted_in_windows(
 
 
 def events() -> list[bytes]:
-    """Values of JSON with an id, a page and a time; one of them twice, one that is far later and ends all windows."""
+    """Return JSON values with id, page and time; one is there twice, one is far later and ends all windows."""
     seconds = [0, 10, 50, 70, 200]
     rows = [{"id": n, "page": f"/{n % 2}", "at": s} for n, s in enumerate(seconds)]
     for row in rows:
@@ -81,7 +81,7 @@ def events() -> list[bytes]:
 def test_windows_duplicates_joins_and_databases(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Sliding windows, sessions, deduplication, a join with a table of files, a database that is written anew."""
+    """Sliding windows, sessions, deduplication, a join with a table of files, a database table that is rewritten."""
     (tmp_path / "pages.csv").write_text("page,title\n/0,even\n/1,odd\n")
     database = f"jdbc:derby:{tmp_path}/database;create=true"
     to = {
@@ -154,7 +154,7 @@ def test_windows_duplicates_joins_and_databases(
 def test_delta_table_has_each_row_once(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Also when a batch is done again whose commit was lost; beside a table that is written anew with each batch."""
+    """Also when a batch whose commit was lost is repeated; beside a table that each batch rewrites."""
     to = {stream: {"format": "delta", "path": f"{tmp_path}/{stream}"} for stream in ("copy", "totals")}
     pipeline = loaded(
         tmp_path,
@@ -187,7 +187,7 @@ def test_delta_table_has_each_row_once(
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_starting_positions(spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path) -> None:
-    """By offset, by time, and of single partitions."""
+    """By offset, by time, and for single partitions."""
     producer = Producer({"bootstrap.servers": reference.bootstrap})
     for number in range(10):
         producer.produce(name, b"%d" % number, partition=0, timestamp=1_700_000_000_000 + number)
@@ -233,7 +233,7 @@ def test_starting_positions(spark: SparkSession, reference: RunningBroker, name:
 def test_plan_that_spark_cannot_make_is_refused(
     spark: SparkSession, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    """With the path in the file and Spark's first line, before anything is started; no broker is asked."""
+    """With the path in the file and Spark's first line, before anything starts; no broker is asked."""
     stream = {"from": "s", "sink": {"format": "console"}, **changes}
     source = {"topics": ["t"], "event_time": {"column": "_timestamp"}}
 
@@ -251,7 +251,7 @@ def pipeline_command(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_unparsed_records_go_to_the_dead_letter_topic(reference: RunningBroker, name: str, tmp_path: Path) -> None:
-    """The command: bad records as they came, with where from and why; good ones as JSON into a topic, by key."""
+    """The command: bad records unchanged, with their origin and the error; good ones as JSON into a topic, by key."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(
         f"""

@@ -1,4 +1,4 @@
-"""The data pipeline's Avro, on Spark: by a schema, behind Confluent's head, and by the ids of a registry."""
+"""The data pipeline's Avro, on Spark: by a schema, after Confluent's header, and by the ids of a registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDER = {
 NEWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "paid", "type": ["null", "boolean"], "default": None}]}
 OTHER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
 
-#: id 1, who ann; and of the newer schema: id -1, who bob, paid.
+#: id 1, who ann; and of the newer schema: id -1, who bob, paid
 ANN, BOB = b"\x02\x06ann", b"\x01\x06bob\x02\x01"
 NO_AVRO, NO_HEAD = "no Avro of this schema", "no Confluent wire format"
 
@@ -37,7 +37,7 @@ def headed(number: int, value: bytes) -> bytes:
 
 
 def records(spark: SparkSession, *values: bytes | None) -> DataFrame:
-    """Rows as Spark's Kafka source gives them."""
+    """Return rows as Spark's Kafka source does."""
     rows = [(value, offset) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, "value BINARY, offset BIGINT").selectExpr(
         "value", "'t' AS topic", "0 AS partition", "offset", "current_timestamp() AS timestamp", "value AS key",
@@ -46,7 +46,7 @@ def records(spark: SparkSession, *values: bytes | None) -> DataFrame:
 
 
 def test_value_of_the_schema_is_columns(spark: SparkSession) -> None:
-    """What is cut off, goes on, is of another schema or null has an error instead."""
+    """Truncated values, longer ones, values of another schema, and null have an error instead."""
     rows = parsed(
         records(spark, ANN, ANN[:-1], ANN + b"more", b"{}", b"", None), Parse("avro", schema=json.dumps(ORDER))
     )
@@ -56,7 +56,7 @@ def test_value_of_the_schema_is_columns(spark: SparkSession) -> None:
 
 
 def test_head_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
-    """Whatever the id is; the schema is in a file."""
+    """For any id; the schema is in a file."""
     (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
     parse = Parse("avro", schema_file=str(tmp_path / "order.avsc"), framing="confluent")
 
@@ -69,7 +69,7 @@ def test_head_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """A registry with a subject of two versions, and one whose versions do not go together; its address."""
+    """Run a registry with a subject of two versions, and one with incompatible versions; yield its address."""
     versions = {"orders": {1: (7, ORDER), 2: (300, NEWER)}, "strange": {1: (7, ORDER), 2: (8, OTHER)}}
 
     class Handler(BaseHTTPRequestHandler):
@@ -90,7 +90,7 @@ def registry() -> Iterator[str]:
 
 
 def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registry: str) -> None:
-    """The columns are the newest version's; an id that is none of the subject's is an error."""
+    """The columns are the newest version's; an id of another subject is an error."""
     values = (headed(7, ANN), headed(300, BOB), headed(300, ANN), headed(8, ANN), ANN, None)
 
     rows = parsed(records(spark, *values), Parse("avro", registry=registry, subject="orders"))
@@ -111,7 +111,7 @@ def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registr
 
 
 def test_schema_that_cannot_be_had_is_told(spark: SparkSession, registry: str, tmp_path: Path) -> None:
-    """With the key, in a line, before anything is read; a registry that is away or does not know the subject, too."""
+    """With the key, in a line, before anything is read; also for an unreachable registry, or an unknown subject."""
     for parse, path, problem in (
         (Parse("avro", schema="{"), "parse.schema", "is no JSON"),
         (Parse("avro", schema='"string"'), "parse.schema", "is not the schema of a record"),

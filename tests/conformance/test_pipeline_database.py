@@ -1,4 +1,4 @@
-"""Rows into a database server: PostgreSQL, whose driver came by `packages`, in both modes; and while it is away."""
+"""Rows into a PostgreSQL server, whose driver came by `packages`, in both modes; and while it is down."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
 
 
 def storing(tmp_path: Path, broker: RunningBroker, server: Postgres, topic: str, **changes: Any) -> Pipeline:
-    """A pipeline of words into two tables: of all, and of how many there are."""
+    """Return a pipeline of words into two tables: all words, and their counts."""
     statements = {
         "words": ("append", "SELECT value AS word, length(value) AS length, _timestamp AS at FROM s"),
         "counts": ("complete", "SELECT value AS word, count(*) AS n FROM s GROUP BY value"),
@@ -51,7 +51,7 @@ def storing(tmp_path: Path, broker: RunningBroker, server: Postgres, topic: str,
 
 
 def table(spark: SparkSession, server: Postgres, name: str, *columns: str) -> Counter[tuple[Any, ...]]:
-    """Its rows."""
+    """Return the rows of a table."""
     rows = spark.read.format("jdbc").options(url=server.url, dbtable=name, driver=CLASS).load().select(*columns)
     return Counter(tuple(row) for row in rows.collect())
 
@@ -59,7 +59,7 @@ def table(spark: SparkSession, server: Postgres, name: str, *columns: str) -> Co
 def test_rows_are_appended_and_counts_written_anew(
     spark: SparkSession, broker: RunningBroker, server: Postgres, tmp_path: Path
 ) -> None:
-    """Through restarts of the pipeline. A batch whose commit was lost is appended again, and makes no count wrong."""
+    """Through restarts of the pipeline. A batch whose commit was lost is appended again; the counts stay right."""
     topic = "stored"
     pipeline = storing(tmp_path, broker, server, topic)
     for words in ([b"one", b"two", b"two", "zw\u00f6lf".encode()], [b"two", b"it's"]):
@@ -82,7 +82,7 @@ def test_rows_are_appended_and_counts_written_anew(
 def test_server_that_is_away_for_a_while(
     spark: SparkSession, broker: RunningBroker, server: Postgres, tmp_path: Path
 ) -> None:
-    """Its streams are started again until it is back, and then write what came meanwhile."""
+    """Its streams restart until the server is back, and then write the rows of the meantime."""
     topic = "awaited"
     restart = {"attempts": 60, "back_off": "200ms", "back_off_max": "1s"}
     produce(broker, topic, b"before")
@@ -104,7 +104,7 @@ def test_server_that_is_away_for_a_while(
 def test_database_without_a_driver(
     spark: SparkSession, broker: RunningBroker, server: Postgres, tmp_path: Path
 ) -> None:
-    """Told before anything is started."""
+    """The error comes before anything starts."""
     pipeline = storing(tmp_path, broker, server, "nowhere")
     words = pipeline.streams["words"]
     strange = replace(words, sink=replace(words.sink, url="jdbc:strange://127.0.0.1/x"))

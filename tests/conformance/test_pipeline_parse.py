@@ -1,4 +1,4 @@
-"""The data pipeline's parsing, on Spark: what becomes a column, and what an error."""
+"""The data pipeline's parsing, on Spark: which values become columns, and which are errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
 
 
 def records(spark: SparkSession, *values: str | bytes | None) -> DataFrame:
-    """Rows as Spark's Kafka source gives them."""
+    """Return rows as Spark's Kafka source does."""
     rows = [(value.encode() if isinstance(value, str) else value, offset) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, "value BINARY, offset BIGINT").selectExpr(
         "value", "'t' AS topic", "0 AS partition", "offset", "current_timestamp() AS timestamp", "value AS key",
@@ -24,7 +24,7 @@ def records(spark: SparkSession, *values: str | bytes | None) -> DataFrame:
 
 
 def test_text_is_one_column(spark: SparkSession) -> None:
-    """Every value is a text, a missing one too; nothing fails."""
+    """Every value is a text, a missing one too; no value fails."""
     rows = parsed(records(spark, "a", None), Parse("text")).select("value", "_error", "_offset").collect()
 
     assert rows == [Row("a", None, 0), Row(None, None, 1)]
@@ -41,7 +41,7 @@ def test_json_of_another_shape_is_an_error(spark: SparkSession) -> None:
 
 
 def test_regex_groups_are_columns(spark: SparkSession) -> None:
-    """Named groups in order, with their types; what does not match has an error."""
+    """Named groups in order, with their types; a value without a match has an error."""
     parse = Parse("regex", pattern=r"(?<who>\w+)(:|=)(?<how_many>\d+|x)", schema="how_many INT")
 
     rows = parsed(records(spark, "ann:12", " bob=x rest", "nothing", None), parse)
@@ -55,7 +55,7 @@ def test_regex_groups_are_columns(spark: SparkSession) -> None:
 
 
 def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
-    """What does not match is not taken for the group."""
+    """A value without a match is not taken for an empty group."""
     rows = parsed(records(spark, "x=1;", "nothing", "", None), Parse("regex", pattern="=(?<n>.*);"))
 
     assert [row.n for row in rows.select("n").collect()] == ["1", None, None, None]
@@ -63,7 +63,9 @@ def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
 
 
 def test_regular_expressions_are_javas(spark: SparkSession) -> None:
-    """Also what Python's have not, and names in references; brackets in classes and behind backslashes are none."""
+    """Also features that Python's lack, and names in references; brackets in classes and after backslashes are not
+    groups.
+    """
     parse = Parse("regex", pattern=r"\[?(?<level>\p{Lu}+)[(\])]+(?<quote>['`])(?<its_name>\p{L}++)\k<quote>")
 
     rows = parsed(records(spark, "[WARN]) 'x' `\u00e9t\u00e9`", "[WARN])`\u00e9t\u00e9`", "INFO('x`"), parse)
@@ -74,7 +76,7 @@ def test_regular_expressions_are_javas(spark: SparkSession) -> None:
 
 
 def test_separator_in_a_value_is_a_character_like_others(spark: SparkSession) -> None:
-    """U+0001, which joins the groups, within a group, beside it, and in what does not match."""
+    """U+0001, which joins the groups, within a group, beside it, and in a value without a match."""
     one, two = Parse("regex", pattern="=(?<n>[^;]*);"), Parse("regex", pattern="(?<a>x*)=(?<b>[^;]*);")
     values = ("=1;", "=\1;", "\1=1;\1", "\1nothing", "\1nothing\1", "\1")
 
@@ -98,7 +100,7 @@ def test_separator_in_a_value_is_a_character_like_others(spark: SparkSession) ->
     ],
 )
 def test_regex_that_cannot_work_is_refused(spark: SparkSession, parse: Parse, path: str) -> None:
-    """A mistake in the pattern is told before anything runs."""
+    """The error in the pattern comes before anything runs."""
     with pytest.raises(SpecError) as refused:
         parsed(records(spark), parse)
     assert refused.value.path == path
@@ -116,7 +118,9 @@ def test_regex_that_cannot_work_is_refused(spark: SparkSession, parse: Parse, pa
     ids=["text", "raw", "json", "csv", "regex"],
 )
 def test_value_that_is_too_long_is_an_error(spark: SparkSession, value: str, parse: Parse) -> None:
-    """Of any format, where the specification says so; what is as long as that is parsed, and null is not long."""
+    """For each format, where the specification limits it; a value of exactly that length is parsed, and null is not
+    long.
+    """
     rows = parsed(records(spark, value, f"{value} ", None), parse).select("_error", "_value").collect()
 
     told = f"longer than {len(value)} bytes"
@@ -131,7 +135,7 @@ def test_value_that_is_too_long_is_an_error(spark: SparkSession, value: str, par
     ids=["or", "star", "times", "nested"],
 )
 def test_group_that_is_repeated_does_not_end_java(spark: SparkSession, group: str) -> None:
-    """Such a one takes stack for each character: what is longer than that lasts is an error, in all threads alike."""
+    """A repeated group takes stack for each character: a value that exhausts it is an error, in all threads alike."""
     values = ["1;" * 16_384, "1;" * 16_384 + "1", "1;" * 500_000]
 
     rows = parsed(records(spark, *values), Parse("regex", pattern=f"^(?<all>{group})$")).select("all", "_error")
@@ -140,7 +144,7 @@ def test_group_that_is_repeated_does_not_end_java(spark: SparkSession, group: st
 
 
 def test_group_that_never_goes_back_takes_values_of_any_length(spark: SparkSession) -> None:
-    """Neither does what is escaped, or in a class, repeat a group."""
+    """Escaped brackets, and those in a class, repeat no group either."""
     value = "(1;" * 400_000
 
     for pattern in (r"^(?<all>(?:[(]\d;)*+)$", r"^(?<all>[)*(\d;]+)$", r"^(?<all>\(+1;.*)$"):
@@ -160,7 +164,7 @@ def test_access_log_of_a_real_nginx_parses_whole(spark: SparkSession) -> None:
 
 
 def test_request_that_is_no_request_is_a_row_all_the_same(spark: SparkSession) -> None:
-    """nginx logs what was sent, and 400."""
+    """nginx logs the bytes that were sent, and 400."""
     line = r'127.0.0.1 - - [21/Nov/2026:14:36:40 +0000] "\x16\x03\x01" 400 157 "-" "-"'
 
     rows = parsed(records(spark, line), Parse("regex", preset="nginx_combined"))
@@ -169,7 +173,9 @@ def test_request_that_is_no_request_is_a_row_all_the_same(spark: SparkSession) -
 
 
 def test_quotes_within_quotes_are_as_apaches_server_writes_them(spark: SparkSession) -> None:
-    """Behind a backslash, anywhere; what no backslash is before ends a field, and one that ends nowhere is no line."""
+    """A quote after a backslash is part of the field, anywhere; without one it ends the field. An unclosed field is
+    invalid.
+    """
     start = "127.0.0.1 - - [21/Nov/2026:14:36:40 +0000]"
     lines = [
         rf'{start} "GET /a\"b HTTP/1.1" 200 1 "http://x/\"" "say \"hi\" \\"',
@@ -187,7 +193,7 @@ def test_quotes_within_quotes_are_as_apaches_server_writes_them(spark: SparkSess
 
 
 def test_raw_values_are_bytes(spark: SparkSession) -> None:
-    """As they came, whatever they are."""
+    """The bytes of the value are unchanged."""
     rows = parsed(records(spark, "a", None), Parse("raw")).select("value", "_error").collect()
 
     assert rows == [Row(bytearray(b"a"), None), Row(None, None)]
@@ -217,14 +223,14 @@ def test_access_log_as_json(spark: SparkSession) -> None:
 
 
 def test_time_of_the_record_itself(spark: SparkSession) -> None:
-    """For values that do not say when."""
+    """For values without a time."""
     rows = with_event_time(parsed(records(spark, "a"), Parse("text")), EventTime("_timestamp"))
 
     assert rows.where("_error IS NULL AND _timestamp IS NOT NULL").count() == 1
 
 
 def test_value_without_a_time_is_an_error(spark: SparkSession) -> None:
-    """The column is there, and what it says is no time."""
+    """The column exists, but its value is no time."""
     rows = with_event_time(parsed(records(spark, "noon"), Parse("text")), EventTime("value"))
 
     assert rows.select("value", "_error").collect() == [Row(None, "no event time in column value")]
@@ -249,7 +255,7 @@ def test_value_without_a_time_is_an_error(spark: SparkSession) -> None:
     ],
 )
 def test_letter_says_why(spark: SparkSession, parse: Parse, bad: str, why: str) -> None:
-    """And where from; key and value are as they came."""
+    """And its origin; key and value are unchanged."""
     rows = with_event_time(parsed(records(spark, bad), parse), EventTime("time"))
 
     [letter] = dead_letters(rows, 1_048_588).collect()
@@ -259,7 +265,7 @@ def test_letter_says_why(spark: SparkSession, parse: Parse, bad: str, why: str) 
 
 
 def test_time_that_no_timestamp_reaches_is_an_error(spark: SparkSession) -> None:
-    """In ISO 8601 and in a format; the first and the last that one reaches are times."""
+    """In ISO 8601 and in a format; the first and last valid timestamps are times."""
     iso = ("0001-01-01T00:00:00Z", "+294247-01-10T04:00:54Z", "+294248-01-01T00:00:00Z", "999999999999-01-01T00:00:00Z")
     formatted = ("01/Jan/0001:00:00:00", "31/Dec/9999:23:59:59", "01/Jan/+999999:00:00:00", "31/Feb/2026:00:00:00")
 
@@ -282,7 +288,7 @@ def test_time_that_no_timestamp_reaches_is_an_error(spark: SparkSession) -> None
 def test_letter_that_is_too_large_is_cut(
     spark: SparkSession, key: bytes, header: bytes, value: bytes | None, cut: str | None
 ) -> None:
-    """So that it is no larger than its topic takes, and says so."""
+    """So that it is no larger than its topic accepts; its headers say that it was cut."""
     schema = "_key BINARY, _value BINARY, _headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _error STRING"
     row = spark.createDataFrame([(key, value, [("h", header)], "no")], schema)
 

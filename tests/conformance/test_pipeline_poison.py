@@ -1,4 +1,4 @@
-"""Rows that are poison: whatever a record holds, a pipeline's streams go on, and what is bad is told of."""
+"""Poisonous records: whatever a record holds, a pipeline's streams continue, and bad records are reported."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.support.specifications import document, loaded
 
 pytestmark = pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 
-#: Of a line: twice what a topic takes, and a producer sends, unless told otherwise.
+#: size of a line: twice what a topic accepts, and a producer sends, by default
 HUGE = 2 << 20
 LARGEST = 2 * HUGE
 
-#: Nothing that any of the parsers below can make a row of.
+#: no parser below can make a row of these
 POISON = [
     *(None, b"", b"\0", b"\1", b"\1nothing", b"\1\1\1", b"\xff\xfe\x80\xc3", b'"', b"\\", b"\r\n"),
     *(b"[" * 100_000, b'{"id": ' + b"[" * 100_000, b'{"id": ' * 100_000, b'{"id": 1e999999999}'),
@@ -34,7 +34,7 @@ POISON = [
 ]
 
 LINE = b'127.0.0.1 - - [%b +0000] "GET / HTTP/1.1" 200 1 "-" "%b"'
-#: By parser: its part of a source, what it takes, what has no time that is one, and what it says of all others.
+#: by parser: its part of a source, valid values, those without a valid time, and the error of all others
 PARSERS: dict[str, tuple[dict[str, Any], Sequence[bytes], Sequence[bytes], bytes]] = {
     "regex": (
         {
@@ -73,7 +73,7 @@ PARSERS: dict[str, tuple[dict[str, Any], Sequence[bytes], Sequence[bytes], bytes
 
 
 def create(broker: RunningBroker, topic: str, largest: int) -> None:
-    """Make a topic of one partition, whose records may have so many bytes."""
+    """Create a topic of one partition, whose records may have so many bytes."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     config = {"max.message.bytes": str(largest)}
     admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result()
@@ -134,7 +134,7 @@ def test_bad_records_go_to_the_dead_letter_topic_and_good_ones_arrive(
 def test_line_that_is_longer_than_its_pattern_bears_is_a_letter(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Groups that are repeated take stack for each character; the stream goes on."""
+    """Repeated groups take stack for each character; the stream continues."""
     create(reference, name, LARGEST)
     lines = [b"a b", b"a b " * 8_000, b"a b " * (HUGE // 4), b"c"]
     producer = Producer({"bootstrap.servers": reference.bootstrap, "message.max.bytes": LARGEST})
@@ -160,7 +160,7 @@ def test_line_that_is_longer_than_its_pattern_bears_is_a_letter(
 def test_record_that_is_too_large_for_its_letter(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """It is cut to what the dead-letter topic takes, be it the value, the key or a header; a sink's topic takes all."""
+    """The value, the key or a header is cut to the limit of the dead-letter topic; a sink's topic takes it whole."""
     create(reference, name, LARGEST)
     create(reference, f"{name}-copy", LARGEST)
     create(reference, f"{name}-dlt", 20_000)
@@ -208,7 +208,7 @@ def test_record_that_is_too_large_for_its_letter(
 def test_row_that_sql_can_make_nothing_of_is_null(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """No number, nothing to divide by, no such element, a key twice, no text; where the session is strict, it fails."""
+    """No number, division by zero, a missing element, a duplicate key, invalid text; in a strict session it fails."""
     columns = {
         "CAST(value AS INT)": "number",
         "12 / CAST(value AS INT)": "quotient",

@@ -1,4 +1,4 @@
-"""What a pipeline reads, and what it is refused before it reads, by the keys of its specification, at a broker."""
+"""The records that a pipeline reads by the keys of its specification, and the specifications that it rejects first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.specifications import document, loaded
 
 
 def copying(tmp_path: Path, broker: RunningBroker, **sources: dict[str, Any]) -> Pipeline:
-    """A pipeline of a stream for each source, into files of its name."""
+    """Return a pipeline of a stream for each source, into files of its name."""
     streams = {
         f"of_{name}": {"from": name, "sink": {"format": "parquet", "path": f"{tmp_path}/{name}"}} for name in sources
     }
@@ -41,7 +41,7 @@ def copied(spark: SparkSession, tmp_path: Path, source: str) -> list[str]:
 def test_pattern_reads_what_is_committed(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Of all topics that match, one that came later, too; uncommitted records only where they are asked for."""
+    """All topics that match, also a later one; uncommitted records only on request."""
     pattern = {"pattern": f"{name}-[a-z]"}
     pipeline = copying(tmp_path, reference, committed=pattern, all={**pattern, "isolation": "read_uncommitted"})
     producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": name})
@@ -73,7 +73,7 @@ def test_pattern_reads_what_is_committed(
 def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """Those that the checkpoint had yet to read: as `on_data_loss` says."""
+    """Deleted records that the checkpoint had not read yet: `on_data_loss` decides."""
     skipping = copying(tmp_path, reference, skipping={"topics": [name], "on_data_loss": "skip"})
     failing = copying(tmp_path, reference, failing={"topics": [name]})
     produce(reference, name, b"0", b"1")
@@ -95,7 +95,7 @@ def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_stream_of_two_sources(spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path) -> None:
-    """One below the other: the records of both are counted, and what cannot be parsed of either. Or joined."""
+    """As a union: both sources are counted, with the invalid values of each. Or as a join."""
     parse = {"format": "json", "schema": "id INT, word STRING"}
     sources = {source: {"topics": [f"{name}-{source}"], "parse": parse} for source in ("ones", "others")}
     sql = {
@@ -130,7 +130,7 @@ def test_pattern_of_topics_that_is_none_is_told_beforehand(spark: SparkSession, 
 def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:
-    """The command refuses what Spark does then: it takes the new first batch for the old one, and its rows are lost."""
+    """The command rejects it: Spark would take the new first batch for the old one, and its rows would be lost."""
     pipeline = copying(tmp_path, reference, anew={"topics": [name]})
     produce(reference, name, b"0")
     claim_checkpoints(pipeline)
@@ -149,7 +149,7 @@ def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
 def test_topic_that_cannot_be_written_to_is_found_beforehand(
     start_broker: Callable[..., RunningBroker], kind: str, tmp_path: Path
 ) -> None:
-    """It is not there and nobody makes it, or takes too little."""
+    """The topic is missing and is not created automatically, or its limit is too small."""
     broker = start_broker(kind, {"auto.create.topics.enable": "false"})
     small = NewTopic("small", 1, 1, config={"max.message.bytes": "20000"})
     topics = [NewTopic("t", 1, 1), NewTopic("compacted", 1, 1, config={"cleanup.policy": "compact"}), small]

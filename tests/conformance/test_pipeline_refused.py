@@ -1,6 +1,6 @@
-"""The pipeline's command before it runs anything: `init`, `check`, `explain`, and what it refuses; at a real broker.
+"""The pipeline's command before it runs anything: `init`, `check`, `explain`, and its rejections, at a real broker.
 
-Whatever it says, nothing is touched by then: no file is made, no topic, and no record is there that was not.
+None of them changes anything: no file, no topic and no record is created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.specifications import document, loaded, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
-#: When it starts.
+#: messages of Spark's start
 SPARK_SAYS = {
     "WARNING: Using incubator modules: jdk.incubator.vector",
     'Setting default log level to "WARN".',
@@ -41,7 +41,7 @@ def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
 
 
 class Command:
-    """`pybroker pipeline VERB`, in a folder that it leaves as it was, as it does the broker."""
+    """`pybroker pipeline VERB`, in a folder that it must leave unchanged, as the broker."""
 
     def __init__(self, broker: RunningBroker, folder: Path) -> None:
         self._cluster = Cluster(Kafka(broker.bootstrap))
@@ -56,11 +56,11 @@ class Command:
         )
 
     def run(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, and what it printed."""
+        """Return the exit code, and the output."""
         return ended(self.start(*words))
 
     def refused(self, *words: str) -> tuple[int, str]:
-        """The exit code, and the one line that it tells."""
+        """Return the exit code, and the single line of the error."""
         before = self.touched()
         code, out, complaint = self.run(*words)
         assert (out, self.touched()) == ("", before), complaint
@@ -68,7 +68,7 @@ class Command:
         return code, line.removeprefix("pybroker pipeline: ")
 
     def touched(self) -> tuple[list[Path], Mapping[tuple[str, int], int]]:
-        """What lies in the folder, and the ends of all topics."""
+        """Return the files in the folder, and the ends of all topics."""
         partitions = [(topic, number) for topic, all in self._cluster.partitions().items() for number in all]
         return sorted(self.folder.rglob("*")), self._cluster.ends(partitions, committed=False)
 
@@ -80,14 +80,14 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 @pytest.fixture
 def command(broker: RunningBroker, tmp_path: Path) -> Command:
-    """In a folder where a file is in the way of another."""
+    """Return a command in a folder in which a file blocks another."""
     (tmp_path / "file").write_text("in the way")
     return Command(broker, tmp_path)
 
 
 @pytest.fixture
 def specification(broker: RunningBroker, name: str) -> Callable[..., dict[str, Any]]:
-    """What may be run, changed: from a topic of one record."""
+    """Return a valid specification that a test changes: from a topic of one record."""
     produce(broker, name, b"1")
 
     def make(**changes: Any) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def specification(broker: RunningBroker, name: str) -> Callable[..., dict[str, A
 
 
 def test_specification_to_begin_with_and_the_example(command: Command, broker: RunningBroker) -> None:
-    """`init` writes one that `check` finds right; `explain` prints the plan of each query of the example."""
+    """`init` writes one that `check` accepts; `explain` prints the plan of each query of the example."""
     code, out, _ = command.run("init", "my.yaml")
     assert (code, out) == (0, "my.yaml is written: change it, then: pybroker pipeline check my.yaml\n")
     assert command.refused("init", "my.yaml") == (1, "my.yaml: File exists")
@@ -153,7 +153,7 @@ def test_mistake_in_the_file(
     changes: dict[str, Any],
     problem: str,
 ) -> None:
-    """Of a key, a type, a place, a topic: exit code 2, and where it stands."""
+    """In a key, a type, a value, a topic: exit code 2, and its position."""
     produce(broker, "begin-with", b"1")
     spec = written(command.folder, specification(**changes))
 
@@ -163,7 +163,7 @@ def test_mistake_in_the_file(
 
 
 def test_checkpoint_of_another_specification(command: Command, specification: Callable[..., dict[str, Any]]) -> None:
-    """With what has changed, and what can be done."""
+    """With the changes, and possible ways out."""
     claim_checkpoints(
         loaded(command.folder, specification(checkpoint_root=str(command.folder / "state"), sink={"path": "old"}))
     )
@@ -178,7 +178,7 @@ def test_checkpoint_of_another_specification(command: Command, specification: Ca
 
 
 def test_sql_that_is_wrong(command: Command, specification: Callable[..., dict[str, Any]]) -> None:
-    """Spark is asked for that, and has nothing to say but this; nothing is claimed, and no topic of letters made."""
+    """Spark's analysis finds it, and prints nothing else; nothing is claimed, and no dead-letter topic is created."""
     sources = specification()["sources"]["s"]
     letters = {"sources": {"s": {**sources, "dead_letter": {"topic": f"{sources['topics'][0]}-letters"}}}}
     whole = specification(**letters)
@@ -191,7 +191,7 @@ def test_sql_that_is_wrong(command: Command, specification: Callable[..., dict[s
 
 
 def without_java(folder: Path) -> Iterator[str]:
-    """Folders of Python's packages, without the one that is a Java."""
+    """Yield folders of Python's packages, without the one that is a Java."""
     folder.mkdir()
     for packages in map(Path, sys.path):
         for entry in packages.iterdir() if packages.name == "site-packages" else ():
@@ -218,7 +218,7 @@ def test_java_that_is_missing(
 def test_jars_that_cannot_be_brought(
     command: Command, specification: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """None is kept on this machine, and no repository reached: what was wanted, and what each tool said."""
+    """No jar is cached here, and no repository is reachable: the error names the jars, and each tool's message."""
     spec, home = written(command.folder, specification()), tmp_path_factory.mktemp("home")
     port = free_port()
     proxies = [f"-D{scheme}.proxyHost={HOST} -D{scheme}.proxyPort={port}" for scheme in ("http", "https")]

@@ -1,4 +1,4 @@
-"""Streams that fail for a while: started again, later and later, or the end of all; each row is in the files once."""
+"""Streams that fail for a while restart with growing delays, or end the pipeline; each row is in the files once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.pipelines import produce, read
 from tests.support.specifications import document, loaded
 from tests.support.supervised import Scenario, Supervised
 
-#: Of Kafka's clients with a broker that is away.
+#: time-outs of Kafka's clients without a broker
 SHORT_PATIENCE = {
     "request.timeout.ms": 1000,
     "default.api.timeout.ms": 2000,
@@ -27,7 +27,7 @@ COUNT = 50
 
 
 def copying(tmp_path: Path, broker: RunningBroker, name: str, sink: dict[str, Any], **changes: Any) -> Pipeline:
-    """A pipeline of two streams: `archive` into files, `copy` to a sink."""
+    """Return a pipeline of two streams: `archive` into files, `copy` to a sink."""
     to_files = {"format": "parquet", "path": str(tmp_path / "lake")}
     streams = {
         stream: {"from": "s", "trigger": "200ms", "sink": where}
@@ -51,7 +51,7 @@ def rows(spark: SparkSession, folder: Path) -> list[int]:
 
 
 def replaced(lake: Path) -> Callable[[], Path]:
-    """Put a file in a folder's place; what brings the folder back."""
+    """Replace a folder by a file; return a function that restores the folder."""
     aside = lake.rename(lake.with_name("aside"))
     lake.write_text("in the way")
 
@@ -65,7 +65,9 @@ def replaced(lake: Path) -> Callable[[], Path]:
 def test_folder_that_is_away_for_a_while(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
-    """The stream is started again until it is back; what came meanwhile is there once; the other one does not mind."""
+    """The stream restarts until the folder is back; rows of the meantime are there once; the other stream is
+    unaffected.
+    """
     broker, lake = shared_broker("ours"), tmp_path / "lake"
     sink = {"format": "parquet", "path": str(tmp_path / "copy")}
     restart = {"attempts": 30, "back_off": "200ms", "back_off_max": "1s"}
@@ -93,7 +95,7 @@ def test_folder_that_is_away_for_a_while(
 def test_failure_without_restart_is_the_end_of_all(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
-    """The reason is given back, in a line; the next run goes on where each stream was."""
+    """The command returns the reason, in a line; the next run continues each stream."""
     broker, lake = shared_broker("ours"), tmp_path / "lake"
     pipeline = copying(tmp_path, broker, name, {"format": "parquet", "path": str(tmp_path / "copy")})
     produce(broker, name, *values(0))
@@ -124,7 +126,7 @@ def test_failure_without_restart_is_the_end_of_all(
 def test_brokers_that_are_away_longer_than_clients_wait(
     spark: SparkSession, start_broker: StartBroker, name: str, tmp_path: Path
 ) -> None:
-    """First that of a sink, which its own stream minds alone; then that of the source."""
+    """First the sink's broker, which affects only its own stream; then the source's."""
     ours, other = start_broker("ours"), start_broker("ours")
     sink = {"format": "kafka", "topic": name, "options": {"kafka.bootstrap.servers": other.bootstrap}}
     restart = {"attempts": 60, "back_off": "200ms", "back_off_max": "1s"}

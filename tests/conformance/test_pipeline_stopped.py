@@ -1,4 +1,4 @@
-"""A pipeline that is told to stop amid a batch: the command ends well; who goes on finds each row in the files once."""
+"""A pipeline stopped during a batch: the command ends well, and the next run finds each row in the files once."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ STOPS = min(scaled(1), 6)
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 PATIENCE_S = 240
 COUNT = 100
-#: Of a row that takes its time: a batch of them would take minutes.
+#: the delay of a slow row: a batch of them would take minutes
 SLOW_MS = 5000
 
 
 class Stopped:
-    """A pipeline of two partitions into files; rows say how long they take."""
+    """A pipeline of two partitions into files; rows contain their delay."""
 
     def __init__(self, broker: RunningBroker, topic: str, directory: Path) -> None:
         self._producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -66,7 +66,7 @@ class Stopped:
         return list(range(self._sent))
 
     def send(self, ms: tuple[int, int] = (0, 0)) -> None:
-        """Rows into both partitions, each of which takes so many milliseconds."""
+        """Send rows into both partitions, with these delays."""
         for number in range(self._sent, self._sent + COUNT):
             value = json.dumps({"id": number, "ms": ms[number % 2]})
             self._producer.produce(self._topic, value, partition=number % 2)
@@ -75,7 +75,7 @@ class Stopped:
 
     @contextmanager
     def command(self) -> Iterator[subprocess.Popen[bytes]]:
-        """It runs; killed at the end, with all that it has started."""
+        """Run the command; kill it at the end, with all its children."""
         words = [sys.executable, "-m", "pybroker", "pipeline", "run", str(self._spec)]
         with (self._directory / "output.txt").open("ab") as output:
             process = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True)
@@ -91,11 +91,11 @@ class Stopped:
         assert process.poll() is None, self.output
 
     def batch_runs(self) -> bool:
-        """Whether one was begun that is not done."""
+        """Return whether a batch was begun and is not done."""
         return progress(self._checkpoint).running is not None
 
     def half_written(self) -> bool:
-        """Whether a batch runs whose rows of the quick partition are in a file."""
+        """Return whether a batch runs whose rows of the quick partition are in a file."""
         listed = {Path(json.loads(line)["path"]).name for line in self._committed() if line.startswith("{")}
         return self.batch_runs() and any(file.name not in listed for file in self.lake.glob("partition=0/*.parquet"))
 
@@ -104,7 +104,7 @@ class Stopped:
             yield from file.read_text().splitlines()
 
     def go_on(self, spark: SparkSession) -> None:
-        """Run it to its end, in the test's own Spark, with SQL by which rows do not take their time."""
+        """Run to the end, in the test's own Spark, with SQL that ignores the delays."""
         pipeline = load(self._spec, {})
         stream = replace(pipeline.streams["q"], sql="SELECT id, _partition AS partition, '' AS slept FROM s")
         claim_checkpoints(pipeline)
@@ -117,7 +117,7 @@ def stopped(shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: 
 
 
 def test_told_to_stop_amid_a_batch(stopped: Stopped, spark: SparkSession) -> None:
-    """Part of the batch is written then. No trace is printed, the exit code is 0; who goes on does the batch again."""
+    """Part of the batch is written then. No trace is printed, the exit code is 0; the next run repeats the batch."""
     dice = random.Random(5)
     stopped.send()
     stopped.go_on(spark)
@@ -127,7 +127,7 @@ def test_told_to_stop_amid_a_batch(stopped: Stopped, spark: SparkSession) -> Non
             stopped.wait(process, stopped.half_written)
             time.sleep(dice.uniform(0, 1) if number else 0)
             process.send_signal(SIGNALS[number % 2])
-            assert process.wait(PATIENCE_S / 2) == 0, stopped.output  # long before the batch would be done
+            assert process.wait(PATIENCE_S / 2) == 0, stopped.output  # long before the end of the batch
         assert stopped.batch_runs()
         assert not re.search(r"Traceback|^\s+at |Exception", stopped.output, re.MULTILINE), stopped.output
         stopped.go_on(spark)

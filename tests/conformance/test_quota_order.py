@@ -1,4 +1,4 @@
-"""Quotas in the order in which Apache Kafka answers them: clients' tests compare whole lists."""
+"""Quotas in the order in which Apache Kafka lists them: clients' tests compare whole lists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entry(names: dict[str, str | None], keys: tuple[str, ...], *, remove: bool =
 
 
 def same_lists(pair: Pair) -> None:
-    """Whatever is asked for, it comes in the same order; once both have what was last set."""
+    """Check that both brokers give the same order, once both have the last change."""
     for kinds in ALL:
         components = [ComponentData(entity_type=kind, match_type=2, match=None) for kind in kinds]
         pair.until_same(
@@ -38,7 +38,7 @@ def same_lists(pair: Pair) -> None:
 
 
 def test_as_the_real_one(pair: Pair) -> None:
-    """Entities of one request and of several, keys of one entity, defaults, and after some are gone."""
+    """Entities of one request and of several, keys of one entity, defaults, and after deletions."""
     requests = [
         [entry({"user": "alice"}, KEYS[:2])],
         [entry({"user": "alice", "client-id": "c"}, KEYS), entry({"client-id": "c", "user": None}, KEYS[:1])],

@@ -1,4 +1,4 @@
-"""The requests that every consumer makes, by hand: find the leader, find the offsets, fetch."""
+"""The requests of every consumer, by hand: find the leader, find the offsets, fetch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
 
 @pytest.mark.parametrize("slots", [0, 1000])
 def test_sessions_of_fetches_are_as_many_as_allowed(start_broker: StartBroker, slots: int, name: str) -> None:
-    """max.incremental.fetch.session.cache.slots: without room a consumer is served without a session (KIP-227)."""
+    """max.incremental.fetch.session.cache.slots: without a free slot a consumer gets no session (KIP-227)."""
     broker = start_broker("ours", {"max.incremental.fetch.session.cache.slots": str(slots)})
     with WireClient(HOST, broker.port) as client:
         client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)])

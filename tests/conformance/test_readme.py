@@ -1,4 +1,4 @@
-"""Programs and tools of README.md and the guides do what the pages say, but for the port."""
+"""Programs and tools of README.md and the guides work as on the pages, except the port."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAMS = {
 
 
 def program(name: str) -> str:
-    """The first block of the page that begins so."""
+    """Return the page's first block with that beginning."""
     page, start = PROGRAMS[name]
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     return next(block for block in blocks if block.startswith(start))
@@ -48,7 +48,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_prints_what_was_sent(broker: RunningBroker, name: str, tmp_path: Path) -> None:
-    """Each client sends a record and reads one; Spark reads what they have sent, or what was sent here."""
+    """Each client sends a record and reads one; Spark reads the clients' records, or the test's."""
     if name == "spark":
         test_program_prints_what_was_sent(broker, "README", tmp_path)
     done = subprocess.run(
@@ -64,7 +64,7 @@ def test_program_prints_what_was_sent(broker: RunningBroker, name: str, tmp_path
 
 
 def test_console_tools_do_what_the_lines_say(broker: RunningBroker, java: JavaRunner) -> None:
-    """A topic is made, written to and read; groups are described."""
+    """Create a topic, write and read it, describe groups."""
     lines = re.findall(r"^(?:echo (\w+) \| )?(kafka-[a-z-]+)\.sh (.*)$", JAVA, re.MULTILINE)
     output = ""
     for stdin, tool, arguments in lines:

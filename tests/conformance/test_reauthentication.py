@@ -1,4 +1,4 @@
-"""connections.max.reauth.ms: clients that come again in time go on, on the same connection; who does not is cut off.
+"""connections.max.reauth.ms: clients that reauthenticate in time keep their connection; others are disconnected.
 
 Step by step at both brokers, and with Java's client, librdkafka, franz-go and kafkajs, which write through several
 sessions: at full size at Apache Kafka, too.
@@ -38,16 +38,16 @@ from tests.support.wire import Closed, WireClient
 
 HERE = Path(__file__).parent
 SESSION_MS = 4_000
-#: Of writing: a client comes again three times at least.
+#: the time of writing: a client reauthenticates at least three times
 SECONDS = 4 * SESSION_MS // 1000 + 1
 _SECURITY = "org.apache.kafka.common.security."
-#: A client may not come again sooner than this.
+#: a client may not reauthenticate sooner than this
 _SOON_S = 1.1
 _AFTER_THE_END_S = SESSION_MS / 1000 + 0.5
 
 
 class Timed:
-    """A broker whose sessions have an end."""
+    """A broker whose sessions expire."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         port, self.port, quorum = free_port(), free_port(), f"CONTROLLER://{HOST}:{free_port()}"
@@ -74,7 +74,7 @@ class Timed:
             wait_for_topic(self.broker, name, 1)
 
     def tell_logins(self) -> None:
-        """Have our broker log who logs in on which connection."""
+        """Let our broker log which connection logs in."""
         level = AlterableConfig(name="root", config_operation=0, value="DEBUG")
         resource = AlterConfigsResource(resource_type=8, resource_name="1", configs=[level])
         with WireClient(HOST, self.broker.port) as client:
@@ -84,7 +84,7 @@ class Timed:
 
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Timed]]:
-    """Both, by kind."""
+    """Start both brokers, by kind."""
     made: dict[str, Timed] = {}
     try:
         for kind in BROKERS:
@@ -99,7 +99,7 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Timed]
 
 
 def _told(ask: Callable[[], Any]) -> Any:
-    """Error code, text and lifetime of an answer, as far as it has them; or that there is none."""
+    """Return error code, text and lifetime of an answer, as far as it has them; or that there is none."""
     try:
         answer = ask()
     except Closed:
@@ -119,7 +119,7 @@ def _comes_again(client: WireClient) -> Iterator[Any]:
 
 
 def _comes_too_soon(client: WireClient) -> Iterator[Any]:
-    """The first time may be at once, the next may not."""
+    """The first reauthentication may come at once, the second may not."""
     for _ in range(2):
         yield _told(partial(client.call, SASL_HANDSHAKE, 1, mechanism="PLAIN"))
 
@@ -131,7 +131,7 @@ def _comes_as_another(client: WireClient) -> Iterator[Any]:
 
 
 def _comes_by_another_mechanism(client: WireClient) -> Iterator[Any]:
-    """Our broker says why it ends the connection, Apache Kafka does not."""
+    """Our broker names the reason for closing the connection, Apache Kafka does not."""
     time.sleep(_SOON_S)
     with suppress(Closed):
         assert log_in_scram(client, ScramMechanism.SCRAM_SHA_256, "alice", "secret")[-1].error_code
@@ -161,7 +161,7 @@ def _asks_for_versions_after_the_end(client: WireClient) -> Iterator[Any]:
 
 
 def _comes_late(client: WireClient) -> Iterator[Any]:
-    """The handshake is the one thing that is listened to after the end."""
+    """After the session's end only a handshake is accepted."""
     time.sleep(_AFTER_THE_END_S)
     yield _told(partial(log_in_plain, client, "alice", "secret"))
     yield _asks(client)
@@ -202,7 +202,7 @@ def _by_java(java: JavaRunner, told: dict[str, Any]) -> dict[str, Any]:
     done = java.run("KeepWriting", stdin=json.dumps(told), timeout_s=SECONDS + 120)
     assert done.exit_code == 0, done.stdout + done.stderr
     outcome = json.loads(done.stdout)
-    return {**outcome, "errors": outcome["errors"] + done.stderr.splitlines()}  # its warnings: of connections that end
+    return {**outcome, "errors": outcome["errors"] + done.stderr.splitlines()}  # its warnings of closed connections
 
 
 def _by_program(command: list[str], told: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ CLIENTS: dict[str, Callable[[JavaRunner, dict[str, Any]], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)
 def test_clients_go_on(kind: str, timed: dict[str, Timed], java: JavaRunner) -> None:
-    """All at once, through some sessions: nothing fails, and nobody has to connect anew."""
+    """All at the same time, through some sessions: nothing fails, and no client reconnects."""
     door = timed[kind]
     if kind == "ours":
         door.tell_logins()
@@ -262,6 +262,6 @@ def test_clients_go_on(kind: str, timed: dict[str, Timed], java: JavaRunner) -> 
     if kind == "ours":
         logged = door.broker.output[before:]
         logins = Counter(re.findall(r"Connection (\S+) on CLIENTS is User:([\w-]+) by PLAIN", logged))
-        for name in CLIENTS:  # of each at least one connection has lived through all of it
+        for name in CLIENTS:  # at least one connection of each has lived through all sessions
             assert max((count for (_, user), count in logins.items() if user == name), default=0) >= 3, logins
         assert "its SASL session has ended" not in logged

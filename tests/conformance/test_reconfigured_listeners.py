@@ -1,7 +1,7 @@
-"""Stores, passwords and logins of listeners are altered while the broker runs: what is refused, as at Apache Kafka.
+"""Stores, passwords and logins of listeners change while the broker runs; it rejects the same changes as Apache Kafka.
 
-The same alterations by both requests, only asked for and in earnest; with the same error and Kafka's sentence, after
-which ours says what is wrong. Whatever is refused changes nothing.
+Both requests make the same alterations, with and without validate_only. The error and Kafka's sentence are the same;
+ours adds the reason. A rejected alteration changes nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REFUSED = 42
 
 Changes = Mapping[str, str | None]
 
-#: Keys without `listener.name.`; `@name` is a file of that name, `<name>` what is in it.
+#: Keys without `listener.name.`; `@name` is a file of that name, `<name>` is its content.
 ALTERATIONS: dict[str, Changes] = {
     "another certificate of the same name": {"stores.ssl.keystore.location": "@again.p12"},
     "of another authority": {"stores.ssl.keystore.location": "@foreign.p12"},
@@ -101,7 +101,7 @@ ALTERATIONS: dict[str, Changes] = {
     "login": {"clear.plain.sasl.jaas.config": f'{_MODULES}.plain.PlainLoginModule required user_alice="new";'},
     "login of no mechanism": {"clear.gssapi.sasl.jaas.config": "rubbish"},
 }
-#: What counts at once here, and at the next start there, which it would end.
+#: Alterations that our broker applies at once, and Apache Kafka at the next start, which would fail.
 OURS_ALONE: dict[str, Changes] = {
     "key of another certificate": {"pem.ssl.keystore.location": "@mixed.pem"},
     "no version": {"stores.ssl.enabled.protocols": "SSLv3"},
@@ -112,7 +112,7 @@ OURS_ALONE: dict[str, Changes] = {
     "mechanism that there is not": {"clear.sasl.enabled.mechanisms": "ROT13"},
 }
 _ALL = ALTERATIONS | OURS_ALONE
-#: Each costs Apache Kafka some half a second.
+#: each costs Apache Kafka some half a second
 _TRIED = list(_ALL)[:: 4 if SCALE <= 1 else 1]
 
 
@@ -139,7 +139,7 @@ def _files(home: Path) -> None:
 
 
 class Stage:
-    """A broker of either kind with listeners whose names say what they have; `home` has the files."""
+    """A broker of either kind with listeners named for their configuration; `home` has the files."""
 
     def __init__(self, kind: str, directory: Path, home: Path) -> None:
         self._home = home
@@ -191,7 +191,7 @@ class Stage:
         return {f"listener.name.{key}": None if v is None else self._filled(v) for key, v in changes.items()}
 
     def alter(self, changes: Changes, *, validate_only: bool = False) -> tuple[int, str]:
-        """Error and sentence; None takes a value away."""
+        """Alter values; return error and sentence. None deletes a value."""
         configs = [
             AlterableConfig(name=key, config_operation=int(value is None), value=value)
             for key, value in self._named(changes).items()
@@ -202,7 +202,7 @@ class Stage:
         return answer.error_code, answer.error_message or ""
 
     def replace(self, changes: Changes) -> tuple[int, str]:
-        """The same asked of the older request, which replaces all values."""
+        """Do the same by the older request, which replaces all values."""
         configs = [Value(name=key, value=value) for key, value in self._named(changes).items()]
         resource = Values(resource_type=_BROKER, resource_name="1", configs=configs)
         request = {"resources": [resource], "validate_only": True}
@@ -210,18 +210,18 @@ class Stage:
         return answer.error_code, answer.error_message or ""
 
     def dynamic(self) -> set[str]:
-        """Names of the values that were set while it runs."""
+        """Return the names of the values that were set dynamically."""
         asked = DescribeConfigsResource(resource_type=_BROKER, resource_name="1", configuration_keys=None)
         [answer] = self._client.call(DESCRIBE_CONFIGS, 4, resources=[asked]).results
         return {each.name for each in answer.configs if each.config_source == _DYNAMIC}
 
     def shown(self, listener: str) -> int:
-        """The serial number of the certificate that a client is shown."""
+        """Return the serial number of the certificate that a client gets."""
         pem = ssl.get_server_certificate((HOST, self.ports[listener]))
         return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
     def shows(self, listener: str, file: str) -> None:
-        """Wait until clients are shown the certificate in a file."""
+        """Wait until clients get the certificate in a file."""
         [wanted, *_] = x509.load_pem_x509_certificates((self._home / file).read_bytes())
         eventually(
             lambda: self.shown(listener),
@@ -245,14 +245,16 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, St
 
 
 def plain(sentence: str) -> str:
-    """Without what the other does not say: names of entries, the end, Java's own words about a key."""
+    """Return the part of a sentence that both brokers have: without names of entries, the end, Java's words about a
+    key.
+    """
     sentence = re.sub(r"alias=\w+, ", "", sentence).removesuffix(" for configuration Invalid dynamic configuration")
     return re.sub(r"(Get Key failed:).*", r"\1", sentence).replace(", ", ",")
 
 
 @pytest.mark.parametrize("name", _TRIED)
 def test_alterations(name: str, stages: tuple[Stage, Stage]) -> None:
-    """Error and sentence are Kafka's, whether it is only asked for or meant; nothing is altered."""
+    """Error and sentence are Kafka's, with and without validate_only; nothing is altered."""
     changes = _ALL[name]
     ours, kafka = (stage.alter(changes, validate_only=True) for stage in stages)
     assert (ours, kafka) == tuple(stage.replace(changes) for stage in stages)
@@ -270,7 +272,7 @@ def test_alterations(name: str, stages: tuple[Stage, Stage]) -> None:
 
 @pytest.mark.parametrize("listener", ["STORES", "PEM"])
 def test_certificates_stay_until_there_are_right_ones(listener: str, stages: tuple[Stage, Stage]) -> None:
-    """What is refused leaves what was altered before; what is taken back is as the file says."""
+    """A rejected change keeps the earlier one; a deleted value falls back to the file's."""
     kind = {"STORES": "p12", "PEM": "pem"}[listener]
     key = f"{listener.lower()}.ssl.keystore.location"
     for stage in stages:
@@ -282,7 +284,7 @@ def test_certificates_stay_until_there_are_right_ones(listener: str, stages: tup
             code, message = stage.alter({key: f"@{file}.{kind}"})
             assert code == _REFUSED, message
         assert stage.dynamic() == {f"listener.name.{key}"}
-        if stage is stages[0]:  # Apache Kafka may show the one of its start again after a refusal
+        if stage is stages[0]:  # Apache Kafka may return to its first certificate after a rejection
             assert stage.shown(listener) == before
         assert stage.alter({key: None}) == (0, "")
         stage.shows(listener, "server.pem")

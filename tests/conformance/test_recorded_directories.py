@@ -1,6 +1,6 @@
-"""Log directories of real brokers, opened by ours: every batch in them goes to clients as it lies there.
+"""Log directories of real brokers, opened by ours: clients get every batch exactly as stored.
 
-Those of killed brokers, damaged on purpose, are recovered to what Apache Kafka has made of them, file by file.
+Deliberately damaged directories of killed brokers recover to the same files as under Apache Kafka.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.support.data_client import DataClient
 from tests.support.dump_log import LOGS
 
 SETS = sorted(path.name for path in LOGS.iterdir() if path.is_dir())
-#: What Apache Kafka's own recovery has made of a set.
+#: The result of Apache Kafka's own recovery of a set.
 RECOVERED = {
-    "v4.3.1-unclean-1-killed": None,  # whole but for its clean mark
+    "v4.3.1-unclean-1-killed": None,  # intact except for its clean-shutdown mark
     "v4.3.1-unclean-2-damaged": "v4.3.1-unclean-3-recovered",
     "v4.3.1-unclean-crc-1-killed": None,
     "v4.3.1-unclean-crc-2-damaged": "v4.3.1-unclean-crc-3-recovered",
 }
-#: The values that topics of recorded sets had; those with a metadata log say it themselves.
+#: The topic configurations of recorded sets; those with a metadata log contain them.
 CONFIGS = {"index.interval.bytes": "100", "internal.segment.bytes": "3000", "retention.ms": "-1"}
 
 
@@ -44,7 +44,7 @@ def configs(topic: str) -> dict[str, str]:
 
 
 def taken_over(source: Path, directory: Path) -> OurBroker:
-    """A broker of ours on a copy of a recorded set; without a metadata log, with topics made for its partitions."""
+    """Start our broker on a copy of a recorded set; without a metadata log, create the topics of its partitions."""
     if (source / "__cluster_metadata-0").exists():
         shutil.copytree(source, directory / "logs")
         return OurBroker(directory)
@@ -72,7 +72,7 @@ def taken_over(source: Path, directory: Path) -> OurBroker:
 
 
 def entries(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(next offset, bytes) of each whole batch, or message of an old format."""
+    """Yield (next offset, bytes) of each whole batch, or message of an old format."""
     position = 0
     while (entry := entry_at(data, position)) is not None:
         offset, size, magic = entry
@@ -82,13 +82,13 @@ def entries(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def written(directory: Path, start_offset: int) -> list[bytes]:
-    """What lies in the segments from an offset on."""
+    """Return the content of the segments from an offset on."""
     data = b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
     return [piece for next_offset, piece in entries(data) if next_offset > start_offset]
 
 
 def served(client: DataClient, topic: str, partition: int) -> list[bytes]:
-    """What a client gets, from the first offset to the last."""
+    """Return all batches that a client gets, from the first offset to the last."""
     offset, end = client.bounds(topic, partition)
     found: list[bytes] = []
     while offset < end:
@@ -106,7 +106,7 @@ def recorded(request: pytest.FixtureRequest) -> Path:
 
 
 def test_all_that_is_there_is_served(recorded: Path, tmp_path: Path) -> None:
-    """Bytes, offsets and ends; what was damaged, as Apache Kafka has recovered it."""
+    """Bytes, offsets and ends; damaged logs as Apache Kafka recovers them."""
     expected = LOGS / (RECOVERED.get(recorded.name) or recorded.name)
     starts = read_offsets(LOCAL, str(expected / LOG_START_OFFSETS))
     broker = taken_over(recorded, tmp_path / "broker")
@@ -131,7 +131,7 @@ def test_all_that_is_there_is_served(recorded: Path, tmp_path: Path) -> None:
 
 
 def compare_files(ours: Path, kafka: Path) -> None:
-    """Segments and indexes are Apache Kafka's. Snapshots know the producers of old records no more, or still do."""
+    """Segments and indexes equal Apache Kafka's. Snapshots may or may not have the producers of old records."""
     for pattern in ("*.log", "*.index", "*.timeindex", "*.txnindex"):
         found = {path.name: path.read_bytes() for path in ours.glob(pattern)}
         assert found == {path.name: path.read_bytes() for path in kafka.glob(pattern)}, pattern

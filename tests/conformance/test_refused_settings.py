@@ -1,7 +1,7 @@
-"""Settings of topics that are refused: the same ones as at Apache Kafka, with the same error, by each way to set them.
+"""Topic settings that both brokers reject, with the same error, by each way to set them.
 
-Every key with values around what its validator allows, unknown keys, values that do not go together. Nothing is
-changed: the requests only ask. The sentence is our own; it names the key where Apache Kafka's does.
+Every key with values at the limits of its validator, unknown keys, and conflicting values. Nothing changes: the
+requests only validate. The sentence is our own; it names the key where Apache Kafka's does.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def pair(shared_broker: Callable[[str], RunningBroker]) -> tuple[RunningBroker, 
 
 @pytest.mark.parametrize("key", sorted(TOPIC_KEYS.keys() - {own.name for own in OWN_TOPIC_KEYS}))
 def test_values_of_each_key(key: str, pair: tuple[RunningBroker, RunningBroker]) -> None:
-    """Bad input: INVALID_CONFIG for what the validator refuses, nothing for what it takes."""
+    """Bad input: INVALID_CONFIG for values that the validator rejects, nothing for others."""
     found = {value: wrong for value in VALUES if (wrong := differences(*pair, {key: value}))}
     assert not found
 
@@ -109,5 +109,5 @@ def test_values_of_each_key(key: str, pair: tuple[RunningBroker, RunningBroker])
 def test_settings_that_do_not_go_together(
     settings: Mapping[str, str], pair: tuple[RunningBroker, RunningBroker]
 ) -> None:
-    """And keys that there are not (any more)."""
+    """And keys that do not exist (any more)."""
     assert not differences(*pair, settings)

@@ -1,4 +1,4 @@
-"""Where replicas are and who leads, on a node that has them all: the same as Apache Kafka, request by request."""
+"""Replica placement and leadership on a single node: the same as Apache Kafka, request by request."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _topics(targets: list[Target]) -> list[Any]:
 
 
 def _by_name(answer: Any) -> Any:
-    """Topics in an order; it is a hash table's."""
+    """Return topics in an order; Kafka's is a hash table's."""
     for field in ("responses", "results", "topics", "replica_election_results"):
         if hasattr(answer, field):
             key = {"results": "topic_name", "replica_election_results": "topic"}.get(field, "name")
@@ -110,7 +110,7 @@ def _all_are_in(directory: int, answers: tuple[Any, Any]) -> bool:
 
 
 def test_reassignments(pair: Pair, version: int, fixed_factor: bool, targets: list[Target]) -> None:
-    """KIP-455, KIP-860: what one node grants, and how it says no."""
+    """KIP-455, KIP-860: the reassignments that one node accepts, and its errors."""
     if version == 0 and fixed_factor:
         return
     fields = {"allow_replication_factor_change": not fixed_factor} if version else {}
@@ -130,7 +130,7 @@ def test_reassignments_without_time(pair: Pair, timeout_ms: int) -> None:
     "asked", [None, [], [(TOPIC, [0, 1])], [(TOPIC, [])], [(TOPIC, [9])], [("unheard", [0])]], ids=str
 )
 def test_ongoing_reassignments(pair: Pair, asked: list[tuple[str, list[int]]] | None) -> None:
-    """There are none: what is granted is done."""
+    """There are none: an accepted one is done at once."""
     topics = asked and [ListPartitionReassignmentsTopics(name=name, partition_indexes=each) for name, each in asked]
     pair.same(LIST_PARTITION_REASSIGNMENTS, 0, timeout_ms=10_000, topics=topics)
 
@@ -157,7 +157,7 @@ def test_ongoing_reassignments(pair: Pair, asked: list[tuple[str, list[int]]] | 
 def test_elections(
     pair: Pair, version: int, kind: int, timeout_ms: int, asked: list[tuple[str, list[int]]] | None
 ) -> None:
-    """KIP-183, KIP-460: nothing to elect where the only replica leads."""
+    """KIP-183, KIP-460: there is no election where the only replica leads."""
     topics = asked and [TopicPartitions(topic=name, partitions=each) for name, each in asked]
     fields = {"election_type": kind} if version else {}
     ours, kafka = pair.ask(ELECT_LEADERS, version, topic_partitions=topics, timeout_ms=timeout_ms, **fields)
@@ -190,7 +190,7 @@ def test_elections(
     ids=str,
 )
 def test_topics_come_in_pages(pair: Pair, limit: int, names: list[str], cursor: tuple[str, int] | None) -> None:
-    """KIP-966; topic ids are each broker's own, and so is how often one has become leader."""
+    """KIP-966; topic ids and leader epochs differ between brokers."""
     at = cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1])
     topics = [TopicRequest(name=name) for name in names]
     ours, kafka = pair.ask(
@@ -208,7 +208,7 @@ def test_topics_come_in_pages(pair: Pair, limit: int, names: list[str], cursor: 
 
 
 def _move(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) -> tuple[Any, Any]:
-    """Answers for (directory, topic, partitions); directories are <1>, <2>, or as they are given."""
+    """Return answers for (directory, topic, partitions); directories are <1>, <2>, or literal."""
 
     def request(broker: RunningBroker) -> Any:
         first, second = map(str, pair.directories(broker))
@@ -246,13 +246,13 @@ def _move(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) ->
 )
 @pytest.mark.parametrize("version", [1, 2])
 def test_moves_that_cannot_be(pair: Pair, version: int, wanted: list[tuple[str, str, list[int]]]) -> None:
-    """KIP-113: whole paths of log directories only, partitions that are there only."""
+    """KIP-113: only whole paths of log directories, and only existing partitions."""
     ours, kafka = _move(pair, version, wanted)
     assert ours == kafka
 
 
 def _described(pair: Pair, broker: RunningBroker, topic: str) -> list[tuple[int, list[tuple[int, int, int, bool]]]]:
-    """By number of the directory: partition, size, lag, whether it is a copy."""
+    """Return by number of the directory: partition, size, lag, whether it is a copy."""
     paths = [str(path) for path in pair.directories(broker)]
     asked = [DescribableLogDirTopic(topic=topic, partitions=[0, 1, 2])]
     found = pair.client(broker).call(DESCRIBE_LOG_DIRS, 5, topics=asked).results
@@ -270,7 +270,7 @@ def _described(pair: Pair, broker: RunningBroker, topic: str) -> list[tuple[int,
 
 
 def test_a_partition_moves_there_and_back(pair: Pair) -> None:
-    """With its records; nothing of it stays behind, and it is where it was sent after a restart."""
+    """With its records; no files stay behind, and it is in its new place after a restart."""
     name = "moving"
     pair.create_topics({name: 2})
     for broker in pair.brokers:
@@ -298,7 +298,7 @@ def test_a_partition_moves_there_and_back(pair: Pair) -> None:
 
 
 def test_a_partition_is_made_where_it_was_sent_before(pair: Pair) -> None:
-    """It is not there, but it is remembered."""
+    """It does not exist yet, but the assignment is remembered."""
     for directory in (1, 2):
         name = f"sent-to-{directory}"
         ours, kafka = _move(pair, 2, [(f"<{directory}>", name, [0, 1, 2])])
@@ -314,7 +314,7 @@ def test_a_partition_is_made_where_it_was_sent_before(pair: Pair) -> None:
 
 
 def test_a_slow_move_is_seen_and_can_be_called_off(pair: Pair) -> None:
-    """As long as it lasts the partition is in both directories, in one as future; a deleted topic is in neither."""
+    """Meanwhile the partition is in both directories, in one as future; a deleted topic is in neither."""
     name = "slow"
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     pair.ask(CREATE_TOPICS, 7, topics=[topic], timeout_ms=10_000)

@@ -1,4 +1,4 @@
-"""A broker that restarts under its clients, at the same address or at another: they go on and lose nothing."""
+"""A broker restarts under its clients, at the same address or at another: they continue and lose nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.settled import wait_for_topic
 from tests.support.tools import start_tool
 
 TOPIC = "events"
-RECORDS = 20  # each producer, before the restart and after it
+RECORDS = 20  # of each producer, before the restart and after it
 
 
 class Client(Protocol):
@@ -56,7 +56,7 @@ class Librdkafka:
 
 
 class KafkaPython:
-    """kafka-python: after its start it knows only the addresses that brokers told it, so theirs must stay."""
+    """kafka-python: after its start it knows only the addresses that brokers returned, so these must not change."""
 
     def __init__(self, addresses: str) -> None:
         servers = addresses.split(",")
@@ -105,9 +105,9 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
     "kinds", [(Librdkafka, Java), (Librdkafka, KafkaPython, Java)], ids=["another-port", "same-port"]
 )
 def test_clients_go_on(broker: RunningBroker, java: JavaRunner, kinds: tuple[Callable[..., Client], ...]) -> None:
-    """S18.8: a broker's id, not its address, is what it is; groups and their offsets are still there.
+    """S18.8: a broker is identified by its id, not its address; groups and their offsets survive.
 
-    Producers send again what was under way (S10.9). Where the port changes, clients are given both addresses.
+    Producers retry requests in flight (S10.9). Where the port changes, clients are given both addresses.
     """
     port = broker.port if KafkaPython in kinds else free_port()
     addresses = ",".join(dict.fromkeys([broker.bootstrap, f"{HOST}:{port}"]))

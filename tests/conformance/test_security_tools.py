@@ -1,6 +1,6 @@
 """kafka-acls, kafka-configs for users, clients and addresses, and kafka-delegation-tokens, step by step.
 
-Against our broker and against Apache Kafka: they print the same, ids and times aside.
+They print the same against our broker and against Apache Kafka, except ids and times.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tests.support.tools import normalised, start_tool
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USERS = ("alice", "dave")
 
-# <hmac> is that of the last token that was made; "... as alice" is run by a user, what has none by a super user. What
-# is after " < " comes by standard input. Steps that begin with "+" are left to the full size.
+# <hmac> is that of the last created token; "... as alice" runs as that user, other steps as a super user. Text
+# after " < " is standard input. Steps that begin with "+" run only at the full size.
 ACLS = [
     "--list",
     "--add --allow-principal User:alice --operation Read --operation Describe --topic orders",
@@ -149,14 +149,16 @@ _VARYING = (
     (_HMAC, "<hmac>"),
     (re.compile(r"(?<=tokenId : )[\w-]{22}|[\w-]{22}(?=\s+<hmac>)"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<time>"),
-    # Kafka's controller says what its object for a request looks like inside
+    # Kafka's controller prints its internal object of a request
     (re.compile(r"Request Request\(.*? needs [A-Z_]+ permission\.", re.DOTALL), "Cluster authorization failed."),
     (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \S+ \d{4}"), "<time>"),
 )
 
 
 class SecuredBroker:
-    """Of a kind, with an authorizer; whoever comes by the first listener is a super user, by the second a user."""
+    """A broker of a kind with an authorizer; clients of its first listener are super users, those of the second are
+    users.
+    """
 
     def __init__(self, kind: str, directory: Path) -> None:
         port, self._port, quorum = free_port(), free_port(), free_port()
@@ -180,7 +182,7 @@ class SecuredBroker:
         self._hmac = ""
 
     def run(self, java: JavaRunner, tool: str, step: str, logins: Path) -> tuple[int | None, list[str], list[str]]:
-        """Exit code, output and errors, without what is another in each run, and in no order: Java's sets have none."""
+        """Return exit code, output and errors, without what differs in each run, sorted: Java's sets have no order."""
         words, _, user = step.partition(" as ")
         words, _, stdin = words.partition(" < ")
         arguments = [self._hmac if word == "<hmac>" else word for word in shlex.split(words)]
@@ -200,13 +202,13 @@ class SecuredBroker:
 
 
 def _words_sorted(line: str) -> str:
-    """A line that lists quotas or entries has them in the order of a hash table, too."""
+    """Sort a line that lists quotas or ACLs: they have the order of a hash table, too."""
     return " ".join(sorted(re.split(r",? ", line)))
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> dict[tuple[int, str], object]:
-    """What both print of each step, which change what the next ones find."""
+    """Return the output of each step against both brokers; steps depend on earlier ones."""
     logins = tmp_path_factory.mktemp("logins")
     for user in USERS:
         (logins / f"{user}.properties").write_text(

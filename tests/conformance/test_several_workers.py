@@ -1,4 +1,4 @@
-"""num.workers=2 and Apache Kafka's own share consumer and tools, which find both workers by themselves."""
+"""num.workers=2 with Apache Kafka's own share consumer and tools, which find both workers by themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkersBroker]:
 
 @pytest.fixture
 def topic(broker: WorkersBroker, name: str) -> str:
-    """A topic with records in partitions of both."""
+    """Return a topic with records in partitions of both."""
     broker.client().create_topic(name, PARTITIONS)
     for index in range(PARTITIONS):
         records = batch(*[b"%d-%d" % (index, number) for number in range(RECORDS)])
@@ -43,7 +43,7 @@ def topic(broker: WorkersBroker, name: str) -> str:
 
 
 def printed(java: JavaRunner, broker: WorkersBroker, worker: int, tool: str, *arguments: str) -> list[list[str]]:
-    """What a tool prints that asks one of the workers first: the words of each line."""
+    """Return the output of a tool that asks one of the workers first: the words of each line."""
     program = java.run(MAIN_CLASSES[tool], "--bootstrap-server", f"{HOST}:{broker.port + worker}", *arguments)
     assert program.exit_code == 0, program.stdout + program.stderr
     return [line.split() for line in program.stdout.splitlines()]
@@ -77,7 +77,7 @@ def test_java_share_consumers_see_each_record_once(broker: WorkersBroker, java: 
 def test_tools_find_what_the_other_worker_has(
     broker: WorkersBroker, java: JavaRunner, topic: str, worker: int, tmp_path: Path
 ) -> None:
-    """Whichever they ask first: offsets, records that are deleted, how far a group is behind, log directories."""
+    """From either worker: offsets, deletion of records, a group's lag, log directories."""
     described = printed(java, broker, worker, "kafka-topics", "--describe", "--topic", topic)
     leaders = [int(row[row.index("Leader:") + 1]) for row in described if "Leader:" in row]
     assert leaders == broker.leaders(topic)
@@ -100,7 +100,7 @@ def test_tools_find_what_the_other_worker_has(
 def test_a_cordoned_directory_gets_nothing_new_from_any_worker(
     broker: WorkersBroker, java: JavaRunner, name: str
 ) -> None:
-    """Cordoned while both run (KIP-1066), by the configuration that both have; what is made then is served as ever."""
+    """Cordoned while both run (KIP-1066), by their common configuration; topics created then are served as usual."""
     alter = ("kafka-configs", "--alter", "--entity-type", "brokers", "--entity-name", "1")
     printed(java, broker, 1, *alter, "--add-config", f"cordoned.log.dirs={broker.directory / 'more'}")
     broker.client().create_topic(name, PARTITIONS)
@@ -114,7 +114,7 @@ def test_a_cordoned_directory_gets_nothing_new_from_any_worker(
 def test_partitions_of_both_change_their_log_directory(
     broker: WorkersBroker, java: JavaRunner, topic: str, worker: int, tmp_path: Path
 ) -> None:
-    """Each partition is moved by the worker that has it, under the id that the tool was shown."""
+    """The worker that has a partition moves it, under the directory id that the tool was shown."""
 
     def places() -> dict[str, tuple[int, str]]:
         rows = printed(java, broker, worker, "kafka-log-dirs", "--describe", "--topic-list", topic)

@@ -30,14 +30,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
-    """What is played to both is answered alike, line by line."""
+    """Run the same play against both brokers, which must give the same lines."""
     ours, kafka = pair.each(play)
     for number, (one, other) in enumerate(zip(ours, kafka, strict=True)):
         assert one == other, f"step {number}"
 
 
 def read_when(broker: RunningBroker, client: ShareClient, text: str) -> str:
-    """The state once it says so: Kafka writes what is released after it has answered."""
+    """Return the state once it contains the text: Kafka writes released records after it has answered."""
 
     def read() -> str:
         state = client.read()
@@ -48,7 +48,7 @@ def read_when(broker: RunningBroker, client: ShareClient, text: str) -> str:
 
 
 def acquired(client: ShareClient) -> list[tuple[int, int, int]]:
-    """What a fetch gives once there is something: what is released does not wake a fetch that waits in Kafka."""
+    """Return the records of the first fetch that has some: in Kafka a release does not wake a waiting fetch."""
     given = client.acquire(wait_ms=500)
     assert given
     return given
@@ -59,7 +59,7 @@ def values(count: int) -> list[bytes]:
 
 
 def test_records_are_acquired_and_acknowledged_as_in_kafka(pair: Pair, name: str) -> None:
-    """Sessions, all types of acknowledgements, good and bad, and the state that the share coordinator has of it."""
+    """Sessions, all types of acknowledgements, valid and invalid, and the resulting state at the share coordinator."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as client:
@@ -116,7 +116,7 @@ def test_records_are_acquired_and_acknowledged_as_in_kafka(pair: Pair, name: str
 
 
 def test_fetches_are_limited_as_in_kafka(pair: Pair, name: str) -> None:
-    """max.records, batch.size, both acquire modes; records that keep failing come in ever smaller portions."""
+    """max.records, batch.size, both acquire modes; repeatedly failing records come in ever smaller portions."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as client:
@@ -141,7 +141,7 @@ def test_fetches_are_limited_as_in_kafka(pair: Pair, name: str) -> None:
 
 
 def test_portions_of_failing_records_count_what_is_given_before_them(pair: Pair, name: str) -> None:
-    """And a batch with such records begins an answer. Groups without renewals say so, after whose records they are."""
+    """A batch with such records begins an answer. Groups without renewals report the records' owner."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as client:
@@ -163,7 +163,7 @@ def test_portions_of_failing_records_count_what_is_given_before_them(pair: Pair,
 
 
 def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
-    """Nor may one acknowledge what the other has; when one hangs up, the other is given its records."""
+    """Nor may one acknowledge the other's records; when one disconnects, the other gets its records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as one, ShareClient(HOST, broker.port, timeout_s=180) as two:
@@ -186,7 +186,7 @@ def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
 
 
 def test_lock_that_ends_gives_the_records_to_the_next(pair: Pair, name: str) -> None:
-    """With a higher delivery count; what was acknowledged is not among them."""
+    """With a higher delivery count; without acknowledged records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as client:
@@ -203,7 +203,7 @@ def test_lock_that_ends_gives_the_records_to_the_next(pair: Pair, name: str) -> 
 
 
 def test_only_committed_records_if_the_group_says_so(pair: Pair, name: str) -> None:
-    """share.isolation.level: up to the last stable offset, and none of an aborted transaction."""
+    """share.isolation.level: up to the last stable offset, without aborted transactions."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name) as client, TxnClient(HOST, broker.port) as producer:
@@ -304,7 +304,7 @@ SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 
 
 def test_offsets_of_topics_that_are_named_again(pair: Pair, name: str) -> None:
-    """They are answered as one; a topic without partitions is answered if there is such a topic."""
+    """They get one answer; a topic without partitions is answered if it exists."""
 
     def play(broker: RunningBroker) -> list[str]:
         with member_of(broker, name, partitions=3) as client:
@@ -350,7 +350,7 @@ def test_tools_print_the_same(pair: Pair, java: JavaRunner) -> None:
 
 
 def _in_order(text: str) -> str:
-    """Rows in an order of their own: the tool prints them as its hash tables give them."""
+    """Sort rows: the tool prints them in the order of its hash tables."""
     return "\n".join(sorted(re.sub(r"\s+", " ", line).strip() for line in text.splitlines()))
 
 
@@ -358,7 +358,7 @@ def _in_order(text: str) -> str:
 
 
 def prepared(broker: RunningBroker, name: str, count: int) -> None:
-    """A topic of two partitions with records, and a group that begins with the first of them."""
+    """Create a topic of two partitions with records, and a group that begins at the first of them."""
     with member_of(broker, name, partitions=2) as client:
         for partition in range(2):
             client.produce(name, batch(*[b"%d-%d" % (partition, number) for number in range(count)]), partition)
@@ -366,7 +366,7 @@ def prepared(broker: RunningBroker, name: str, count: int) -> None:
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_java_members_share_all_records(pair: Pair, java: JavaRunner, name: str, kind: str) -> None:
-    """Each is given to one of them; together they see all, once each."""
+    """Each record goes to one member; together they see all, once each."""
     broker = pair.ours if kind == "ours" else pair.kafka
     count = scaled(200)
     prepared(broker, name, count)
@@ -384,7 +384,7 @@ def test_java_members_share_all_records(pair: Pair, java: JavaRunner, name: str,
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_java_member_releases_until_nothing_is_left(pair: Pair, java: JavaRunner, name: str, kind: str) -> None:
-    """Each time with a higher count, and after share.delivery.count.limit (5) not again."""
+    """Each time with a higher count, and no longer after share.delivery.count.limit (5)."""
     broker = pair.ours if kind == "ours" else pair.kafka
     prepared(broker, name, 2)
     program = java.run("ShareConsume", broker.bootstrap, name, name, "20", "release", timeout_s=300)

@@ -1,4 +1,4 @@
-"""Sessions of share groups with several partitions (KIP-932): what is said of each of them, and when."""
+"""Sessions of share groups with several partitions (KIP-932): when an answer names which partition."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(params=["ours", "kafka"])
 def broker(request: pytest.FixtureRequest, pair: Pair) -> RunningBroker:
-    """One of them, then the other."""
+    """Run against one broker, then the other."""
     return pair.ours if request.param == "ours" else pair.kafka
 
 
 @contextmanager
 def in_session(broker: RunningBroker, name: str) -> Iterator[ShareClient]:
-    """A member that has acquired the five records of partition 0, where partition 1 has none; its epoch is 2.
+    """Return a member that has acquired the five records of partition 0; partition 1 has none; its epoch is 2.
 
     Kafka reads the states of share-partitions after it has answered: only then an answer names them.
     """
@@ -60,7 +60,7 @@ def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
 
 
 def test_partitions_without_acknowledgements_are_answered_beside_others(pair: Pair, name: str) -> None:
-    """And what does not exist is told of; ranges that overlap are refused, topics that nobody knows before them."""
+    """Missing partitions are reported; overlapping ranges are rejected, after unknown topics."""
 
     def play(broker: RunningBroker) -> list[str]:
         with in_session(broker, name) as client:
@@ -80,7 +80,7 @@ def test_partitions_without_acknowledgements_are_answered_beside_others(pair: Pa
 
 
 def test_a_request_that_asks_for_what_is_not_possible_is_one_of_the_session(pair: Pair, name: str) -> None:
-    """A session may begin with a renewal of nothing; a mode that is none matters only where something is fetched."""
+    """A session may begin with a renewal of nothing; an invalid mode matters only for a fetch."""
 
     def play(broker: RunningBroker) -> list[str]:
         with in_session(broker, name) as client:
@@ -103,7 +103,7 @@ def test_a_request_that_asks_for_what_is_not_possible_is_one_of_the_session(pair
 
 
 def test_partitions_that_are_new_to_a_session_are_named_once(pair: Pair, name: str) -> None:
-    """Also where there is nothing of them."""
+    """Also without records."""
 
     def play(broker: RunningBroker) -> list[str]:
         with in_session(broker, name) as client:
@@ -125,7 +125,7 @@ def test_who_asks_for_no_bytes_does_not_wait(broker: RunningBroker, name: str) -
 
 
 def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: RunningBroker, name: str) -> None:
-    """The client is told of them with the records that come, or when the time is over."""
+    """The client gets them with the next records, or when the wait is over."""
     with in_session(broker, name) as client, DataClient(HOST, broker.port) as producer:
         asked = {client.topic_id: {9: []}}
         client.send(SHARE_FETCH, 2, **fetch_of(client, 2, asked, max_wait_ms=600_000))
@@ -142,7 +142,7 @@ def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: RunningB
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
 def test_member_without_a_place_waits_before_it_is_refused(start_broker: StartBroker, kind: str, name: str) -> None:
-    """group.share.max.share.sessions. It would ask again at once."""
+    """group.share.max.share.sessions. Otherwise it would retry at once."""
     broker = start_broker(
         kind, {**SHARE_PROPERTIES, "group.share.max.size": "10", "group.share.max.share.sessions": "100"}
     )

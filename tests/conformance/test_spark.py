@@ -1,6 +1,7 @@
-"""Spark Structured Streaming against the broker: it reads and writes topics, resumes, and sees what is added.
+"""Spark Structured Streaming against the broker: it reads and writes topics, resumes, and sees added partitions.
 
-Each test writes numbered records and compares the count and a checksum of what Spark read with what was acknowledged.
+Each test writes numbered records and compares count and checksum of the rows that Spark read with the acknowledged
+ones.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PARTITIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of a set of records: how many, and the sum of their values' CRC-32."""
+    """The number of records, and the sum of their values' CRC-32."""
 
     count: int
     checksum: int
@@ -44,13 +45,13 @@ class Summary:
 
 @pytest.fixture
 def admin(reference: RunningBroker) -> AdminClient:
-    """An administrator's client."""
+    """Return an admin client."""
     return AdminClient({"bootstrap.servers": reference.bootstrap})
 
 
 @pytest.fixture
 def topic(reference: RunningBroker, admin: AdminClient, name: str) -> str:
-    """A topic of some partitions."""
+    """Create a topic of some partitions."""
     create(reference, admin, name)
     return name
 
@@ -93,7 +94,7 @@ def source(reader: Any, broker: RunningBroker, topic: str, **options: object) ->
 
 
 class Job:
-    """A streaming query into Parquet files, with its checkpoint, that can be run again."""
+    """A streaming query into Parquet files, with its checkpoint, which can be run again."""
 
     def __init__(self, directory: Path) -> None:
         self._checkpoint = str(directory / "checkpoint")
@@ -104,7 +105,7 @@ class Job:
         return writer.option("checkpointLocation", self._checkpoint).trigger(**trigger).start()
 
     def run(self, rows: DataFrame) -> list[int]:
-        """Run until all that is there has been read; return how many records each batch had."""
+        """Run until all present records are read; return how many records each batch had."""
         query = self.start(rows, availableNow=True)
         assert query.awaitTermination(120)
         assert query.exception() is None
@@ -122,9 +123,9 @@ def job(tmp_path: Path) -> Job:
 
 @BOTH_WAYS
 def test_batch_from_earliest_in_many_tasks(spark: SparkSession, reference: RunningBroker, way: str, topic: str) -> None:
-    """Everything there is, with minPartitions cutting the offset ranges of few partitions into more tasks.
+    """minPartitions cuts the offset ranges of few partitions into more tasks.
 
-    As many as the ranges' shares of them, rounded, are.
+    Each range gets its rounded share of them.
     """
     written = produce(reference, topic, range(COUNT))
 
@@ -172,7 +173,7 @@ def test_stream_in_batches_of_a_size(
 
 @BOTH_WAYS
 def test_stream_from_latest(spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job) -> None:
-    """Only what comes after the start."""
+    """Only records after the start."""
     produce(reference, topic, range(COUNT))
     query = job.start(
         source(spark.readStream, reference, topic, startingOffsets="latest"), processingTime="200 milliseconds"
@@ -191,7 +192,7 @@ def test_stream_from_latest(spark: SparkSession, reference: RunningBroker, way: 
 def test_stream_sees_added_partitions(
     spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job, admin: AdminClient
 ) -> None:
-    """A checkpoint made with fewer partitions goes on with more: the new ones are read from their beginning."""
+    """A checkpoint with fewer partitions continues with more: new ones are read from their beginning."""
     rows = source(spark.readStream, reference, topic, startingOffsets="earliest")
     first = produce(reference, topic, range(100))
     job.run(rows)
@@ -208,7 +209,7 @@ def test_stream_sees_added_partitions(
 def test_stream_by_pattern_sees_a_new_topic(
     spark: SparkSession, reference: RunningBroker, way: str, name: str, job: Job, admin: AdminClient
 ) -> None:
-    """subscribePattern while the query runs: a topic that is made later belongs to it.
+    """subscribePattern while the query runs: it includes a later topic.
 
     A consumer looks for new topics every metadata.max.age.ms, whatever the broker.
     """
@@ -250,7 +251,7 @@ def test_only_a_consumer_joins_a_group(
 def test_stream_of_what_is_committed_passes_over_gaps(
     spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job
 ) -> None:
-    """In small batches, some of nothing but markers and aborted records; up to the first open transaction."""
+    """In small batches, some with only markers and aborted records; up to the first open transaction."""
     producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": topic})
     producer.init_transactions(60)
     for turn in range(9):
@@ -273,7 +274,7 @@ def test_stream_of_what_is_committed_passes_over_gaps(
 
 
 def test_stream_into_a_topic(spark: SparkSession, reference: RunningBroker, topic: str, tmp_path: Path) -> None:
-    """Spark's sink, an idempotent producer, into a topic that is not there yet; keys and headers go along."""
+    """Spark's sink, an idempotent producer, into a missing topic, which is created; with keys and headers."""
     written = produce(reference, topic, range(COUNT), key=b"k", headers=[("h", b"v"), ("null", None)])
     copied = f"{topic}-copy"
     rows = source(spark.readStream, reference, topic, startingOffsets="earliest", includeHeaders="true")
@@ -323,7 +324,7 @@ while True:
 def test_killed_job_resumes_from_its_checkpoint(
     spark: SparkSession, reference: RunningBroker, topic: str, tmp_path: Path
 ) -> None:
-    """SIGKILL in the middle; run again from the checkpoint: every record is in the files exactly once."""
+    """SIGKILL in the middle; rerun from the checkpoint: every record is in the files exactly once."""
     written = produce(reference, topic, range(COUNT))
     arguments = [reference.bootstrap, topic, str(tmp_path / "rows"), str(tmp_path / "checkpoint")]
     command = [sys.executable, "-c", JOB, *arguments]
@@ -345,6 +346,6 @@ def test_killed_job_resumes_from_its_checkpoint(
 
 
 def wait_for(condition: Any, query: StreamingQuery, timeout_s: float = 60) -> None:
-    """Wait until `condition` holds, as long as the query runs."""
+    """Wait until `condition` holds while the query runs."""
     eventually(lambda: query.exception() or condition(), timeout_s=timeout_s)
     assert query.exception() is None

@@ -1,4 +1,4 @@
-"""A cluster of Spark's own, a master and two workers: a packaged pipeline by spark-submit, sources without a jar."""
+"""A Spark cluster with a master and two workers: a packaged pipeline by spark-submit, and sources without a jar."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_package_runs_on_a_cluster(
     cluster: Cluster, shared_broker: Callable[[str], RunningBroker], tmp_path: Path
 ) -> None:
-    """On both workers; a second run goes on where the first has ended."""
+    """On both workers; a second run continues where the first ended."""
     broker = shared_broker("ours")
     with DataClient(HOST, broker.port) as client:
         client.create_topic("packaged", 2)
@@ -93,12 +93,12 @@ def test_package_runs_on_a_cluster(
 
 
 def applications(cluster: Cluster) -> list[int]:
-    """How many each worker has run."""
+    """Return how many applications each worker has run."""
     return [len(list(cluster.folder(number).glob("app-*"))) for number in range(WORKERS)]
 
 
 def test_executors_read_the_same_by_all_sources(cluster: Cluster, tmp_path: Path) -> None:
-    """Row by row: all codecs, headers, nulls, transactions, a compacted topic; of a directory also while it grows."""
+    """Row by row: all codecs, headers, nulls, transactions, a compacted topic; a directory also while it grows."""
     with Broker(UNTOUCHED) as broker:
         broker.create_topic("whole", PARTITIONS, SEGMENTS)
         fill_topic(broker.bootstrap_servers, "whole", PARTITIONS, RECORDS)
@@ -142,7 +142,7 @@ def test_executors_read_the_same_by_all_sources(cluster: Cluster, tmp_path: Path
 
 
 def options_of(broker: Broker, kind: str, topic: str, level: str) -> dict[str, str]:
-    """All of a topic, with headers, in as many tasks as make work for all executors."""
+    """Return the options for a whole topic, with headers, in enough tasks for all executors."""
     options = {"subscribe": topic, "kafka.isolation.level": level, "includeHeaders": "true"}
     if kind == "pybroker-log":
         return {**options, "path": str(broker.data_directory)}
@@ -151,7 +151,7 @@ def options_of(broker: Broker, kind: str, topic: str, level: str) -> dict[str, s
 
 @contextmanager
 def written_to(broker: Broker, topic: str) -> Iterator[None]:
-    """Records come into a topic all the time, a few in each batch."""
+    """Write to a topic all the time, a few records in each batch."""
     done = Event()
 
     def write() -> None:
@@ -172,7 +172,7 @@ def written_to(broker: Broker, topic: str) -> Iterator[None]:
 
 
 def read_on(cluster: Cluster, draws: dict[str, tuple[str, dict[str, str]]], directory: Path) -> None:
-    """By a driver of its own, on the cluster."""
+    """Read with a driver of its own, on the cluster."""
     command = [sys.executable, "-m", "tests.support.cluster_driver", cluster.url, str(directory)]
     told = json.dumps(draws)
     done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=600, cwd=ROOT, env=environ())
@@ -180,7 +180,7 @@ def read_on(cluster: Cluster, draws: dict[str, tuple[str, dict[str, str]]], dire
 
 
 def rows_of(directory: Path, name: str) -> list[dict[str, Any]]:
-    """What a draw has given, by partition and offset."""
+    """Return the rows of a draw, by partition and offset."""
     with pa.OSFile(str(directory / f"{name}.arrow")) as file:
         rows: list[dict[str, Any]] = pa.ipc.open_file(file).read_all().to_pylist()
     return sorted(rows, key=lambda row: (row["partition"], row["offset"]))

@@ -1,4 +1,4 @@
-"""What Spark's Kafka source and sink demand of a broker beyond reading and writing: loss, times that are not, acks."""
+"""Spark's Kafka source and sink beyond reading and writing: data loss, times without records, acks."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.support.spark_sources import EPOCH_MS, Job, opened, sorted_rows
 from tests.support.spark_ways import BOTH_WAYS, WAYS
 
 COUNT = 100
-#: What a batch raises that Spark or its Kafka source gives up.
+#: exceptions of a failed batch in Spark or its Kafka source
 FAILED = (PySparkException, Py4JJavaError)
 
 
 @pytest.fixture
 def client(reference: RunningBroker, name: str) -> Iterator[DataClient]:
-    """A client, and a topic of two partitions called `name`."""
+    """Return a client, and a topic of two partitions called `name`."""
     with DataClient(HOST, reference.port) as client:
         client.create_topic(name, 2)
         wait_for_topic(reference, name, 2)
@@ -35,7 +35,7 @@ def client(reference: RunningBroker, name: str) -> Iterator[DataClient]:
 
 
 def fill(bootstrap: str, topic: str, count: int, timestamp_ms: int, partition: int = 0) -> None:
-    """Records of one time, in batches of a few."""
+    """Write records of one time, in batches of a few."""
     producer = Producer({"bootstrap.servers": bootstrap, "batch.num.messages": 5})
     for number in range(count):
         producer.produce(topic, f"{number:0100}", partition=partition, timestamp=timestamp_ms)
@@ -46,7 +46,7 @@ def fill(bootstrap: str, topic: str, count: int, timestamp_ms: int, partition: i
 def test_time_that_no_record_has_is_an_error_or_the_end(
     spark: SparkSession, reference: RunningBroker, way: str, client: DataClient, name: str, tmp_path: Path
 ) -> None:
-    """Of one partition of two, by what the strategy says, for a batch and for a stream that begins."""
+    """For one partition of two, by the strategy, for a batch and for a stream that begins."""
     fill(reference.bootstrap, name, 10, EPOCH_MS)
     fill(reference.bootstrap, name, 10, EPOCH_MS - 1, partition=1)
     by_partition = {"startingOffsetsByTimestamp": json.dumps({name: {"0": EPOCH_MS, "1": EPOCH_MS}})}
@@ -71,7 +71,7 @@ def test_time_that_no_record_has_is_an_error_or_the_end(
 
 
 def check_loss(spark: SparkSession, bootstrap: str, topic: str, directory: Path, lose: Callable[[], int]) -> None:
-    """Two streams that have read COUNT records and were stopped, and batches; `lose` tells where the topic begins."""
+    """Run batches, and two streams that read COUNT records and were stopped; `lose` returns the topic's new start."""
     failing, skipping = (Job(spark, bootstrap, topic, directory / name, "kafka") for name in ("fail", "skip"))
     for job in (failing, skipping):
         assert sum(job.run()) == COUNT
@@ -97,7 +97,7 @@ def check_loss(spark: SparkSession, bootstrap: str, topic: str, directory: Path,
 def test_records_that_were_deleted_fail_a_query_or_are_passed_over(
     spark: SparkSession, reference: RunningBroker, way: str, name: str, tmp_path: Path
 ) -> None:
-    """By DeleteRecords, behind what the streams have read."""
+    """Records that DeleteRecords removed before the streams read them."""
     with DataClient(HOST, reference.port) as client:
         client.create_topic(name)
         wait_for_topic(reference, name, 1)
@@ -112,7 +112,7 @@ def test_records_that_were_deleted_fail_a_query_or_are_passed_over(
 
 @pytest.fixture(scope="module")
 def controlled() -> Iterator[Broker]:
-    """A broker whose time is moved on, and that loses answers."""
+    """Run a broker whose time a test advances, and which can lose answers."""
     with Broker() as broker:
         yield broker
 
@@ -148,7 +148,7 @@ def test_records_that_retention_took_fail_a_query_or_are_passed_over(
 def test_sink_is_idempotent_unless_it_waits_for_less(
     spark: SparkSession, reference: RunningBroker, client: DataClient, name: str, acks: str
 ) -> None:
-    """Each row is there, whom it waits for; with all, its batches are a producer's with an id."""
+    """Each row is there at each level of acks; with acks=all its batches have a producer id."""
     rows = spark.range(COUNT).selectExpr("CAST(id AS STRING) AS value")
     options = {"kafka.bootstrap.servers": reference.bootstrap, "topic": name, "kafka.acks": acks}
     rows.write.format("kafka").options(**options).save()
@@ -164,7 +164,7 @@ def test_sink_is_idempotent_unless_it_waits_for_less(
 def test_sink_whose_answer_was_lost_sends_again(
     spark: SparkSession, controlled: Broker, name: str, acks: str, again: int
 ) -> None:
-    """What an idempotent producer has sent twice is there once; what another one has, twice."""
+    """An idempotent producer's repeated record is there once; another producer's, twice."""
     controlled.create_topic(name)
     rows = spark.range(COUNT).coalesce(1).selectExpr("CAST(id AS STRING) AS value")
     options = {"kafka.bootstrap.servers": controlled.bootstrap_servers, "topic": name, "kafka.acks": acks}

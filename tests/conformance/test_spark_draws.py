@@ -1,4 +1,4 @@
-"""Spark's sources without a jar give what its own Kafka source gives: of compacted topics, and of ranges at random."""
+"""Spark's sources without a jar return the same as its own Kafka source: compacted topics, and random ranges."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.support.spark_sources import fill_topic, opened, sorted_rows
 WHOLE, COMPACTED = "drawn", "drawn-compacted"
 PARTITIONS = 3
 COUNT = min(400, scaled(100))
-#: Times are Spark's own matter, in a job for all: dear. Offsets are looked up in what one job has read.
+#: Each look-up by time takes Spark a job of its own, so they are few. Offsets come from the rows of one job.
 DRAWN_OFFSETS, DRAWN_TIMES = min(1000, scaled(60)), min(100, scaled(7))
 TOPICS = (WHOLE, COMPACTED)
 LEVELS = ("read_uncommitted", "read_committed")
-#: Where no record is as late.
+#: for times later than all records
 LATE = {"startingOffsetsByTimestampStrategy": "latest"}
 
 Rows = list[dict[str, Any]]
@@ -40,7 +40,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """With both topics, each with a transaction that stays open, and records behind its beginning."""
+    """Run a broker with both topics, each with an open transaction, and records before its start."""
     with Broker(UNTOUCHED) as broker:
         broker.create_topic(WHOLE, PARTITIONS, SEGMENTS)
         fill_topic(broker.bootstrap_servers, WHOLE, PARTITIONS, COUNT)
@@ -61,7 +61,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_compacted_topic(session: SparkSession, broker: Broker, level: str) -> None:
-    """What a cleaner has left, with what transactions and tombstones have left of theirs."""
+    """The rows that a cleaner left, with the remains of transactions and tombstones."""
     options = {"subscribe": COMPACTED, "includeHeaders": "true", "kafka.isolation.level": level}
     expected = sorted_rows(opened(session.read, "kafka", broker.bootstrap_servers, **options))
 
@@ -75,7 +75,7 @@ def test_compacted_topic(session: SparkSession, broker: Broker, level: str) -> N
 
 @pytest.fixture
 def one_child(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For all that both sources ask: a start for each of their plans would be most of the time."""
+    """Use one child for all requests of both sources: a start for each plan would take most of the time."""
     with Reader() as reader:
         for module in (topic_source, log_source):
             monkeypatch.setattr(module, "Reader", lambda: nullcontext(reader))
@@ -85,7 +85,7 @@ def one_child(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def everything(session: SparkSession, broker: Broker) -> dict[tuple[str, str], Rows]:
-    """What Spark's own source gives of each topic, at each level."""
+    """Return the rows of Spark's own source for each topic, at each level."""
     places = [(topic, level) for topic in TOPICS for level in LEVELS]
     draws = [{"subscribe": topic, "kafka.isolation.level": level} for topic, level in places]
     return dict(zip(places, rows_of_kafka(session, broker, draws), strict=True))
@@ -117,7 +117,7 @@ def test_offsets_at_random(broker: Broker, everything: dict[tuple[str, str], Row
 @pytest.mark.usefixtures("one_child")
 @pytest.mark.parametrize("topic", TOPICS)
 def test_times_at_random(session: SparkSession, broker: Broker, topic: str) -> None:
-    """For all partitions or of each, those of records and markers, or such as no record is as late."""
+    """For all partitions or for each; times of records and markers, or later ones."""
     dice = random.Random(topic)
     with client_of(broker) as client:
         records = [record for partition in range(PARTITIONS) for record in client.read_all(topic, partition)]
@@ -130,7 +130,7 @@ def test_times_at_random(session: SparkSession, broker: Broker, topic: str) -> N
             if dice.random() < 0.5:
                 of_each = {each: pair[place] for each, pair in pairs.items()}
                 options[f"{side}OffsetsByTimestamp"] = json.dumps({topic: of_each})
-            else:  # no partition's end may lie before its start, at which Spark's own source fails
+            else:  # a partition's end must not lie before its start, where Spark's own source fails
                 options[f"{side}Timestamp"] = str((min, max)[place](pair[place] for pair in pairs.values()))
         draws.append(options)
 
@@ -142,7 +142,7 @@ def test_times_at_random(session: SparkSession, broker: Broker, topic: str) -> N
 
 
 def drawn_partitions(dice: random.Random, topic: str) -> tuple[str, list[int], dict[str, str]]:
-    """An isolation level, partitions, and the options that say so."""
+    """Return an isolation level, partitions, and the options for them."""
     level = dice.choice(LEVELS)
     partitions = sorted(dice.sample(range(PARTITIONS), dice.randint(1, PARTITIONS)))
     wanted = {"subscribe": topic} if len(partitions) == PARTITIONS else {"assign": json.dumps({topic: partitions})}
@@ -150,7 +150,7 @@ def drawn_partitions(dice: random.Random, topic: str) -> tuple[str, list[int], d
 
 
 def check(broker: Broker, dice: random.Random, options: Mapping[str, str], rows: Rows) -> None:
-    """Both sources give these rows, of columns at random; the directory where it knows the options."""
+    """Check that both sources return these rows, with random columns; the directory if it knows the options."""
     columns = dice.sample(COLUMNS, dice.randint(1, len(COLUMNS)))
     expected = [{name: row[name] for name in columns} for row in rows]
     chosen = {**options, "columns": ",".join(columns)}
@@ -161,7 +161,7 @@ def check(broker: Broker, dice: random.Random, options: Mapping[str, str], rows:
 
 
 def rows_of_kafka(session: SparkSession, broker: Broker, draws: Sequence[dict[str, str]]) -> list[Rows]:
-    """What Spark's own source gives for each of the draws, in order."""
+    """Return the rows of Spark's own source for each of the draws, in order."""
     more = {"includeHeaders": "true", **LATE}
     frames = [
         opened(session.read, "kafka", broker.bootstrap_servers, **more, **options).withColumn("draw", lit(number))
@@ -174,19 +174,19 @@ def rows_of_kafka(session: SparkSession, broker: Broker, draws: Sequence[dict[st
 
 
 def rows_of_topic(broker: Broker, options: Mapping[str, str]) -> Rows:
-    """By the wire."""
+    """Read over the wire."""
     read = read_options({"kafka.bootstrap.servers": broker.bootstrap_servers, **LATE, **options}, streaming=False)
     return rows_of(topic_source.TopicBatches(read, read.columns))
 
 
 def rows_of_directory(broker: Broker, options: Mapping[str, str]) -> Rows:
-    """From the files of the running broker."""
+    """Read the files of the running broker."""
     read = read_log_options({"path": str(broker.data_directory), **options})
     return rows_of(log_source.LogBatches(read, read.columns))
 
 
 def rows_of(batches: topic_source.TopicBatches | log_source.LogBatches) -> Rows:
-    """As Spark has its tasks read them, one after the other."""
+    """Return the rows as Spark's tasks read them, one after the other."""
     return [row for split in batches.partitions() for batch in batches.read(split) for row in batch.to_pylist()]
 
 

@@ -1,4 +1,4 @@
-"""Retention, queries of Spark and archives, for real: who is held for loses nothing, who is not was warned of."""
+"""Retention, queries of Spark and archives together: held data is not lost, and other losses are announced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNT = 100
 
 
 class Stage:
-    """A broker that follows the queries in `state`, with time that a test moves on; Spark."""
+    """A broker that follows the queries in `state`, with time that a test advances; Spark."""
 
     def __init__(self, broker: Broker, spark: SparkSession, directory: Path, metrics_port: int) -> None:
         self.broker = broker
@@ -40,12 +40,12 @@ class Stage:
         self._url = f"http://{HOST}:{metrics_port}/queries"
 
     def add_partition(self, topic: str) -> None:
-        """A second one."""
+        """Add a second partition."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
 
     def produce(self, *topics: str, partition: int = 0) -> None:
-        """As many records again into each, with the broker's time as theirs."""
+        """Write the same number of records again into each, with the broker's time."""
         now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "batch.num.messages": 5})
         errors: list[object] = []
@@ -61,7 +61,7 @@ class Stage:
         assert set(errors) == {None}
 
     def run(self, query: str, kind: str, topic: str, *, on_loss: str = "fail") -> str | None:
-        """Read what is there, from where the query stood; why it failed, if it has."""
+        """Read all present records from the query's position; return the error, if it failed."""
         options = {
             "kafka.bootstrap.servers": self.broker.bootstrap_servers,
             "subscribe": topic,
@@ -77,14 +77,14 @@ class Stage:
         return None if failure is None else str(failure)
 
     def archive(self, *topics: str) -> None:
-        """Archive what is there, from where the archive ends."""
+        """Archive the new records."""
         source = BrokerInput({"bootstrap.servers": self.broker.bootstrap_servers, "isolation.level": "read_committed"})
         with Archive(self._directory / "lake", writing=True) as archive:
             plan = wanted_ranges(source.ends(topics), archive.manifest.ends(), skip_lost=False)
             archive_ranges(archive, plan.ranges, write_ranges(lambda: self._spark, source), count_rows)
 
     def retain_until(self, is_done: Callable[[], bool]) -> None:
-        """Do retention until the broker knows what was archived, and that shows."""
+        """Run retention until the broker knows the archive, and `is_done`."""
 
         def retain() -> bool:
             self.broker.run_retention()
@@ -93,12 +93,12 @@ class Stage:
         eventually(retain, lambda: self.broker.log, interval_s=0.1)
 
     def offsets(self, query: str) -> list[int]:
-        """What a query has written."""
+        """Return the offsets that a query has written."""
         written = self._spark.read.parquet(str(self._directory / query))
         return sorted(row.offset for row in written.collect())
 
     def wait_for(self, offsets: dict[str, int]) -> None:
-        """Until the broker knows that these queries read on at these offsets."""
+        """Wait until the broker knows these positions of queries."""
 
         def known() -> dict[str, int]:
             with urllib.request.urlopen(self._url, timeout=60) as answer:
@@ -108,7 +108,7 @@ class Stage:
         eventually(known, equal_to=offsets)
 
     def start_of(self, topic: str, partition: int = 0) -> int:
-        """A partition's first offset."""
+        """Return a partition's first offset."""
         host, _, port = self.broker.bootstrap_servers.rpartition(":")
         with DataClient(host, int(port)) as client:
             return client.bounds(topic, partition)[0]
@@ -116,7 +116,7 @@ class Stage:
 
 @pytest.fixture
 def stage(spark: SparkSession, tmp_path: Path) -> Iterator[Stage]:
-    """With a topic that holds, and one that does not."""
+    """Return a stage with a topic that holds, and one that does not."""
     register(spark)
     port = free_port()
     (tmp_path / "state").mkdir()
@@ -135,7 +135,7 @@ def stage(spark: SparkSession, tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.mark.parametrize("kind", ["kafka", "pybroker"])
 def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
-    """Though all that it has still to read is over; the other one fails, and was warned of before and after."""
+    """Although all its unread records have expired; the other query fails, with warnings before and after."""
     stage.produce("held", "let-go")
     for topic in ("held", "let-go"):
         assert stage.run(f"of-{topic}", kind, topic) is None
@@ -169,7 +169,7 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
 
 
 def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> None:
-    """All of it, though no batch of the query names it; the query then reads it from its beginning."""
+    """The whole partition, though no batch of the query names it; the query then reads it from its beginning."""
     stage.produce("held")
     assert stage.run("of-held", "kafka", "held") is None
     stage.wait_for({"of-held": COUNT})
@@ -185,8 +185,9 @@ def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> Non
 
 
 def test_archive_that_is_held_for_gets_all(stage: Stage, tmp_path: Path) -> None:
-    """What is not archived yet stays until it is, and no longer; of the other topic it is gone, with a warning."""
-    (tmp_path / "state" / "no-checkpoint").mkdir()  # an empty folder may be a volume that is away: all would be held
+    """Records stay until they are archived, and no longer; the other topic loses them, with a warning."""
+    # an empty folder may be an unmounted volume: everything would be held
+    (tmp_path / "state" / "no-checkpoint").mkdir()
     stage.produce("held", "let-go")
     stage.archive("held", "let-go")
     stage.produce("held", "let-go")

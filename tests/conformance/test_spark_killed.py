@@ -1,4 +1,4 @@
-"""A stream whose driver is killed, and whose topic gets partitions meanwhile: each record once."""
+"""A stream whose driver is killed while its topic gets partitions: each record once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNT = 1500
 
 @contextmanager
 def driver(broker: RunningBroker, topic: str, directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with all that it starts, killed at the end."""
+    """Run a process, and kill it with its children at the end."""
     words = [broker.bootstrap, topic, str(directory), str(MOST_OFFSETS)]
     with (directory / "driver.txt").open("ab") as output:
         process = subprocess.Popen(
@@ -52,7 +52,9 @@ def driver(broker: RunningBroker, topic: str, directory: Path) -> Iterator[subpr
 def test_driver_that_is_killed_and_a_topic_that_grows(
     spark: SparkSession, shared_broker: Callable[[str], RunningBroker], name: str, tmp_path: Path
 ) -> None:
-    """Killed amid a batch; another driver goes on from the checkpoint, and begins new partitions at their beginning."""
+    """Killed during a batch; another driver continues from the checkpoint, and reads new partitions from their
+    beginning.
+    """
     broker, dice = shared_broker("ours"), random.Random(9)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     register(spark)
@@ -87,7 +89,7 @@ def fill(broker: RunningBroker, topic: str, partitions: range | list[int], count
 
 
 def wait_for_plans(job: Job, count: int, running: subprocess.Popen[bytes], directory: Path) -> None:
-    """Until the stream has planned so many batches."""
+    """Wait until the stream has planned so many batches."""
 
     def output() -> str:
         return (directory / "driver.txt").read_text(errors="replace")[-3000:]

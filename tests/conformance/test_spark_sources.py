@@ -41,7 +41,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="module")
 def topic(broker: RunningBroker) -> str:
-    """All codecs, headers, nulls, transactions that were committed and aborted."""
+    """All codecs, headers, nulls, committed and aborted transactions."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic(TOPIC, PARTITIONS)
     fill_topic(broker.bootstrap, TOPIC, PARTITIONS, COUNT)
@@ -49,7 +49,7 @@ def topic(broker: RunningBroker) -> str:
 
 
 def each(value: object) -> str:
-    """For all partitions, in the form of Spark's options."""
+    """Return a value for all partitions, in the form of Spark's options."""
     return json.dumps({TOPIC: {str(partition): value for partition in range(PARTITIONS)}})
 
 
@@ -84,7 +84,7 @@ def test_batch_equals_that_of_sparks_kafka_source(
 
 
 def test_directory_equals_the_topic(session: SparkSession, broker: RunningBroker, topic: str) -> None:
-    """Read from the files, while the broker runs; with the columns that were chosen."""
+    """Read from the files, while the broker runs; with selected columns."""
     path = str(broker.log_dir)
     options = {"subscribe": topic, "kafka.isolation.level": "read_committed", "includeHeaders": "true"}
 
@@ -144,7 +144,7 @@ def fill(broker: RunningBroker, topic: str, numbers: range) -> None:
 def test_data_loss_fails_the_query_or_is_passed_over(
     session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
 ) -> None:
-    """Records that were deleted before they were read, by a batch and by a stream that had stopped."""
+    """Records that were deleted before they were read, by a batch and by a stopped stream."""
     job = Job(session, broker.bootstrap, name, tmp_path)
     fill(broker, name, range(10))
     assert sum(job.run()) == 10
@@ -166,7 +166,7 @@ def test_data_loss_fails_the_query_or_is_passed_over(
 def test_stream_from_the_end_of_a_topic_that_is_written_to(
     session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
 ) -> None:
-    """It begins somewhere, although Spark asks several times where, and passes nothing over from there on."""
+    """Spark asks several times where to begin; the stream loses nothing from its first position on."""
     job = Job(session, broker.bootstrap, name, tmp_path)
     fill(broker, name, range(100))
     is_over = Event()
@@ -197,7 +197,7 @@ def test_stream_from_the_end_of_a_topic_that_is_written_to(
 def test_rows_are_written(
     session: SparkSession, broker: RunningBroker, topic: str, small: DataClient, name: str, tmp_path: Path
 ) -> None:
-    """A batch with keys and headers into a topic that the option names, and a stream into those that rows name."""
+    """A batch with keys and headers into the option's topic, and a stream into the topics of its rows."""
     columns = ["key", "value", "headers"]
     rows = opened(session.read, "kafka", broker.bootstrap, subscribe=topic, includeHeaders="true").select(*columns)
     target = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.compression.type": "lz4"}
@@ -223,7 +223,7 @@ def test_rows_are_written(
 def test_credentials_are_those_of_sparks_kafka_source(
     session: SparkSession, start_broker: Callable[..., RunningBroker]
 ) -> None:
-    """The same options read the same rows; wrong ones end a query, or a writing one, before any task begins."""
+    """The same options read the same rows; wrong ones end a query, also a writing one, before any task begins."""
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     asking = start_broker(
         "ours",

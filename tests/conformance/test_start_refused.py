@@ -1,6 +1,6 @@
-"""Starts that fail say why in one line and touch nothing.
+"""Failing starts report why in one line and change nothing.
 
-Bad input to the configuration ends with exit code 2, what else is in the way with 1 (see broker/main.py).
+Bad configuration ends with exit code 2, other obstacles with 1 (see broker/main.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.wire import WireClient
 
 
 def properties(directory: Path, **others: str) -> dict[str, str]:
-    """A configuration that would start in `directory`."""
+    """Return a configuration that would start in `directory`."""
     listener = f"PLAINTEXT://{HOST}:{free_port()}"
     return {"node.id": "1", "listeners": listener, "log.dirs": str(directory), **others}
 
@@ -47,7 +47,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("line", BAD_LINES)
 def test_bad_value_is_told_with_its_place(line: str, tmp_path: Path) -> None:
-    """File and line, key and value, what is allowed; exit code 2, nothing on standard output."""
+    """File and line, key and value, allowed values; exit code 2, nothing on standard output."""
     ended = run_broker(tmp_path, f"# a comment\n\n{line}\n")
     key, value = re.split(r"\s*=\s*", line)
     assert Ended(2, "", f"server.properties:3: {key}={value}: {BAD_LINES[line]}\n") == ended
@@ -55,7 +55,7 @@ def test_bad_value_is_told_with_its_place(line: str, tmp_path: Path) -> None:
 
 
 def test_all_bad_values_are_told_at_once(tmp_path: Path) -> None:
-    """One line each: of the file, of the environment, of the command line."""
+    """One line each: in the file, in the environment, on the command line."""
     ended = run_broker(
         tmp_path,
         "num.partitions=-1\nlog.retention.hours=soon\n",
@@ -75,7 +75,7 @@ def test_all_bad_values_are_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_unknown_key_is_told_with_the_nearest(strict: bool, tmp_path: Path) -> None:
-    """A warning, as people's files have keys of their plugins; with --strict an error."""
+    """A warning, because users' files have keys of their plugins; with --strict an error."""
     taken = socket.create_server((HOST, 0))  # so that the start ends in any case
     listener = f"PLAINTEXT://{HOST}:{taken.getsockname()[1]}"
     text = f"listeners={listener}\nlog.dirs=logs\nnum.partition=1\n"
@@ -97,7 +97,7 @@ SASL = (
 
 
 def test_mechanism_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
-    """With its place and exit code 2; a key that is not known is told besides, as it may be the reason."""
+    """With its place and exit code 2; an unknown key is reported, too, as it may be the reason."""
     ended = run_broker(tmp_path, f"{SASL}listener=PLAINTEXT://:9092\n")
     warning, problem = ended.stderr.splitlines()
     assert ended.exit_code == 2
@@ -107,7 +107,7 @@ def test_mechanism_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
 
 
 def test_password_that_does_not_open_its_store_is_a_bad_value(tmp_path: Path) -> None:
-    """Of the broker's own store, and of that of clients' certificates though nobody asks for them, as in Kafka."""
+    """The key store's password, and the trust store's although client certificates are optional, as in Kafka."""
     store = Authority(tmp_path).issue("server").with_suffix(".p12")
     before = sorted(os.listdir(tmp_path))
     text = (
@@ -126,7 +126,9 @@ def test_password_that_does_not_open_its_store_is_a_bad_value(tmp_path: Path) ->
 
 
 def refused(tmp_path: Path, text: str, *touched: Path, before: Callable[[], None] | None = None, **others: str) -> None:
-    """A start in `tmp_path`/data with `others` ends with 1 and the one line that matches `text`; nothing changes."""
+    """Check that a start in `tmp_path`/data with `others` exits with 1 and the one line that matches `text`; no file
+    changes.
+    """
     settings = properties(tmp_path / "data", **others)
     pictures = [picture(path) for path in (tmp_path, *touched)]
     ended = run_broker(tmp_path.parent / f"{tmp_path.name}-run", settings, before=before)
@@ -139,7 +141,7 @@ def refused(tmp_path: Path, text: str, *touched: Path, before: Callable[[], None
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """The log directory of a broker that has been there and stopped: `tmp_path`/data."""
+    """Return the log directory of a stopped broker: `tmp_path`/data."""
     broker = OurBroker(tmp_path / "before")
     assert broker.stop() == 0
     return broker.log_dir.rename(tmp_path / "data")
@@ -147,7 +149,7 @@ def stopped(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["empty", "used"])
 def test_port_that_is_taken(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Ports come before files: the data directory, if there is one, stays as it is."""
+    """Ports come before files: an existing data directory does not change."""
     if kind == "used":
         request.getfixturevalue("stopped")
     with socket.create_server((HOST, 0)) as taken:
@@ -157,12 +159,12 @@ def test_port_that_is_taken(kind: str, tmp_path: Path, request: pytest.FixtureRe
 
 
 def test_address_of_another_machine(tmp_path: Path) -> None:
-    """A listener can only be bound to an address that is here."""
+    """A listener can only bind to an address of this machine."""
     refused(tmp_path, r"192\.0\.2\.1:9092: Cannot assign requested address", listeners="PLAINTEXT://192.0.2.1:9092")
 
 
 def test_directory_in_use_by_another_broker(start_broker: StartBroker, tmp_path: Path) -> None:
-    """The first goes on, unharmed."""
+    """The first broker continues unharmed."""
     broker = start_broker("ours")
     text = re.escape(f"{broker.log_dir}: is in use by another broker, which holds its .lock file")
     with WireClient(HOST, broker.port) as client:
@@ -171,7 +173,7 @@ def test_directory_in_use_by_another_broker(start_broker: StartBroker, tmp_path:
 
 
 def test_one_of_several_directories_in_use(start_broker: StartBroker, tmp_path: Path) -> None:
-    """The others are not formatted, nor locked, nor made."""
+    """The others are neither formatted, nor locked, nor created."""
     broker = start_broker("ours")
     (tmp_path / "there").mkdir()
     text = re.escape(f"{broker.log_dir}: ") + "(is in use|has no meta.properties|belongs to).*"
@@ -199,7 +201,7 @@ def test_kafka_and_we_keep_each_other_out(start_broker: StartBroker, tmp_path: P
 
 @pytest.mark.parametrize("mode", [0o555, 0o000])
 def test_directory_that_may_not_be_written(mode: int, stopped: Path, tmp_path: Path) -> None:
-    """Permission bits, also where root would be above them."""
+    """Permission bits, although root could ignore them."""
     stopped.chmod(mode)
     try:
         refused(
@@ -210,7 +212,7 @@ def test_directory_that_may_not_be_written(mode: int, stopped: Path, tmp_path: P
 
 
 def test_one_directory_by_two_names(stopped: Path, tmp_path: Path) -> None:
-    """A link is followed: two directories of one broker are not one on the disk."""
+    """Links are resolved: two names of one directory on the disk."""
     (tmp_path / "link").symlink_to(tmp_path / "new")
     text = re.escape(f"{tmp_path}/link: is the same directory as {tmp_path}/new")
     refused(tmp_path, text, **{"log.dirs": f"{tmp_path}/new,{tmp_path}/link", "metadata.log.dir": str(stopped)})
@@ -218,7 +220,7 @@ def test_one_directory_by_two_names(stopped: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["data", "data/deeper/still"])
 def test_directory_that_cannot_be_made(name: str, tmp_path: Path) -> None:
-    """Whether it is the directory itself or one above it that is a file."""
+    """The directory itself or one above it is a file."""
     (tmp_path / "data").write_text("a file")
     text = re.escape(f"{tmp_path / name}: cannot be ") + "(used|read): (Not a directory|File exists)"
     refused(tmp_path, text, **{"log.dirs": str(tmp_path / name)})
@@ -233,7 +235,7 @@ def test_directory_of_another_node(several: bool, stopped: Path, tmp_path: Path)
 
 
 def test_directory_of_another_cluster_than_configured(stopped: Path, tmp_path: Path) -> None:
-    """As `kafka-storage format --ignore-formatted` refuses it, too."""
+    """`kafka-storage format --ignore-formatted` rejects it, too."""
     found = read_meta_properties(LOCAL, str(stopped))
     assert found is not None
     wanted = "AAAAAAAAQACAAAAAAAAAAQ"
@@ -242,7 +244,7 @@ def test_directory_of_another_cluster_than_configured(stopped: Path, tmp_path: P
 
 
 def test_directories_of_two_clusters(stopped: Path, tmp_path: Path) -> None:
-    """Two directories, each formatted by itself."""
+    """Two directories, each formatted alone."""
     other = OurBroker(tmp_path / "other")
     assert other.stop() == 0
     ours, theirs = (read_meta_properties(LOCAL, str(path)) for path in (stopped, other.log_dir))

@@ -1,4 +1,4 @@
-"""Stops are clean and in time, whatever clients are doing; a second signal ends at once, but not the same one twice."""
+"""Stops are clean and in time in every state of clients; a later second signal ends the broker at once."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tests.support.launch import broker_command
 from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
 
-# Far less than a clean stop may take where clients keep it waiting, far more than it needs.
+# shorter than a clean stop may take while clients delay it, and longer than it needs
 BOUND_S = 30
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OurBroker]:
-    """A broker of the test's own, with the topic `events` of one partition."""
+    """Run a broker with the topic `events` of one partition."""
     running = OurBroker(tmp_path)
     with WireClient(HOST, running.port) as client:
         topic = CreatableTopic(name="events", num_partitions=1, replication_factor=1)
@@ -45,7 +45,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
 
 
 def produce(client: WireClient, value: bytes) -> int:
-    """Append one record to `events`; its offset."""
+    """Append one record to `events`; return its offset."""
     builder = BatchBuilder()
     builder.append(0, None, value)
     data = TopicProduceData(name="events", partition_data=[PartitionProduceData(index=0, records=builder.build())])
@@ -56,7 +56,7 @@ def produce(client: WireClient, value: bytes) -> int:
 
 
 def fetch_fields(max_wait_ms: int, *, offset: int, min_bytes: int = 1) -> dict[str, object]:
-    """A Fetch of `events`, v12."""
+    """Return the fields of a Fetch of `events`, v12."""
     topic = FetchTopic(
         topic="events", partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 30)]
     )
@@ -64,17 +64,17 @@ def fetch_fields(max_wait_ms: int, *, offset: int, min_bytes: int = 1) -> dict[s
 
 
 def is_marked_clean(broker: RunningBroker) -> bool:
-    """Whether the directory has a clean-shutdown file that makes sense."""
+    """Return whether the directory has a valid clean-shutdown file."""
     marker = broker.log_dir / ".kafka_cleanshutdown"
     return marker.exists() and json.loads(marker.read_text())["brokerEpoch"] > 0
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGHUP)])
 def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], broker: OurBroker) -> None:
-    """Idle connections, half a request, parked long polls, a reader that does not read.
+    """Idle connections, half a request, parked long polls, a client that does not read.
 
-    The parked ones are answered, all are closed, the directory is clean, and what was acknowledged is there. Two
-    signals at once are one: `timeout` signals its child and then the child's group.
+    Parked requests are answered, connections closed, the directory is clean, and acknowledged records are there. Two
+    signals together count once: `timeout` signals its child and then the child's group.
     """
     with WireClient(HOST, broker.port) as client:
         offsets = [produce(client, b"%d" % number * 1000) for number in range(50)]
@@ -86,7 +86,7 @@ def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], b
     polling = WireClient(HOST, broker.port)
     polling.send(FETCH, 12, fetch_fields(60_000, offset=50))
     deaf = WireClient(HOST, broker.port)
-    for _ in range(200):  # 10 MB of answers that nobody takes
+    for _ in range(200):  # 10 MB of unread answers
         deaf.send(FETCH, 12, fetch_fields(0, offset=0))
     broker.catch_up()
 
@@ -112,7 +112,7 @@ def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], b
 
 
 def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker) -> None:
-    """A parked JoinGroup is answered NOT_COORDINATOR, so that its client asks again once the broker is back."""
+    """A parked JoinGroup is answered NOT_COORDINATOR, so that its client retries once the broker is back."""
     first, second = WireClient(HOST, broker.port), WireClient(HOST, broker.port)
     first.call(FIND_COORDINATOR, 2, key="group", key_type=0)
     fields: dict[str, object] = {
@@ -132,9 +132,9 @@ def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker
 
 
 def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
-    """What was acknowledged is there all the same, after a recovery.
+    """Acknowledged records survive, after a recovery.
 
-    A clean stop is over after two seconds: on a machine that stands still for one, the second signal comes too late.
+    A clean stop takes two seconds: on a machine that pauses for one, the second signal comes too late.
     """
     for _ in range(5):
         with WireClient(HOST, broker.port) as client:
@@ -158,7 +158,7 @@ def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
 
 
 def deaf_client(broker: OurBroker) -> WireClient:
-    """A client that asks for more than its connection holds and never reads: a stop waits two seconds for it."""
+    """A client that requests more than its connection holds and never reads: a stop waits two seconds for it."""
     with WireClient(HOST, broker.port) as client:
         for _ in range(50):
             produce(client, bytes(1_000_000 // 50))
@@ -170,7 +170,7 @@ def deaf_client(broker: OurBroker) -> WireClient:
 
 
 def test_stop_under_load_answers_or_closes(broker: OurBroker) -> None:
-    """A producer at full speed sees every answer of what was written, or a closed connection; nothing else."""
+    """A producer at full speed gets the answer of every stored record, or a closed connection; nothing else."""
     acknowledged: list[int] = []
 
     def produce_until_closed() -> None:
@@ -192,13 +192,13 @@ def test_stop_under_load_answers_or_closes(broker: OurBroker) -> None:
     broker.start()
     with WireClient(HOST, broker.port) as client:
         end = produce(client, b"next")
-    # Each of the three may have had one request answered whose answer it did not get any more.
+    # For each of the three, one request may have been answered without its client getting the answer.
     assert sorted(acknowledged) == [offset for offset in range(end) if offset in set(acknowledged)]
     assert len(acknowledged) <= end <= len(acknowledged) + len(loads)
 
 
 def test_start_that_is_interrupted_ends_clean(tmp_path: Path) -> None:
-    """A signal before the ports are open is heard when they are."""
+    """A signal before the ports are open takes effect when they are."""
     (tmp_path / "server.properties").write_text(f"listeners=PLAINTEXT://{HOST}:{free_port()}\nlog.dirs=data\n")
     process = subprocess.Popen(broker_command("server.properties"), stderr=subprocess.PIPE, cwd=tmp_path)
     eventually((tmp_path / "data" / "meta.properties").exists, timeout_s=BOUND_S, interval_s=0.001)

@@ -1,4 +1,4 @@
-"""Static members (KIP-345) as librdkafka's consumers are: they restart without a rebalance."""
+"""Static members (KIP-345) with librdkafka's consumers: they restart without a rebalance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def consumer(broker: RunningBroker, group: str, instance: str, topic: str) -> Co
 
 
 def poll_until(done: Callable[[], bool], *consumers: Consumer) -> None:
-    """Let consumers work until a condition holds."""
+    """Poll consumers until a condition holds."""
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline
@@ -42,14 +42,14 @@ def poll_until(done: Callable[[], bool], *consumers: Consumer) -> None:
 
 
 def state_and_assignments(broker: RunningBroker, group: str) -> tuple[str, dict[str, bytes]]:
-    """(state, assignment by instance id)."""
+    """Return (state, assignment by instance id)."""
     with WireClient(HOST, broker.port) as client:
         described = client.call(DESCRIBE_GROUPS, 5, groups=[group]).groups[0]
     return described.group_state, {each.group_instance_id: each.member_assignment for each in described.members}
 
 
 def test_static_member_comes_back_to_its_partitions(reference: RunningBroker, name: str) -> None:
-    """Its place is kept while it is away, the other member is not disturbed, and offsets go on."""
+    """Its partitions stay reserved, the other member is not disturbed, and offsets continue."""
     admin = AdminClient({"bootstrap.servers": reference.bootstrap})
     admin.create_topics([NewTopic(name, 4, 1)])[name].result(60)
     producer = Producer({"bootstrap.servers": reference.bootstrap})

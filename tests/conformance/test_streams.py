@@ -1,4 +1,4 @@
-"""A Kafka Streams program with processing.guarantee=exactly_once_v2: it is killed, and its output is exact.
+"""A Kafka Streams program with processing.guarantee=exactly_once_v2 has exact output although it is killed.
 
 With both protocols: as a classic group, and as a streams group (KIP-1071), whose tasks the broker assigns.
 """
@@ -27,7 +27,7 @@ PARTITIONS = 2
 WORDS = ("one", "two", "three", "four", "five")
 LINES = scaled(60)
 KILLS = min(10, scaled(1))
-#: A streams group's members have no session timeout of their own.
+#: members of a streams group have no session timeout of their own
 SESSIONS = {
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.min.session.timeout.ms": "6000",
@@ -39,14 +39,14 @@ SESSIONS = {
 
 @pytest.fixture(scope="module")
 def classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The program, compiled, and Kafka Streams."""
+    """Return the compiled program, and Kafka Streams."""
     classes = tmp_path_factory.mktemp("streams")
     compile_java([SOURCE], streams_jars(), classes)
     return [classes, SOURCE.parent.parent / "java", streams_classpath()]
 
 
 class WordCount:
-    """The program, which is started again after each kill with what is left of its directory."""
+    """The program, which is restarted after each kill with its remaining directory."""
 
     def __init__(
         self, broker: RunningBroker, name: str, classpath: list[Path], directory: Path, protocol: str = "classic"
@@ -69,7 +69,7 @@ class WordCount:
 
 @pytest.fixture(scope="module", params=COSTLY_BROKERS)
 def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
-    """A broker whose streams groups soon notice that a member has died."""
+    """Run a broker whose streams groups soon notice a dead member."""
     return start_broker(request.param, SESSIONS)
 
 
@@ -87,12 +87,12 @@ def program(
 
 
 def line(number: int) -> bytes:
-    """A few words, of which some come more often."""
+    """Return a line of a few words, some of which are more frequent."""
     return " ".join(WORDS[: 1 + number % len(WORDS)]).encode()
 
 
 def counts(client: TxnClient, topic: str) -> dict[str, list[int]]:
-    """What went out of each word, in order, as a reader of committed records sees it."""
+    """Return each word's counts, in order, as a reader of committed records sees them."""
     found: dict[str, list[int]] = defaultdict(list)
     for partition in range(PARTITIONS):
         for key, value in client.committed_records(topic, partition):
@@ -101,7 +101,7 @@ def counts(client: TxnClient, topic: str) -> dict[str, list[int]]:
 
 
 class Work:
-    """Lines that are sent to the program, and the words that it is to count."""
+    """Lines for the program, and the words that it must count."""
 
     def __init__(self, running: WordCount, name: str) -> None:
         self._running = running
@@ -116,7 +116,7 @@ class Work:
             self._sent += 1
 
     def wait(self, client: TxnClient, share: float = 1) -> None:
-        """Until so much of all that was sent has gone out."""
+        """Wait until this share of the output is there."""
         eventually(
             lambda: (
                 sum(map(len, counts(client, f"{self._name}-counts").values())) >= int(self._expected.total() * share)
@@ -126,13 +126,13 @@ class Work:
         )
 
     def check(self, client: TxnClient) -> None:
-        """Each word counts 1, 2, 3 ... without a gap and without a number twice."""
+        """Check that each word counts 1, 2, 3 ... without a gap or a repetition."""
         expected = {word: list(range(1, count + 1)) for word, count in self._expected.items()}
         assert counts(client, f"{self._name}-counts") == expected
 
 
 def test_output_is_exact_after_kills(name: str, program: tuple[WordCount, TxnClient]) -> None:
-    """S24.2: the program is killed in the middle of its work, and started again."""
+    """S24.2: the program is killed during its work, and restarted."""
     running, client = program
     work = Work(running, name)
     for _ in range(KILLS):
@@ -149,7 +149,7 @@ def test_output_is_exact_after_kills(name: str, program: tuple[WordCount, TxnCli
 def test_output_is_exact_after_the_broker_was_killed(
     kind: str, start_broker: StartBroker, name: str, classpath: list[Path], tmp_path: Path
 ) -> None:
-    """S24.2: the program goes on with its streams group where the broker finds it in its log."""
+    """S24.2: the broker loads the streams group from its log, and the program continues."""
     broker = start_broker(kind, SESSIONS)
     with TxnClient(HOST, broker.port) as client:
         for topic in (name, f"{name}-counts"):

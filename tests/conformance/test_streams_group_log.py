@@ -1,4 +1,4 @@
-"""Streams groups in `__consumer_offsets` are Kafka's: what one broker wrote there, the other goes on with."""
+"""Streams groups in `__consumer_offsets` have Kafka's format: one broker continues with the other's records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Group:
         await_coordinator(self._client, group_id)
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Struct:
-        """A heartbeat that is taken, and finds all topics: Apache Kafka's coordinator may still be loading."""
+        """Retry a heartbeat until it is accepted and finds all topics: Apache Kafka's coordinator may still load."""
         sent = request(member_id, epoch, group_id=self._group_id, **fields)
         waits = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
         return eventually(
@@ -41,7 +41,7 @@ class Group:
         )
 
     def describe(self) -> tuple[Any, ...]:
-        """What is stored, with members in the order of their ids; without what the cluster makes of the topology."""
+        """Return the stored state, members by id, without the configured topology, which depends on the cluster."""
         (group,) = self._client.call(
             STREAMS_GROUP_DESCRIBE, 0, group_ids=[self._group_id], include_authorized_operations=False
         ).groups
@@ -55,7 +55,7 @@ class Group:
 
 @pytest.mark.parametrize(("writer", "reader"), [("ours", "kafka"), ("kafka", "ours")])
 def test_groups_move_between_brokers(tmp_path: Path, java: JavaRunner, writer: str, reader: str) -> None:
-    """In the middle of a rebalance, with standbys and an endpoint, and one that was deleted."""
+    """During a rebalance, with standbys and an endpoint, and with a deleted group."""
     properties = {**PROPERTIES, "group.streams.num.standby.replicas": "1"}
     running: list[RunningBroker] = [BROKERS[writer](tmp_path, properties)]
     try:

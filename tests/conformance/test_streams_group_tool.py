@@ -1,4 +1,4 @@
-"""kafka-streams-groups in all its ways, step by step: it prints the same against our broker and Apache Kafka."""
+"""kafka-streams-groups with all its options, step by step: it prints the same against our broker and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.support.streams_groups import internal, subtopology, topology
 from tests.support.streams_session import PROPERTIES, StreamsSession, has_topics
 from tests.support.tools import normalised, start_tool
 
-# Records are a minute apart from here on: 2023-11-14T22:13:20Z.
+# records are a minute apart from here on: 2023-11-14T22:13:20Z
 T0 = 1_700_000_000_000
 RESET = "--group old --reset-offsets --input-topic orders"
-# "old" has had a member, which committed; "live" has one.
+# "old" had a member, which committed; "live" has one.
 STEPS = [
     "--list",
     "--list --state",
@@ -68,7 +68,7 @@ STEPS = [
     "--delete --group unheard",
     "--list",
 ]
-if scaled(1) == 1:  # each step is a tool started twice: what changes nothing is left to the full size
+if scaled(1) == 1:  # each step starts a tool twice: steps that change nothing run only at the full size
     STEPS = [step for step in STEPS if not re.search("--dry-run|--members|nonsense|--to-offset 3|--to-current", step)]
 
 
@@ -112,7 +112,7 @@ def _lines(pair: Pair, broker: RunningBroker, text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def printed(pair: Pair, java: JavaRunner) -> dict[tuple[int, str], object]:
-    """What each step prints against each broker."""
+    """Return what each step prints against each broker."""
     found: dict[tuple[int, str], object] = {}
     for number, step in enumerate(STEPS):
         programs = [
@@ -128,12 +128,12 @@ def printed(pair: Pair, java: JavaRunner) -> dict[tuple[int, str], object]:
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number}{STEPS[number][:60]}")
 def test_the_tool_prints_the_same(number: int, printed: dict[tuple[int, str], object]) -> None:
-    """Standard output, standard error and exit code; lines in any order, as groups come in that of a hash table."""
+    """Standard output, standard error and exit code; lines in any order: groups come in that of a hash table."""
     assert printed[number, "ours"] == printed[number, "kafka"]
 
 
 def test_internal_topics_have_gone_with_their_group(pair: Pair, printed: dict[tuple[int, str], object]) -> None:
-    """The tool deletes them, where it is told to."""
+    """The tool deletes them on request."""
     assert printed
     ours, kafka = ({topic.name for topic in answer.topics} for answer in pair.ask(METADATA, 12, topics=None))
     assert ours == kafka

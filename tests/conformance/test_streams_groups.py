@@ -1,6 +1,6 @@
-"""Streams groups (KIP-1071), heartbeat by heartbeat: the same requests and answers here and at Apache Kafka.
+"""Streams groups (KIP-1071), heartbeat by heartbeat: our broker and Apache Kafka give the same answers.
 
-Nothing is asserted but that: each step of a scenario compares both.
+There are no other assertions: each step of a scenario compares both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def counted(t: str, **fields: Any) -> Any:
-    """A word count: a repartition topic and a store."""
+    """Return a word count: a repartition topic and a store."""
     return topology(
         subtopology("0", [t], sinks=[f"{t}-rep"]),
         subtopology(
@@ -50,7 +50,7 @@ def counted(t: str, **fields: Any) -> Any:
 
 
 def enter(pair: Pair, s: StreamsSession, t: str, member_id: str = "a", **fields: Any) -> None:
-    """The first member, which has everything then."""
+    """Let the first member join, which gets all tasks."""
     s.beat(member_id, 0, told=counted(t), **fields)
     for broker in pair.brokers:
         for name in (f"{t}-rep", f"{t}-log"):
@@ -106,7 +106,7 @@ def hand_over(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def standbys(pair: Pair, s: StreamsSession, t: str) -> None:
-    """Replicas of tasks with state, by the group's own configuration; endpoints tell of them, too."""
+    """Replicas of tasks with state, by the group's own configuration; endpoints list them, too."""
     enter(pair, s, t, user_endpoint=Endpoint(host="h1", port=1), client_tags=[KeyValue(key="z", value="1")])
     interval_ms = s.configure(streams_num_standby_replicas=1)
     s.beat("a", 3, active=ALL, until=lambda answer: answer.heartbeat_interval_ms == interval_ms)
@@ -126,7 +126,7 @@ def standbys(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def bad_requests(pair: Pair, s: StreamsSession, t: str) -> None:
-    """What a heartbeat must be like."""
+    """Invalid heartbeats."""
     told = counted(t)
     for member_id, epoch, fields in (
         ("", 0, {"told": told}),
@@ -174,7 +174,7 @@ def bad_requests(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def fenced(pair: Pair, s: StreamsSession, t: str) -> None:
-    """Epochs, tasks and topologies that are not the group's."""
+    """Wrong epochs, tasks and topologies."""
     enter(pair, s, t)
     s.beat("b", 0, told=counted(t))
     s.follow("a")
@@ -208,10 +208,10 @@ def stale_topology(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def topologies(pair: Pair, s: StreamsSession, t: str) -> None:
-    """What does not fit together, each in a group of its own."""
+    """Inconsistent topologies, each in a group of its own."""
     u = f"{t}-u"
     s.create_topics({u: 2, f"{t}-seven": 7})
-    r1, log = f"{t}-r1", f"{t}-l"  # made by the broker: nothing is wrong with them
+    r1, log = f"{t}-r1", f"{t}-l"  # the broker creates them: they are valid
     r3, r4 = f"{t}-r3", f"{t}-r4"
     both = [([], [0, 1])]
     for number, told in enumerate(
@@ -252,7 +252,7 @@ def topologies(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def topics_that_cannot_be_made(pair: Pair, s: StreamsSession, t: str) -> None:
-    """Members are told why."""
+    """Members get the reason."""
     log = internal(f"{t}-log", cleanup_policy="nonsense")
     s.beat("m", 0, told=topology(subtopology("0", [t], changelogs=[log])))
     s.beat("m", 2, active={}, until=lambda answer: "failed" in answer.status[0].status_detail)
@@ -285,7 +285,7 @@ def shutdown(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def offsets(pair: Pair, s: StreamsSession, t: str) -> None:
-    """Members commit and fetch at their epoch, others not."""
+    """Only members at their epoch may commit and fetch."""
     s.create_topics({f"{t}-other": 1})
     enter(pair, s, t)
     s.beat("b", 0, told=counted(t))
@@ -311,7 +311,7 @@ def offsets(pair: Pair, s: StreamsSession, t: str) -> None:
 
 
 def other_kinds(pair: Pair, s: StreamsSession, t: str) -> None:
-    """A group changes its kind only where it is empty, and only from classic to streams and back."""
+    """A group changes its kind only while it is empty, and only from classic to streams and back."""
     told = topology(subtopology("0", [t]))
     member = {"member_id": "c", "rebalance_timeout_ms": 30_000, "subscribed_topic_names": ["none"]}
     consumers = f"{s.group_id}-consumers"
@@ -372,7 +372,7 @@ def test_both_answer_alike(pair: Pair, name: str, scenario: Scenario) -> None:
 
 
 def test_random_members_get_the_same_tasks(pair: Pair, name: str) -> None:
-    """Members of several processes come, follow their targets or not, and go; with standbys."""
+    """Members of several processes join, follow their targets or not, and leave; with standbys."""
     random = Random(1071)
     for round_number in range(scaled(2)):
         t = f"{name}-{round_number}"

@@ -1,8 +1,8 @@
-"""Requests that were recorded with Apache Kafka, sent again in their order: every answer is as Kafka's was.
+"""Requests recorded with Apache Kafka, sent again in their order: every answer equals Kafka's.
 
-The sweeps (tests/data/wire/sweep-*.tsv) ask for each version of each API, in good cases and bad. They build on one
-another (topics made by one file are written to in the next), so all are replayed against one fresh broker, then the
-sessions of stock clients; a test looks at one file's answers, or one client's.
+The sweeps (tests/data/wire/sweep-*.tsv) request each version of each API, valid and invalid. They build on one another
+(one file's topics are written to in the next), so one fresh broker gets all of them, then the sessions of stock
+clients; a test checks one file's answers, or one client's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AUTHORIZER = {
 
 @dataclass
 class Replayed:
-    """What is not as recorded: in each sweep, and in the sessions of each client."""
+    """The differences from the recording: in each sweep, and in the sessions of each client."""
 
     sweeps: dict[str, list[str]] = field(default_factory=dict)
     sessions: dict[str, list[str]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Replayed:
 
 @pytest.fixture(scope="module", params=["ours", "kafka"])
 def replayed(request: pytest.FixtureRequest, start_broker: StartBroker) -> Replayed:
-    """Everything, replayed against a fresh broker."""
+    """Replay everything against a fresh broker."""
     broker = start_broker(request.param, {**PROPERTIES, **AUTHORIZER})
     names = Names(port={29192: broker.port}, path={"/var/lib/kafka-logs-0": str(broker.log_dir)})
     found = Replayed()
@@ -74,11 +74,11 @@ def replayed(request: pytest.FixtureRequest, start_broker: StartBroker) -> Repla
 
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_answers_are_as_recorded(replayed: Replayed, sweep: str) -> None:
-    """Field by field, but for the ids, times, counters and sizes of sweep_rules.py; closed connections are closed."""
+    """Field by field, except the ids, times, counters and sizes of sweep_rules.py; closed connections are closed."""
     assert replayed.sweeps[sweep] == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_sessions_of_stock_clients_get_the_recorded_error_codes(replayed: Replayed, client: str) -> None:
-    """All that the client did while it was recorded, in its order and on as many connections."""
+    """All recorded requests of the client, in its order and on as many connections."""
     assert replayed.sessions[client] == []

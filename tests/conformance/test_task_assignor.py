@@ -1,4 +1,4 @@
-"""The task assignor gives what Apache Kafka's gives, to the last task: a streams group keeps its targets."""
+"""The task assignor gives exactly Apache Kafka's assignments, so that a streams group keeps its targets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.scale import scaled
 
 SEED = 1071
 ROUNDS = 5
-AT_ONCE = 200  # what a program has time for
+AT_ONCE = 200  # as many as one run of the program can take
 
 
 @dataclass
 class Group:
-    """What an assignor is given."""
+    """The input of an assignor."""
 
     subtopologies: dict[str, SubtopologySpec]
     members: dict[str, MemberSpec]
@@ -30,7 +30,7 @@ class Group:
 
 
 def random_groups(random: Random) -> Iterator[Group]:
-    """Groups that come and change: threads come and go with their processes, topics grow, replicas are added."""
+    """Yield changing groups: threads and their processes come and go, topics grow, replicas are added."""
     for _ in range(scaled(30)):
         names = sorted({str(random.randrange(30)) for _ in range(random.randint(1, 6))})
         subtopologies = {
@@ -64,7 +64,7 @@ def named(tasks: TaskSet) -> dict[str, list[int]]:
 
 
 def as_json(group: Group) -> str:
-    """The group as the Java program reads it."""
+    """Return the group as the Java program reads it."""
     members = [
         {
             "id": member_id,

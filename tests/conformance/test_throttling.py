@@ -1,11 +1,11 @@
-"""Quotas at work, by the same frames at our broker and at Apache Kafka: which one counts, how long clients wait.
+"""Quotas at work, by the same frames at our broker and at Apache Kafka: which one applies, and the throttle times.
 
-Who waits is not listened to.
+A throttled connection is muted.
 
-Bytes are reckoned, so that the wait of a first request is known: what it takes, at the rate that is allowed, less the
-ten windows of a second that a client may use up at once. Waits may differ by a twentieth and 200 ms of each other, for
-windows go on while requests are on the way; those of request_percentage, which is time, are a window at most, and here
-always that.
+The tests compute the bytes, so that the first throttle time is known: the bytes divided by the allowed rate, less the
+ten windows of a second that a client may use at once. Throttle times may differ by a twentieth and 200 ms, because
+windows advance while requests are on the way; those of request_percentage, which is time, are a window at most, and
+always that here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.support.settled import wait_for_changes
 from tests.support.wire import Closed, WireClient
 
 TOPIC = "limited"
-#: Whom quotas are for, the most specific first, and for how many seconds each makes a first request wait.
+#: The quotas' entities, the most specific first, with the throttle time that each gives a first request.
 LEVELS: tuple[tuple[Mapping[str, str | None], int], ...] = (
     ({"user": "ANONYMOUS", "client-id": "<own>"}, 5),
     ({"user": "ANONYMOUS", "client-id": None}, 10),
@@ -62,7 +62,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def limit(pair: Pair, *limits: tuple[Mapping[str, str | None], str, float | None]) -> None:
-    """Set quotas, or take them away where they are None, at both; they count when this returns."""
+    """Set quotas, or delete those of None, at both; they are in force when this returns."""
     entries = [
         RequestEntryData(
             entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -77,7 +77,7 @@ def limit(pair: Pair, *limits: tuple[Mapping[str, str | None], str, float | None
 
 
 def asked(broker: RunningBroker, client_id: str, api: Api, version: int, **fields: Any) -> Struct:
-    """An answer, over a connection of its own: who is not listened to on one is on the next."""
+    """Return an answer over a connection of its own: a muted client is served on its next connection."""
     with WireClient(HOST, broker.port, client_id=client_id) as client:
         return client.call(api, version, **fields)
 
@@ -88,7 +88,7 @@ def produced(size: int, acks: int = 1, topic: str = TOPIC) -> dict[str, Any]:
 
 
 def rate_for(wait_s: float, size: int) -> int:
-    """The bytes a second at which so many in a first request make it wait so long."""
+    """Return the rate, in bytes a second, at which a first request of this size waits so long."""
     return round(size / (_AT_ONCE_S + wait_s))
 
 
@@ -98,7 +98,7 @@ def close(ours_ms: float, kafkas_ms: float) -> bool:
 
 @pytest.mark.parametrize("level", range(len(LEVELS)))
 def test_the_most_specific_quota_counts_alone(pair: Pair, level: int) -> None:
-    """With it and all that are less so the wait is its own. What all clients of a user sent counts on."""
+    """With less specific ones beside it, its own throttle time applies. The bytes of all clients of a user add up."""
     size = 800_000 if level == 5 else 20_000
     own = {"<own>": f"client-{level}"}
     entities = [{kind: own.get(name or "", name) for kind, name in entity.items()} for entity, _ in LEVELS]
@@ -113,7 +113,9 @@ def test_the_most_specific_quota_counts_alone(pair: Pair, level: int) -> None:
 
 @pytest.mark.parametrize("acks", [1, 0])
 def test_who_has_to_wait_is_not_listened_to(pair: Pair, acks: int) -> None:
-    """The answer is there at once and tells; the next one on this connection is not, on another it is."""
+    """The answer comes at once, with the throttle time; the connection's next request waits, another connection's does
+    not.
+    """
     name = f"muted-{acks}"
     limit(pair, ({"client-id": name}, "producer_byte_rate", rate_for(2, 20_000)))
 
@@ -138,7 +140,7 @@ def test_who_has_to_wait_is_not_listened_to(pair: Pair, acks: int) -> None:
 
 
 def test_bytes_fetched(pair: Pair) -> None:
-    """A Fetch has what the windows hold; the next one would have more than that, has nothing, and has to wait."""
+    """A Fetch returns what the windows hold; the next one would exceed that, returns nothing, and is throttled."""
     for broker in pair.brokers:
         for _ in range(6):
             asked(broker, "feeder", PRODUCE, 9, **produced(10_000, topic="read"))
@@ -169,7 +171,7 @@ def test_bytes_fetched(pair: Pair) -> None:
     ids=["metadata", "find-coordinator", "api-versions"],
 )
 def test_request_percentage(pair: Pair, api: Api, version: int, fields: dict[str, Any]) -> None:
-    """Of a client that may have next to none of the time: each answer makes it wait for a window."""
+    """For a client with next to no share of the time: each answer throttles it for a window."""
     name = f"slow-{api.name}"
     limit(pair, ({"client-id": name}, "request_percentage", 0.00001))
     waits_ms = pair.each(lambda broker: asked(broker, name, api, version, **fields).throttle_time_ms)
@@ -191,7 +193,7 @@ def _outcome(answer: Struct) -> tuple[int, int]:
 
 
 def test_controller_mutations(pair: Pair) -> None:
-    """What is owed refuses what comes next, of clients that know the error; older ones get it, and wait longer."""
+    """A debt rejects later mutations of clients that know the error; older clients are throttled longer."""
     limit(pair, ({"client-id": None}, "controller_mutation_rate", 1.0))
     for broker in pair.brokers:
         _wait_until_mutations_are_limited(broker)
@@ -219,7 +221,7 @@ def _step(client: str, api: Api, version: int, fields: dict[str, Any], broker: R
 
 
 def _wait_until_mutations_are_limited(broker: RunningBroker) -> None:
-    """The controller of Apache Kafka hears of quotas by itself: each probe is another client, with its own share."""
+    """Wait until Apache Kafka's controller applies the quota: each probe is another client, with its own share."""
     numbers = count()
 
     def second_answer() -> int:
@@ -232,7 +234,7 @@ def _wait_until_mutations_are_limited(broker: RunningBroker) -> None:
 
 
 def test_connections_of_an_address(pair: Pair) -> None:
-    """As many as the windows hold are served; the next ones are accepted, and let go after a window."""
+    """As many as the windows hold are served; the next ones are accepted, and closed after a window."""
     address = "127.0.0.9"
     limit(pair, ({"ip": address}, "connection_creation_rate", 1.0))
     served = pair.each(lambda broker: _come(broker, address, 13))
@@ -243,7 +245,7 @@ def test_connections_of_an_address(pair: Pair) -> None:
 
 
 def _come(broker: RunningBroker, address: str, times: int) -> list[float | None]:
-    """Seconds until each connection from an address was ended; None for those that were served."""
+    """Return the seconds until each connection from an address was closed; None for those that were served."""
     with ExitStack() as links:
         began, clients = [], []
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Stock clients at the older levels of transaction.version, where partitions are added by request and epochs stay."""
+"""Stock clients at the older levels of transaction.version, where requests add partitions and epochs stay."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 def level(client: TxnClient) -> int:
-    """The finalized one; 0 where none is told."""
+    """Return the finalized level; 0 without one."""
     answer = client.call(API_VERSIONS, 3, client_software_name="test", client_software_version="0")
     return next((each.max_version_level for each in answer.finalized_features if each.name == "transaction.version"), 0)
 
 
 @pytest.fixture(scope="module")
 def at_level(start_broker: StartBroker) -> Callable[[str, int], RunningBroker]:
-    """A broker of that kind, at that level; one a kind."""
+    """Return a broker of that kind, at that level; one of each kind."""
     running: dict[str, RunningBroker] = {}
 
     def get(kind: str, wanted: int) -> RunningBroker:
@@ -80,7 +80,7 @@ def epoch(client: TxnClient, transactional_id: str) -> str:
 
 
 def test_confluent_kafka(broker: RunningBroker, client: TxnClient, topic: str):
-    """S20.12; its epoch is that of its start: no transaction has raised it."""
+    """S20.12; its epoch is that of its start: no transaction raised it."""
     clients.test_confluent_kafka_commits_and_aborts(broker, client, topic)
     assert epoch(client, topic) == "0"
 

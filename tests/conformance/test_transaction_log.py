@@ -1,4 +1,4 @@
-"""`__transaction_state` is Kafka's: what one broker began there, the other ends."""
+"""`__transaction_state` has Kafka's format: one broker ends the transactions that the other began."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("complete", "open", "left")
 
 @pytest.mark.parametrize(("writer", "reader"), [("ours", "kafka"), ("kafka", "ours")])
 def test_transactions_move_between_brokers(tmp_path: Path, java: JavaRunner, writer: str, reader: str) -> None:
-    """After a kill: one that is complete, one whose producer goes on, one that another producer takes over."""
+    """After a kill: one that is complete, one whose producer continues, one that another producer takes over."""
     running: list[RunningBroker] = [BROKERS[writer](tmp_path, PROPERTIES)]
     try:
         with TxnClient(HOST, running[0].port) as client:

@@ -1,4 +1,4 @@
-"""Transactions frame by frame: the same requests, and the same answers, here and at Apache Kafka."""
+"""Transactions frame by frame: our broker and Apache Kafka give the same answers to the same requests."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Producer:
         return self.client.write(self.name, ("P0", epoch), self.places[partition], sequence, *values, version=version)
 
     def end(self, epoch: int, commit: bool, version: int = 5) -> str:
-        """EndTxn, and the markers written."""
+        """Send an EndTxn, and wait for the markers."""
         answer = self.client.end(self.name, ("P0", epoch), commit, version)
         self.client.settled(self.name)
         return answer
 
     def state(self) -> str:
-        """State and epoch."""
+        """Return state and epoch."""
         words = self.client.settled(self.name).split()
         return f"{words[0]} {words[2]}"
 
@@ -92,7 +92,7 @@ def test_ids_without_a_character_and_of_the_greatest_length(client: TxnClient, n
 
 
 def test_coordinator_of_an_id(producer: Producer):
-    """S20.2, S20.3, S20.5: a broker, which answers by a topic of 50 partitions."""
+    """S20.2, S20.3, S20.5: the coordinator is a broker with a topic of 50 partitions."""
     client = producer.client
     [found] = client.call(FIND_COORDINATOR, 4, key_type=1, coordinator_keys=[producer.name]).coordinators
     assert (found.error_code, found.node_id, found.port) == (0, producer.broker.node_id, producer.broker.port)
@@ -100,7 +100,7 @@ def test_coordinator_of_an_id(producer: Producer):
 
 
 def test_newcomers_fence(producer: Producer):
-    """S20.6, S20.17: with the transaction of the one before aborted."""
+    """S20.6, S20.17: the previous producer's transaction is aborted."""
     producer.write(0, 0, 0)
     assert producer.init() == "NONE P0 2"
     assert producer.write(0, 0, 1) == "INVALID_PRODUCER_EPOCH -1"
@@ -129,7 +129,7 @@ def test_producer_goes_on(producer: Producer):
 
 
 def test_older_protocol(producer: Producer):
-    """Partitions are added by request; the epoch stays."""
+    """Requests add partitions; the epoch stays."""
     client, (first, second) = producer.client, producer.places
     assert producer.write(0, 0, 0, version=11) == "TRANSACTION_ABORTABLE -1"
     assert producer.write(0, 0, 0, version=10) == "INVALID_TXN_STATE -1"
@@ -175,7 +175,7 @@ def test_adding_what_cannot_be_added(producer: Producer):
 
 
 def test_partitions_are_added_again_after_a_lost_answer(producer: Producer):
-    """The same once more changes nothing; who has been fenced meanwhile is told so."""
+    """A repetition changes nothing; a producer that was fenced meanwhile gets that error."""
     client, name, (first, second) = producer.client, producer.name, producer.places
     with TxnClient(HOST, producer.broker.port) as lost:
         lost.name(client.producer_id("P0"))
@@ -194,10 +194,10 @@ def test_partitions_are_added_again_after_a_lost_answer(producer: Producer):
 
 
 def test_nothing_is_added_while_a_transaction_ends(producer: Producer):
-    """CONCURRENT_TRANSACTIONS until its markers are written; the same request, sent again until then, is taken.
+    """CONCURRENT_TRANSACTIONS until its markers are written; the same request, repeated until then, is accepted.
 
-    Both requests are under way at once, so that the second one is served as soon as the first one is answered; whether
-    the markers are faster is for the broker to say, now and then.
+    Both requests are sent at once, so that the second one is served right after the first; now and then the markers are
+    faster.
     """
     client, name, (first, second) = producer.client, producer.name, producer.places
     early = f"{name}-0 CONCURRENT_TRANSACTIONS, {name}-1 CONCURRENT_TRANSACTIONS"
@@ -230,7 +230,7 @@ def test_nothing_is_added_while_a_transaction_ends(producer: Producer):
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_many_transactions_at_a_time(producer: Producer, version: int):
-    """Between brokers: added, or only looked for."""
+    """Between brokers: added, or only verified."""
     client, name, (first, second) = producer.client, producer.name, producer.places
     assert client.add_many((name, ("P0", 0), [first], False), version=version) == [f"{name}: {name}-0 NONE"]
     stranger = f"{name}z"
@@ -245,7 +245,7 @@ def test_many_transactions_at_a_time(producer: Producer, version: int):
 
 
 def test_newer_protocol(producer: Producer):
-    """KIP-890: partitions join by being written to; each transaction has its epoch."""
+    """KIP-890: a write adds its partition; each transaction has its epoch."""
     client = producer.client
     assert producer.write(3, 0, 0) == "INVALID_PRODUCER_EPOCH -1"
     assert client.write(f"{producer.name}", ("-", 0), producer.places[0], 0, version=12) == "NONE 0"  # has no id at all
@@ -268,7 +268,7 @@ def test_newer_protocol(producer: Producer):
 
 
 def test_transaction_without_a_partition_can_be_aborted(producer: Producer):
-    """And has its epoch, too; there is nothing to commit."""
+    """It has an epoch, too; a commit would have no effect."""
     assert producer.end(0, True) == "INVALID_TXN_STATE - -1"
     assert producer.end(0, False) == "NONE P0 1"
     assert producer.end(0, False) == "NONE P0 1"
@@ -323,7 +323,7 @@ def test_offsets_that_are_refused(producer: Producer):
 
 
 def test_markers_by_request(producer: Producer):
-    """What kafka-transactions sends to abort a hanging transaction (KIP-664); v2 knows protocols (KIP-1228)."""
+    """The request of kafka-transactions that aborts a hanging transaction (KIP-664); v2 has protocols (KIP-1228)."""
     client, name, (first, _) = producer.client, producer.name, producer.places
     client.add(name, ("P0", 0), first)
     assert producer.write(0, 0, 0, version=11) == "NONE 0"

@@ -1,4 +1,4 @@
-"""Transactions by stock clients and by kafka-transactions, as they go with Apache Kafka."""
+"""Transactions of stock clients and of kafka-transactions behave as with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def client(reference: RunningBroker) -> Iterator[TxnClient]:
 
 @pytest.fixture
 def topic(reference: RunningBroker, client: TxnClient, name: str) -> str:
-    """A topic of two partitions; its name is the transactional id, too."""
+    """Create a topic of two partitions; return its name, which is also the transactional id."""
     client.create_topic(name, 2)
     wait_for_topic(reference, name, 2)
     client.wait_for_coordinator(name)
@@ -52,12 +52,12 @@ def topic(reference: RunningBroker, client: TxnClient, name: str) -> str:
 
 
 def expected(partition: int) -> list[bytes]:
-    """Of each three transactions the first is aborted."""
+    """Return the committed values: the first of each three transactions is aborted."""
     return [b"%d-%d" % (number, partition) for number in range(TRANSACTIONS) if number % 3]
 
 
 def check(client: TxnClient, topic: str) -> None:
-    """What the clients' tests have written, once their last markers are."""
+    """Check the written records of the clients' tests, after their last markers."""
     client.settled(topic)
     for partition in (0, 1):
         assert client.committed_values(topic, partition) == expected(partition)
@@ -85,7 +85,7 @@ def test_confluent_kafka_commits_and_aborts(reference: RunningBroker, client: Tx
 
 
 def test_confluent_kafka_is_fenced_by_its_successor(reference: RunningBroker, client: TxnClient, topic: str):
-    """S20.17: what it had open is aborted, and it can do nothing more."""
+    """S20.17: its open transaction is aborted, and all its calls fail."""
     first = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": topic})
     first.init_transactions(30)
     first.begin_transaction()
@@ -104,7 +104,7 @@ def test_confluent_kafka_is_fenced_by_its_successor(reference: RunningBroker, cl
 def test_confluent_kafka_moves_records_and_their_offsets_as_one(
     reference: RunningBroker, client: TxnClient, topic: str, protocol: str
 ):
-    """S20.13: consume, transform, produce: each record is there once, and what was aborted is read again."""
+    """S20.13: consume, transform, produce: each record is there once, and aborted ones are read again."""
     output = f"{topic}-output"
     client.create_topic(output, 2)
     wait_for_topic(reference, output, 2)
@@ -184,7 +184,7 @@ def test_aiokafka_commits_and_aborts(reference: RunningBroker, client: TxnClient
 def test_java_producer_ends_its_transaction(
     java: JavaRunner, reference: RunningBroker, client: TxnClient, topic: str, end: str, visible: int
 ):
-    """S20.16: fenced before the commit, it closes; read_committed sees none of the three, and a marker follows."""
+    """S20.16: fenced before the commit, it closes; read_committed sees none of its records, and a marker follows."""
     said = java.run("Transactional", reference.bootstrap, topic, topic, end).stdout.split()
     assert said == [{"commit": "committed", "abort": "aborted", "fenced": "fenced"}[end]]
     client.settled(topic)
@@ -197,7 +197,7 @@ def test_java_producer_ends_its_transaction(
 def test_transaction_of_a_java_producer_that_was_killed_ends_with_its_time(
     start_broker: StartBroker, java_classpath: list[Path], kind: str
 ):
-    """S20.16: nobody tells the coordinator, so it waits for the transaction's timeout."""
+    """S20.16: the coordinator is not informed, so it waits for the transaction's timeout."""
     broker = start_broker(kind, {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"})
     arguments = [broker.bootstrap, "t", "left", "stay", "transaction.timeout.ms=3000"]
     with TxnClient(HOST, broker.port) as client:
@@ -220,7 +220,7 @@ def test_transaction_of_a_java_producer_that_was_killed_ends_with_its_time(
 
 
 def tool(java: JavaRunner, broker: RunningBroker, *arguments: str) -> list[list[str]]:
-    """The rows that kafka-transactions prints, without the heading."""
+    """Return the rows that kafka-transactions prints, without the heading."""
     program = java.run(MAIN_CLASSES["kafka-transactions"], "--bootstrap-server", broker.bootstrap, *arguments)
     return [line.split() for line in program.stdout.splitlines()[1:]]
 
@@ -245,7 +245,7 @@ def test_open_transactions_are_listed_and_described(
 
 
 def set_verification(client: TxnClient, enabled: bool) -> None:
-    """transaction.partition.verification.enable, of all brokers."""
+    """Set transaction.partition.verification.enable of all brokers."""
     config = AlterableConfig(
         name="transaction.partition.verification.enable", config_operation=0, value=str(enabled).lower()
     )
@@ -257,7 +257,7 @@ def set_verification(client: TxnClient, enabled: bool) -> None:
 def test_hanging_transaction_is_found_and_aborted(
     java: JavaRunner, reference: RunningBroker, client: TxnClient, topic: str
 ):
-    """One that no coordinator knows; without verification a broken producer can leave one, a day ago (KIP-664)."""
+    """No coordinator knows it; without verification a broken producer can leave one, here a day ago (KIP-664)."""
     client.init_patiently(topic)
     client.timestamp = int(time.time() * 1000) - 86_400_000 // 2
     set_verification(client, False)

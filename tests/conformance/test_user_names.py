@@ -1,4 +1,4 @@
-"""Names in certificates, and the users that mapping rules make of them: what Kafka's classes say, in a JVM."""
+"""Names in certificates, and the users that mapping rules make of them: the same as Kafka's classes in a JVM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from security.distinguished_name import distinguished_name
 from security.principal_rules import PrincipalRules, RulesError
 from tests.support.java import JavaRunner
 
-#: In place of bytes that are no text.
+#: replaces bytes that are no text
 PLACE = "20304050"
 BYTES = [b"\xfc\xdf\x80\xf0\x9f\x98ab", b"\xc3\xbcabcdef", b"\xc0\x80abcdef", b"\xf8\x88\x80\x80\x80\xf4\x90a"]
 TEXTS = [
@@ -43,12 +43,12 @@ NAMES = [
     "CN=a\rb\u2028c,OU=x",
     "CN=abc&],OU=x",
 ]
-#: What stands behind a pattern that takes the first part's name.
+#: the end of a pattern that matches the first part's name
 REPLACEMENTS = [
     *("$1/", "$1/U,DEFAULT", "$1 $9/", "$0/", "$10/", "$01/", "$95/", "$09/", "$1$1/", "$/", "${1}/", "$1@$2/L"),
     *("\\$1/", "\\\\$1/", "a\\/b\\n/", "a\\/", "/", "a,b/", "a\nb/", "$1/,RULE:.*,CN=(\\w+).*/$1/,DEFAULT"),
 ]
-#: Rules, by what their patterns, their replacements and their ends are.
+#: rules, as combinations of patterns, replacements and ends
 RULES = [
     *("", "DEFAULT", " DEFAULT ", "\nDEFAULT", "default", "DEFAULT,DEFAULT", "DEFAULT DEFAULT", ",", "DEFAULT,"),
     *(",DEFAULT", "x,DEFAULT", "DEFAULT,x", "DEFAULT ,DEFAULT", "DEFAULT RULE:a/b/"),
@@ -67,7 +67,7 @@ RULES = [
 
 
 def issued(name: x509.Name, replaced: bytes = PLACE.encode(), others: Sequence[x509.GeneralName] = ()) -> bytes:
-    """A certificate with that subject and other names, in DER; who has signed it does not matter."""
+    """Return a certificate with that subject and other names, in DER; its issuer does not matter."""
     key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
     builder = (
         x509.CertificateBuilder()
@@ -86,7 +86,7 @@ def issued(name: x509.Name, replaced: bytes = PLACE.encode(), others: Sequence[x
 
 
 def attribute(number: ObjectIdentifier, text: str, kind: Kind | None = None) -> x509.NameAttribute:
-    """Also such as no authority should sign."""
+    """Return a name attribute, also one that no authority should sign."""
     return x509.NameAttribute(number, text, kind, _validate=False)
 
 
@@ -124,7 +124,7 @@ def asked(java: JavaRunner, questions: Sequence[Mapping[str, str]]) -> list[str]
 
 def test_names_are_those_of_java(java: JavaRunner) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # cryptography knows that such names are no good
+        warnings.simplefilter("ignore")  # cryptography warns about such names
         made = list(certificates())
     expected = asked(java, [{"certificate": base64.b64encode(each).decode()} for each in made])
     assert [distinguished_name(each) for each in made] == expected
@@ -145,7 +145,7 @@ NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
 
 
 def test_alternative_names_are_those_of_java(java: JavaRunner) -> None:
-    """Each alone, and all of them. What Java tells of kinds that it has no words for is other bytes in each version."""
+    """Each alone, and all of them. For kinds without a text form each Java version returns other bytes."""
     made = [issued(NAME, others=each) for each in ((), *((each,) for each in OTHERS), OTHERS, OTHERS[:3])]
     expected = asked(java, [{"certificate": base64.b64encode(each).decode(), "others": ""} for each in made])
     ours = ["\n".join(sorted(f"{kind} {name}" for kind, name in alternative_names(each))) for each in made]

@@ -1,5 +1,6 @@
-"""kafka-verifiable-producer and kafka-verifiable-consumer, with which Apache Kafka tests itself: what one was told of
-each record, the other finds, once, in either group protocol.
+"""kafka-verifiable-producer and kafka-verifiable-consumer, with which Apache Kafka tests itself.
+
+The consumer finds each acknowledged record once, in either group protocol.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PATIENCE_S = 120
 
 @pytest.fixture
 def client(reference: RunningBroker, name: str) -> DataClient:
-    """A connection to a broker with a topic of that name: the producer does not send again what is refused."""
+    """Return a client of a broker with a topic of that name: the producer does not retry rejected records."""
     with DataClient(HOST, reference.port) as made:
         made.create_topic(name, PARTITIONS)
         wait_for_topic(reference, name, PARTITIONS)
@@ -30,13 +31,13 @@ def client(reference: RunningBroker, name: str) -> DataClient:
 
 
 def at(broker: RunningBroker, topic: str, **options: object) -> list[str]:
-    """A command line: max_messages for --max-messages."""
+    """Return a command line: max_messages for --max-messages."""
     given = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
     return ["--bootstrap-server", broker.bootstrap, "--topic", topic, *given]
 
 
 def places(events: list[dict[str, object]]) -> dict[tuple[object, object], object]:
-    """The value at each partition and offset."""
+    """Return the value at each partition and offset."""
     return {(event["partition"], event["offset"]): event["value"] for event in events}
 
 
@@ -44,7 +45,7 @@ def places(events: list[dict[str, object]]) -> dict[tuple[object, object], objec
 def test_consumers_find_what_the_producer_was_told(
     reference: RunningBroker, client: DataClient, name: str, tmp_path: Path, protocol: str
 ) -> None:
-    """The second consumer goes on where the first one has committed."""
+    """The second consumer continues at the first one's commits."""
     count = scaled(200)
     arguments = at(reference, name, max_messages=count, value_prefix=7, repeating_keys=5)
     with VerifiableTool("kafka-verifiable-producer", tmp_path / "producer", *arguments) as producer:
@@ -76,8 +77,8 @@ def test_consumers_find_what_the_producer_was_told(
 def test_tools_that_are_told_to_stop_have_done_what_they_say(
     reference: RunningBroker, client: DataClient, name: str, tmp_path: Path
 ) -> None:
-    """What the producer has sent is acknowledged, but for a record that it comes to send to itself closed; the consumer
-    gives its partitions back, and has committed.
+    """The producer's records are acknowledged, except one that it still tries to send after its close; the consumer has
+    committed, and its partitions are revoked.
     """
     with VerifiableTool("kafka-verifiable-producer", tmp_path / "a", *at(reference, name, throughput=200)) as producer:
         until(lambda: len(producer.events("producer_send_success")) > 100, producer)
@@ -101,6 +102,6 @@ def test_tools_that_are_told_to_stop_have_done_what_they_say(
 
 
 def until(condition, tool: VerifiableTool) -> None:
-    """Wait for a condition, as long as the tool runs."""
+    """Wait for a condition while the tool runs."""
     eventually(lambda: condition() or not tool.is_running, lambda: tool.story, timeout_s=PATIENCE_S)
     assert tool.is_running, tool.story

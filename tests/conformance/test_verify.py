@@ -1,4 +1,4 @@
-"""pybroker verify on directories of brokers that run, have stopped, were killed, and of Apache Kafka."""
+"""pybroker verify on directories of running, stopped and killed brokers, and of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def verify(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """What the call gives; Apache Kafka refuses for some moments after its start, and after a topic was made."""
+    """Return the result of a call that Apache Kafka may reject for a moment after its start, or a topic's creation."""
     return eventually(call, retried=Refused, until=succeeds)
 
 
 def write(broker: RunningBroker, first: int) -> None:
-    """Batches of every codec, idempotent ones among them, over several segments."""
+    """Write batches of every codec, with idempotent ones, over several segments."""
     with DataClient(HOST, broker.port) as client:
         if not first:
             client.create_topic("orders", 2, ROLLS)
@@ -49,7 +49,7 @@ def write(broker: RunningBroker, first: int) -> None:
 @pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
 def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
-    """Refused while it runs; in order after it was killed, as far as the page cache goes, and after it has stopped."""
+    """Rejected while it runs; valid after a kill, as far as the page cache goes, and after a stop."""
     broker = BROKERS[kind](tmp_path / "broker")
     try:
         write(broker, 0)
@@ -72,7 +72,7 @@ def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
 @pytest.mark.kafka_each_time
 @pytest.mark.parametrize("kind", BROKERS)
 def test_broker_starts_on_what_was_repaired(kind: str, tmp_path: Path) -> None:
-    """What a repair has left is served up to where the damage was."""
+    """A repaired log is served up to the damage."""
     broker = BROKERS[kind](tmp_path / "broker")
     try:
         write(broker, 0)

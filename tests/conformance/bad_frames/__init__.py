@@ -1,6 +1,6 @@
-"""Frames that no client should send, case by case, and what becomes of them at Apache Kafka.
+"""Frames that no client should send, case by case, and Apache Kafka's reaction to each.
 
-`python -m tests.conformance.bad_frames` asks Apache Kafka anew and writes tests/data/bad-frames.tsv.
+`python -m tests.conformance.bad_frames` runs them against Apache Kafka again and writes tests/data/bad-frames.tsv.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ RECORDED = Path(__file__).parents[2] / "data" / "bad-frames.tsv"
 
 
 def bad_frames() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send on a connection of their own) of all that both brokers shall meet alike."""
+    """Yield (name, bytes to send on a connection of their own) of all cases on which both brokers must agree."""
     for room in (bad_framing, bad_headers, bad_bodies, bad_requests, bad_batches):
         yield from room()
 
 
 def lies() -> Iterator[tuple[str, bytes]]:
-    """The same, for batches whose headers are sound, and whose records are not."""
+    """Yield the same for batches with valid headers and invalid records."""
     for name, data in lying_batches():
         yield f"lie: {name}", data
 
 
 def prepare(broker: RunningBroker) -> None:
-    """Make the topics that the cases write to, with two partitions, and wait for them and for the coordinators."""
+    """Create the topics that the cases write to, with two partitions, and wait for them and for the coordinators."""
     with WireClient(HOST, broker.port) as client:
         for topic in (TOPIC, "sweep"):
             client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
@@ -49,6 +49,6 @@ def prepare(broker: RunningBroker) -> None:
 
 
 def recorded_outcomes() -> dict[str, str]:
-    """What Apache Kafka did, by the name of the case."""
+    """Return Apache Kafka's reactions, by the name of the case."""
     lines = RECORDED.read_text(encoding="utf-8").splitlines()[1:]
     return dict(line.split("\t") for line in lines)

@@ -1,4 +1,4 @@
-"""Write down what Apache Kafka does with each case."""
+"""Record Apache Kafka's reaction to each case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in Produce requests whose headers can be seen to be wrong."""
+"""Produce requests with batches whose headers are visibly wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocol.records.crc32c import crc32c
 TOPIC = "bad-frames"
 _NOW = int(time.time() * 1000)
 
-# Where the fields of a batch's header are, and what they are packed as
+# positions of the fields in a batch's header, and their formats
 _FIELDS = {
     "base offset": (0, ">q"),
     "length": (8, ">i"),
@@ -51,7 +51,7 @@ _VALUES: dict[str, tuple[int, ...]] = {
 
 
 def batch(codec: int = 0, **options: int) -> bytearray:
-    """Three sound records."""
+    """Return a batch of three valid records."""
     builder = BatchBuilder(codec=codec, **options)  # type: ignore[arg-type]
     for number in range(3):
         builder.append(_NOW + number, b"key", b"value-%d" % number, ())
@@ -59,7 +59,7 @@ def batch(codec: int = 0, **options: int) -> bytearray:
 
 
 def changed(records: bytearray, *, summed: bool = True, **values: int) -> bytes:
-    """`records` with other values in fields of the header, and a checksum that fits unless told."""
+    """Return `records` with other values in header fields, by default with a matching checksum."""
     records = bytearray(records)
     for name, value in values.items():
         position, layout = _FIELDS[name.replace("_", " ")]
@@ -70,19 +70,19 @@ def changed(records: bytearray, *, summed: bool = True, **values: int) -> bytes:
 
 
 def without_checksum(records: bytes) -> bytes:
-    """`records` with 0 in the place of the checksum."""
+    """Return `records` with 0 as their checksum."""
     return records[:17] + bytes(4) + records[21:]
 
 
 def produce(records: bytes | None, *, version: int = 9, acks: int = -1, transactional_id: str | None = None) -> bytes:
-    """A whole request with these records for partition 0."""
+    """Return a whole request with these records for partition 0."""
     topics = [TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=records)])]
     request = PRODUCE.request(transactional_id=transactional_id, acks=acks, timeout_ms=5000, topic_data=topics)
     return frame(encode_request_header(PRODUCE, version, 7, "bad-frames"), PRODUCE.request.encode(version, request))
 
 
 def bad_batches() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     yield from _header_fields()
     yield from _combinations()
     yield from _shapes()
@@ -98,7 +98,7 @@ def _header_fields() -> Iterator[tuple[str, bytes]]:
 
 
 def _combinations() -> Iterator[tuple[str, bytes]]:
-    """More than one field at a time: consistent with each other, but with nothing else."""
+    """Yield several wrong fields at a time: consistent with each other, but with nothing else."""
     sound = batch()
     for name, records in {
         "count and last offset delta of none": changed(sound, count=0, last_offset_delta=-1),
@@ -119,7 +119,7 @@ def _combinations() -> Iterator[tuple[str, bytes]]:
 
 
 def _shapes() -> Iterator[tuple[str, bytes]]:
-    """More or less than one batch."""
+    """Yield more or less than one batch."""
     sound = bytes(batch())
     broken = without_checksum(sound)
     for name, records in {
@@ -150,7 +150,7 @@ def _shapes() -> Iterator[tuple[str, bytes]]:
 
 
 def _requests() -> Iterator[tuple[str, bytes]]:
-    """The request around the records."""
+    """Yield variants of the request around the records."""
     sound = bytes(batch())
     for acks in (-2, 2, 100, -32768, 32767):
         yield f"Produce: acks {acks}", produce(sound, acks=acks)

@@ -1,4 +1,4 @@
-"""Bodies of requests: cut off, with lengths that lie, with nulls where none may be."""
+"""Bodies of requests: cut off, with wrong lengths, with nulls where none is allowed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VARINT_LIES = {
 
 
 def bad_bodies() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     yield from _arrays()
     yield from _strings()
     yield from _values()
@@ -37,7 +37,7 @@ def bad_bodies() -> Iterator[tuple[str, bytes]]:
 
 
 def _arrays() -> Iterator[tuple[str, bytes]]:
-    """The first thing in these requests, or what follows fixed fields, is an array."""
+    """Yield wrong arrays: the first field of these requests, or the first after fixed fields."""
     for name, count in _INT32_LIES.items():
         size = struct.pack(">i", count)
         yield f"Metadata v0: array of {name}", _request(METADATA, 0, size)
@@ -55,7 +55,7 @@ def _arrays() -> Iterator[tuple[str, bytes]]:
 
 
 def _strings() -> Iterator[tuple[str, bytes]]:
-    """A topic's name in Metadata, and the client's in ApiVersions."""
+    """Yield wrong strings: a topic's name in Metadata, and the client's in ApiVersions."""
     for size in (-1, -2, -32768, 32767, 3):
         yield f"Metadata v1: name of {size} bytes, two there", _metadata(struct.pack(">h", size) + b"ab")
     yield "Metadata v1: name that is not UTF-8", _metadata(struct.pack(">h", 4) + b"\xff\xfe\xc3\x28")
@@ -79,7 +79,7 @@ def _api_versions(name: str, version: str) -> bytes:
 
 
 def _values() -> Iterator[tuple[str, bytes]]:
-    """What is no value of its type, and tags in a body."""
+    """Yield bytes that are no value of their type, and tags in a body."""
     topics = METADATA.request(topics=[MetadataRequestTopic(name="bad-frames")])
     sound = METADATA.request.encode(9, topics)
     for boolean in (1, 2, 127, 255):
@@ -107,7 +107,7 @@ def _values() -> Iterator[tuple[str, bytes]]:
 
 
 def _empty_bodies() -> Iterator[tuple[str, bytes]]:
-    """Every version of every API that clients may ask for, but nothing behind the header; and a single byte."""
+    """Yield every version of every API for clients with an empty body, and with a single byte."""
     for key in API_BY_KEY:
         api = API_BY_KEY[key]
         if "broker" in api.listeners:

@@ -1,4 +1,4 @@
-"""Sizes in front of frames that are not those of the frames."""
+"""Sizes in front of frames that do not match the frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LIMIT = 104_857_600  # socket.request.max.bytes
 
 
 def bad_framing() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     for size in (-1, -2, -(2**31), 0, 1, 2, 3, 4, 7, 8, 9, len(REQUEST) - 1, _LIMIT + 1, 2**31 - 1):
         yield f"size {size}", struct.pack(">i", size) + REQUEST
     for size in (len(REQUEST) + 1, 1000, 70_000, 10_000_000, _LIMIT):

@@ -1,4 +1,4 @@
-"""Headers of requests: keys and versions that do not exist, and lengths that lie."""
+"""Headers of requests: keys and versions that do not exist, and wrong lengths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN_KEYS = (-1, -32768, 93, 94, 999, 32767)
 
 
 def bad_headers() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     for key in _UNKNOWN_KEYS:
         yield f"API key {key}", frame(struct.pack(">hhih", key, 0, 7, -1))
     for key in API_BY_KEY:

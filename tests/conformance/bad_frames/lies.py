@@ -1,4 +1,4 @@
-"""Batches whose headers and checksums are sound, and whose records are not: who looks at headers alone sees nothing.
+"""Batches with valid headers and checksums whose records are invalid: a broker that reads only headers cannot notice.
 
 Record: varint length, attributes, varlong timestamp delta, varint offset delta, varint key size, key, varint value
 size, value, varint header count, headers (varint key size, key, varint value size, value).
@@ -25,7 +25,7 @@ def _two_hours_ahead() -> int:
 
 
 def lying_batches() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     for name, records, count in _records():
         yield f"records: {name}", produce(_batch(records, count))
     for codec, text in _CODECS.items():
@@ -51,7 +51,7 @@ def lying_batches() -> Iterator[tuple[str, bytes]]:
 
 
 def _records() -> Iterator[tuple[str, bytes, int]]:
-    """(name, bytes behind the header, count in the header)."""
+    """Yield (name, bytes behind the header, count in the header)."""
     yield "one fewer than counted", _SOUND, 2
     yield "one more than counted", _SOUND + _at(1), 1
     yield "none", b"", 1
@@ -85,7 +85,7 @@ def _records() -> Iterator[tuple[str, bytes, int]]:
 
 
 def _compressed(codec: int, text: str) -> Iterator[tuple[str, bytes]]:
-    """What is not the compressed form of anything, or of too much."""
+    """Yield invalid compressed data, and data that decompresses to too much."""
     sound = compress(codec, _SOUND)
     for name, data in {
         "nothing": b"",

@@ -1,4 +1,4 @@
-"""What becomes of bytes that are sent to a broker."""
+"""Send bytes to a broker and report the outcome."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LAST = frame(struct.pack(">hhih", API_VERSIONS.key, 0, _LAST_ID, -1))
 
 
 def patient_outcome(port: int, data: bytes, expected: str) -> str:
-    """The outcome, looked for once more and longer where it is not the expected one: a busy broker closes late."""
+    """Return the outcome; if it is not the expected one, look once more and longer: a busy broker closes late."""
     found = outcome(port, data)
     return found if found == expected or not _is_cut(data) else outcome(port, data, patience_s=20)
 
 
 def outcome(port: int, data: bytes, *, patience_s: float = 0.5) -> str:
-    """What the broker does with `data`, on a connection of its own.
+    """Return the broker's reaction to `data`, on a connection of its own.
 
     One word for each frame in it: "ok", the error codes of the answer, or "unanswered"; then "closed" if the broker
-    closes the connection, "open" if it serves what comes next, or "waits" if it expects more.
+    closes the connection, "open" if it serves the next request, or "waits" if it expects more bytes.
     """
     words: list[str] = []
     with WireClient(HOST, port, timeout_s=patience_s if _is_cut(data) else 60) as client:
@@ -48,7 +48,7 @@ def outcome(port: int, data: bytes, *, patience_s: float = 0.5) -> str:
 
 
 def _is_cut(data: bytes) -> bool:
-    """Whether the broker, if it believes the sizes, has to wait for more."""
+    """Return whether a broker that believes the sizes waits for more."""
     position = 0
     while position < len(data):
         if position + 4 > len(data):
@@ -71,7 +71,7 @@ def _frames(data: bytes) -> Iterator[bytes]:
 
 
 def _codes(request: bytes, answer: bytes) -> str:
-    """The error codes of an answer, in ascending order."""
+    """Return the error codes of an answer, in ascending order."""
     try:
         header = decode_request_header(request)
         api, version = API_BY_KEY[header.api_key], header.api_version

@@ -1,4 +1,4 @@
-"""Frames at random: bytes of no meaning, bodies of no meaning, and sound requests with some of their bytes changed."""
+"""Random frames: random bytes, random bodies, and valid requests with some bytes changed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from tests.support.exchanges import Exchange, recorded_exchanges
 
-# Requests which, changed at random, may ask for 10,000 partitions, or for an answer that comes in half a minute, or for
-# what a broker without transactions does not have, or for operations over which Apache Kafka's controller stumbles
+# Requests which, changed at random, may ask for 10,000 partitions, for an answer after half a minute, for objects
+# that a broker without transactions lacks, or for operations that make Apache Kafka's controller fail
 _TOO_MUCH = {"CreateTopics", "CreatePartitions", "JoinGroup", "SyncGroup", "InitProducerId", "IncrementalAlterConfigs"}
 _LARGEST_BYTES = 300
 _EXTREMES = [struct.pack(">i", value) for value in (-1, -2, 0, 1, 2**31 - 1, -(2**31), 65536)] + [
@@ -29,7 +29,7 @@ _EXTREMES = [struct.pack(">i", value) for value in (-1, -2, 0, 1, 2**31 - 1, -(2
 
 
 def random_frames(served: dict[int, range]) -> st.SearchStrategy[bytes]:
-    """One whole frame, of what a broker that serves these versions might read as a request."""
+    """Return one whole frame that a broker with these versions might read as a request."""
     versions = [(API_BY_KEY[key], version) for key, versions in served.items() for version in versions]
     headers = st.sampled_from(versions).map(lambda pair: encode_request_header(*pair, 7, "random"))
     bodies = st.binary(max_size=60)
@@ -41,9 +41,9 @@ def random_frames(served: dict[int, range]) -> st.SearchStrategy[bytes]:
 
 
 def _trips_kafka(data: bytes) -> bool:
-    """Whether it is one of two over which Apache Kafka 4.3.1 itself stumbles.
+    """Return whether the request is one of two that Apache Kafka 4.3.1 mishandles.
 
-    Records of null are left without an answer for ever; a negative id of a fetch session is an index out of bounds.
+    It never answers null records; a negative id of a fetch session is an index out of bounds.
     """
     try:
         header = decode_request_header(data[4:])
@@ -60,7 +60,7 @@ def _trips_kafka(data: bytes) -> bool:
 
 @cache
 def _sound_requests(versions: tuple[tuple[object, int], ...]) -> list[bytes]:
-    """Recorded requests of these versions, the small ones."""
+    """Return the small recorded requests of these versions."""
     found: dict[tuple[str, int, int], bytes] = {}
     for sweep in ("admin", "data", "groups", "txn"):
         for exchange in recorded_exchanges(f"sweep-{sweep}.tsv"):
@@ -75,7 +75,7 @@ def _is_transactional(exchange: Exchange) -> bool:
 
 
 def _changed(request: bytes) -> st.SearchStrategy[bytes]:
-    """A few changes behind the key and version: bytes replaced, put in, taken out, or all from somewhere on."""
+    """Change a few bytes behind key and version: replaced, inserted, removed, or all from a position on."""
     places = st.integers(8, len(request))
     pieces = st.one_of(st.sampled_from(_EXTREMES), st.binary(min_size=1, max_size=3))
     change = st.tuples(places, st.sampled_from(["replace", "insert", "remove", "cut"]), pieces)

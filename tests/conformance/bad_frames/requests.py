@@ -1,4 +1,4 @@
-"""Requests that are well formed, and ask for what makes no sense."""
+"""Well-formed requests without a sensible meaning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BAD_NAME = "no topic can have this name"
 
 
 def bad_requests() -> Iterator[tuple[str, bytes]]:
-    """(name, bytes to send) of each case."""
+    """Yield (name, bytes to send) of each case."""
     for timeout_ms in (0, -1, -(2**31)):
         for name, data in _without_time(timeout_ms):
             yield f"{name}, timeout {timeout_ms}", data
@@ -109,7 +109,7 @@ def _fetches() -> Iterator[tuple[str, bytes]]:
 
 
 def _produces() -> Iterator[tuple[str, bytes]]:
-    """More than one partition, of which one is wrong."""
+    """Yield requests for several partitions, one of which is wrong."""
     sound = bytes(batch())
     short = bytes(8) + (5).to_bytes(4, "big") + bytes(20)
     transactional = changed(batch(), attributes=16, producer_id=8, producer_epoch=0, base_sequence=0)
