@@ -34,7 +34,8 @@ setup: $(VENV)/.broker ## create .venv and install the broker into it
 run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="--override KEY=VALUE")
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
-test: $(VENV)/.develop lint ## lint and all tests at the sizes of continuous integration
+test: $(VENV)/.develop ## lint and all tests at the sizes of continuous integration
+	@$(MAKE) --no-print-directory --jobs 2 lint $(VENV)/.class-data
 	$(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
@@ -43,7 +44,7 @@ test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 test-all: $(VENV)/.develop ## all tests at full size, also against Apache Kafka; takes long
 	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
-test-times: $(VENV)/.develop ## measure the time of each test file; renews tests/seconds.tsv, which orders the files
+test-times: $(VENV)/.class-data ## measure the time of each test file; renews tests/seconds.tsv, which orders the files
 	PYBROKER_TEST_TIMES=1 $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 prove: $(VENV)/.develop ## run changed conformance tests against Apache Kafka; renews tests/conformance/proven.tsv
@@ -123,6 +124,11 @@ $(VENV)/.docs: $(VENV)/.broker
 $(VENV)/.develop: $(VENV)/.broker
 	@echo "Installing packages for tests and development into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,docs,pipeline]'
+	@touch $@
+
+# With archives of their classes the many short JVMs of the tests start in less time
+$(VENV)/.class-data: $(VENV)/.develop
+	@$(BIN)/python -m tests.support.class_data
 	@touch $@
 
 # The fastest Python among the versions that all pins are tested with, else any newer one. A Python that a version manager built without

@@ -85,10 +85,10 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Compile our Java programs; return them and the jars of Apache Kafka."""
+    """Compile our Java programs; return the jars of Apache Kafka, with which a class data archive begins, and them."""
     classes = tmp_path_factory.mktemp("classes")
     compile_java(sorted(JAVA_SOURCES.glob("*.java")), kafka_jars(), classes)
-    return [classes, JAVA_SOURCES, kafka_classpath()]
+    return [kafka_classpath(), classes, JAVA_SOURCES]
 
 
 @pytest.fixture(scope="session")

@@ -40,3 +40,22 @@ def test_launcher_does_not_call_itself(java: Path, tmp_path: Path) -> None:
     use_quick_java(tmp_path / "quick")
     assert (tmp_path / "quick" / "bin" / "java").read_text() == written
     assert str(java) in written
+
+
+@pytest.mark.parametrize(
+    ("classpath", "archive"), [("/a/pyspark/jars/*", "spark.jsa"), ("/b/kafka-4.3.1/*", "kafka.jsa"), ("/c", None)]
+)
+def test_jvm_starts_with_the_archive_of_its_jars(
+    java: Path, tmp_path: Path, classpath: str, archive: str | None
+) -> None:
+    home = tmp_path / "quick"
+    use_quick_java(home)
+    command = [home / "bin" / "java", "-cp", classpath, "Main"]
+    assert "SharedArchiveFile" not in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    for each in ("spark.jsa", "kafka.jsa"):
+        (home / each).write_text("classes")
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    named = [line for line in printed if "SharedArchiveFile" in line]
+    assert named == ([f"-XX:SharedArchiveFile={home / archive}"] if archive else [])
+    assert printed[-3:] == ["-cp", classpath, "Main"]
