@@ -10,9 +10,10 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.proofs import EACH_TIME, Proofs
+from tests.support.proofs import EACH_TIME, Proofs, digest, kafka_asked
 from tests.support.quick_java import use_quick_java
-from tests.support.run_order import SlowestFirst
+from tests.support.recorded_answers import RecordedAnswers
+from tests.support.run_order import SlowestFirst, file_of
 from tests.support.scale import SCALE
 
 # How long an example takes, or the making of one, is for a busy machine to say
@@ -38,3 +39,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Set up the Java of the tests that start JVMs; at full size a JVM lives long enough for all of its compilers."""
     if SCALE <= 1 and any("tests/unit/" not in item.nodeid for item in session.items):
         use_quick_java()
+
+
+@pytest.fixture(scope="module")
+def recorded(request: pytest.FixtureRequest) -> RecordedAnswers:
+    """Apache Kafka's answers to the tests of this file, recorded or asked now (support/recorded_answers.py)."""
+    file = file_of(request.node.nodeid)
+    return RecordedAnswers(file, digest(file), kafka_asked())

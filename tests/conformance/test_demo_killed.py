@@ -23,11 +23,11 @@ from tests.support.brokers import OurBroker
 from tests.support.eventually import eventually
 from tests.support.scale import scaled
 
-LINES = min(scaled(100_000), 1_000_000)
+LINES = min(scaled(30_000), 1_000_000)
 #: of each kind
 KILLS = min(scaled(1), 5)
 #: a kill takes about two
-BATCHES = 9 * KILLS
+BATCHES = 7 * KILLS
 #: every so-many-th line cannot be parsed
 BROKEN = 1000
 #: the example's, in seconds: so long after its end a window is over

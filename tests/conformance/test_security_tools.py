@@ -15,6 +15,7 @@ import pytest
 from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.ports import free_port
+from tests.support.recorded_answers import RecordedAnswers
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_changes
 from tests.support.tools import normalised, start_tool
@@ -181,7 +182,7 @@ class SecuredBroker:
         self.broker: RunningBroker = BROKERS[kind](directory, properties, port=port)
         self._hmac = ""
 
-    def run(self, java: JavaRunner, tool: str, step: str, logins: Path) -> tuple[int | None, list[str], list[str]]:
+    def run(self, java: JavaRunner, tool: str, step: str, logins: Path) -> list[object]:
         """Return exit code, output and errors, without what differs in each run, sorted: Java's sets have no order."""
         words, _, user = step.partition(" as ")
         words, _, stdin = words.partition(" < ")
@@ -198,7 +199,7 @@ class SecuredBroker:
         for pattern, replacement in _VARYING:
             texts = [pattern.sub(replacement, text) for text in texts]
         out, err = (sorted(_words_sorted(line) for line in text.splitlines()) for text in texts)
-        return program.exit_code, out, err
+        return [program.exit_code, out, err]
 
 
 def _words_sorted(line: str) -> str:
@@ -207,7 +208,9 @@ def _words_sorted(line: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> dict[tuple[int, str], object]:
+def printed(
+    tmp_path_factory: pytest.TempPathFactory, java: JavaRunner, recorded: RecordedAnswers
+) -> dict[str, list[list[object]]]:
     """Return the output of each step against both brokers; steps depend on earlier ones."""
     logins = tmp_path_factory.mktemp("logins")
     for user in USERS:
@@ -215,18 +218,18 @@ def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> dict[
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
             f'sasl.jaas.config={MODULE} required username="{user}" password="secret";\n'
         )
-    found: dict[tuple[int, str], object] = {}
-    for kind in ("ours", "kafka"):
+
+    def run(kind: str) -> list[list[object]]:
         secured = SecuredBroker(kind, tmp_path_factory.mktemp(kind))
         try:
-            for number, (tool, step) in enumerate(STEPS):
-                found[number, kind] = secured.run(java, tool, step, logins)
+            return [secured.run(java, tool, step, logins) for tool, step in STEPS]
         finally:
             secured.broker.kill()
-    return found
+
+    return {"ours": run("ours"), "kafka": recorded.of("printed", lambda: run("kafka"))}
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number}-{STEPS[number][1][:60]}")
-def test_tools_print_the_same(number: int, printed: dict[tuple[int, str], object]) -> None:
+def test_tools_print_the_same(number: int, printed: dict[str, list[list[object]]]) -> None:
     """Standard output, standard error and exit code."""
-    assert printed[number, "ours"] == printed[number, "kafka"]
+    assert printed["ours"][number] == printed["kafka"][number]

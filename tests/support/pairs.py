@@ -19,28 +19,31 @@ Answers = tuple[Any, Any]
 
 
 class Pair:
-    """Both brokers, each with two log directories; the first is the broker's `log_dir`. `close` stops them."""
+    """Both brokers, each with two log directories; the first is the broker's `log_dir`. `close` stops them.
 
-    def __init__(self, home: Path, properties: dict[str, str] | None = None) -> None:
+    Without Kafka, whose answers are then recorded (recorded_answers.py), both answers are those of pybroker.
+    """
+
+    def __init__(self, home: Path, properties: dict[str, str] | None = None, *, with_kafka: bool = True) -> None:
         self.ours = OurBroker(home / "ours", {**_directories(home / "ours"), **(properties or {})} | _OWN)
-        try:
-            self.kafka: RunningBroker = StandaloneKafka(
-                home / "kafka", {**_directories(home / "kafka"), **(properties or {})}
-            )
-        except BaseException:
-            self.ours.stop()
-            raise
+        self.brokers: tuple[RunningBroker, ...] = (self.ours,)
+        if with_kafka:
+            try:
+                self.kafka: RunningBroker = StandaloneKafka(
+                    home / "kafka", {**_directories(home / "kafka"), **(properties or {})}
+                )
+            except BaseException:
+                self.ours.stop()
+                raise
+            self.brokers = (self.ours, self.kafka)
         self._clients: dict[str, WireClient] = {}
-
-    @property
-    def brokers(self) -> tuple[RunningBroker, RunningBroker]:
-        return self.ours, self.kafka
 
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
         self.ours.stop()
-        self.kafka.kill()  # a stop would wait long for a controller that no longer knows it
+        for kafka in self.brokers[1:]:
+            kafka.kill()  # a stop would wait long for a controller that no longer knows it
 
     def directories(self, broker: RunningBroker) -> tuple[Path, Path]:
         """Return the log directories of a broker."""
@@ -59,8 +62,8 @@ class Pair:
 
     def each(self, request: Callable[[RunningBroker], Any]) -> Answers:
         """Return the result of `request` for each broker."""
-        ours, kafka = (request(broker) for broker in self.brokers)
-        return ours, kafka
+        answers = [request(broker) for broker in self.brokers]
+        return answers[0], answers[-1]
 
     def ask(self, api: Api, version: int, **fields: Any) -> Answers:
         """Send the same request to both. A closed connection counts as an answer."""

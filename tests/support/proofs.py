@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.jars import KAFKA_VERSION
+from tests.support.recorded_answers import is_recorded
 from tests.support.run_order import file_of
 from tests.support.scale import SCALE
 
@@ -34,6 +35,15 @@ ASKED = "PYBROKER_TEST_KAFKA"
 #: A test with this mark uses Apache Kafka to test our code: its half always runs.
 EACH_TIME = "kafka_each_time"
 _FIXTURES = ROOT / "tests" / "conformance" / "conftest.py"
+
+
+#: Tests that take this fixture compare with recorded answers of Apache Kafka (support/recorded_answers.py).
+RECORDED = "recorded"
+
+
+def kafka_asked() -> str:
+    """Return which tests of this run ask Apache Kafka: "" for changed ones, "all", or "prove"."""
+    return os.environ.get(ASKED, "all" if SCALE > 1 else "")
 
 
 def read_proven(path: Path = PROVEN) -> dict[str, str]:
@@ -177,14 +187,20 @@ def _key(item: pytest.Item, renamed: Mapping[str, str]) -> tuple[object, ...]:
     return file_of(item.nodeid), getattr(item, "originalname", item.name), *sorted(named.items())
 
 
+def _recorded(items: Iterable[pytest.Item]) -> set[str]:
+    """Return the tests that compare with recorded answers."""
+    return {item.nodeid for item in items if RECORDED in getattr(item, "fixturenames", ())}
+
+
 class Proofs:
     """A plugin of pytest that leaves out proven halves, and renews the list where the run is to prove them."""
 
     def __init__(self) -> None:
-        self.asked = os.environ.get(ASKED, "all" if SCALE > 1 else "")
+        self.asked = kafka_asked()
         self._to_pass: dict[str, set[str]] = defaultdict(set)
         self._passed: set[str] = set()
         self._ran: set[str] = set()
+        self._unrecorded: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -194,11 +210,15 @@ class Proofs:
         found = {item.nodeid for item in halves(items)}
         proven = read_proven()
         unproven = {file for file in map(file_of, found) if proven.get(file) != digest(file)}
+        self._unrecorded = {file for file in map(file_of, _recorded(items)) if not is_recorded(file, digest(file))}
         kept: list[pytest.Item] = []
         left_out: list[pytest.Item] = []
         for item in items:
             file, is_half = file_of(item.nodeid), item.nodeid in found
-            runs = is_half and file in unproven if self.asked == "prove" else not is_half or file in unproven
+            if self.asked == "prove":
+                runs = file in unproven if is_half else file in self._unrecorded
+            else:
+                runs = not is_half or file in unproven
             (kept if runs else left_out).append(item)
             if is_half and runs:
                 self._to_pass[file].add(item.nodeid)
@@ -228,7 +248,8 @@ class Proofs:
         if self.asked:
             return
         proven = read_proven()
-        again = sorted(file for file in self._ran & proven.keys() if proven[file] != digest(file))
+        changed = {file for file in self._ran & proven.keys() if proven[file] != digest(file)}
+        again = sorted(changed | self._unrecorded)
         if again:
             terminalreporter.section("changed, so run against Apache Kafka again until make prove renews its list")
             for file in again:

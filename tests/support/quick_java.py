@@ -2,8 +2,7 @@
 
 A JVM of the tests lives for seconds, most of which its second compiler would spend on code that runs a few times.
 Without it, and without threads that collect garbage, Spark needs about half the CPU time to start and to run a small
-query.
-Where `support/class_data.py` has written archives, Spark and Apache Kafka start with them.
+query. Where `support/class_data.py` has written archives, Spark and Apache Kafka start with them.
 """
 
 from __future__ import annotations
