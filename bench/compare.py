@@ -29,7 +29,7 @@ from bench.comparison.brokers import BOTH, PROPERTIES, Kafka, create, start_agai
 from bench.comparison.figures import Axis, Figure, rounded
 from bench.comparison.picture import picture
 from bench.comparison.session import Session, figure
-from bench.comparison.table import put_between_marks, table
+from bench.comparison.table import replace_between_marks, table
 from bench.comparison.usage import cpu_seconds, memory_mb
 
 _DOCUMENT = Path(__file__).parents[1] / "docs" / "how-it-works" / "benchmarks.md"
@@ -81,7 +81,7 @@ def report(session: Session, figures: Sequence[Figure]) -> str:
 def write(session: Session, figures: Sequence[Figure]) -> None:
     """Put the table and the picture into the documents."""
     _PICTURE.write_text(picture(figures))
-    _DOCUMENT.write_text(put_between_marks(_DOCUMENT.read_text(), report(session, figures)))
+    _DOCUMENT.write_text(replace_between_marks(_DOCUMENT.read_text(), report(session, figures)))
     print(f"written: {_DOCUMENT}, {_PICTURE}")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.comparison.machine import commit
-from bench.comparison.table import put_between_marks
+from bench.comparison.table import replace_between_marks
 
 _ROOT = Path(__file__).parents[1]
 _PAGE = _ROOT / "docs/how-it-works/first-minutes.md"
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.printed:
         print(text)
     else:
-        _PAGE.write_text(put_between_marks(_PAGE.read_text(), text))
+        _PAGE.write_text(replace_between_marks(_PAGE.read_text(), text))
     return 0
 
 

@@ -28,7 +28,7 @@ from tests.support.wire import WireClient
 TOPIC, PARTITIONS = "t", 100
 GROUPS = 100
 #: Outstanding requests.
-_AHEAD = 50
+_MAX_IN_FLIGHT = 50
 _PATIENCE_S = 120
 
 
@@ -55,10 +55,10 @@ def fill(broker: RunningBroker, records: int, partitions: int) -> None:
             eventually(commit, until=_is_committed, timeout_s=_PATIENCE_S)
             frames.append(client.request_frame(OFFSET_COMMIT, 8, fields))
         count = records // partitions - GROUPS
-        for number in range(count + _AHEAD):
+        for number in range(count + _MAX_IN_FLIGHT):
             if number < count:
                 client.socket.sendall(frames[number % GROUPS])
-            if number >= _AHEAD:
+            if number >= _MAX_IN_FLIGHT:
                 client.receive_frame()
 
 

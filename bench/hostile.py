@@ -47,7 +47,7 @@ _ID = 7
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
-class Good(NamedTuple):
+class GoodClientResult(NamedTuple):
     """The good client's observations."""
 
     times_ms: list[float]
@@ -80,20 +80,20 @@ def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
     return frames[:count]
 
 
-def good_client(port: int, told: Connection) -> None:
-    """Run the good client as a process, until a message arrives on `told`; then send the results."""
+def good_client(port: int, channel: Connection) -> None:
+    """Run the good client as a process, until a message arrives on `channel`; then send the results."""
     client = GoodClient(port)
     client.work(200)
     client.times_ms.clear()
-    told.send(None)
-    while not told.poll(0.005):
+    channel.send(None)
+    while not channel.poll(0.005):
         client.work(1)
     try:
         client.check()
         has_all = True
     except AssertionError:
         has_all = False
-    told.send(Good(client.times_ms, has_all))
+    channel.send(GoodClientResult(client.times_ms, has_all))
 
 
 class Senders:
@@ -169,7 +169,7 @@ def measure(broker: RunningBroker, frames: Sequence[bytes]) -> None:
     took = time.monotonic() - began
     try:
         ours.send(None)
-        good: Good = ours.recv()
+        good: GoodClientResult = ours.recv()
     except (EOFError, BrokenPipeError):
         raise SystemExit(f"{broker.kind}: the broker has ended: {dict(senders.outcomes)}") from None
     process.join(60)

@@ -91,11 +91,11 @@ def many(folder: Path, sizes: argparse.Namespace) -> Path:
         path.mkdir()
         make_partitions(path, sizes.partitions)
         with running(path) as broker:
-            when_quiet(broker)
+            wait_until_idle(broker)
     return path
 
 
-def when_quiet(broker: Broker) -> None:
+def wait_until_idle(broker: Broker) -> None:
     """Wait until the broker is idle for two seconds."""
     quiet = 0
     until = time.monotonic() + OPENED_S
@@ -131,7 +131,7 @@ def produce_frame(topic: str, partition: int) -> bytes:
 def measure_partitions(folder: Path, sizes: argparse.Namespace) -> None:
     with running(many(folder, sizes)) as broker:
         show("memory, first answer", broker.memory_mb(), "MB")
-        when_quiet(broker)
+        wait_until_idle(broker)
         show("memory, all logs open", broker.memory_mb(), "MB")
         print(f"{'Metadata of all, v12':64} {metadata_ms(broker)}")
         before = broker.cpu_ms()
@@ -238,7 +238,7 @@ def measure_idle(folder: Path, sizes: argparse.Namespace) -> None:
     (folder / "idle").mkdir()
     with running(folder / "idle") as broker:
         create(broker, "waited-for", 1000)
-        when_quiet(broker)
+        wait_until_idle(broker)
         show("nothing to do, 1,000 partitions", share_of_a_core(broker, time.sleep), "% of a core")
         for sessions, how in ((True, "in sessions"), (False, "without sessions")):
             polls = Polls(broker, "waited-for", 1000, 100, 10, 500, sessions=sessions)
@@ -254,7 +254,7 @@ def measure_polls(folder: Path, sizes: argparse.Namespace) -> None:
     (folder / "polls").mkdir()
     with running(folder / "polls") as broker:
         create(broker, "waited-for", 1000)
-        when_quiet(broker)
+        wait_until_idle(broker)
         before_mb = broker.memory_mb()
         polls = Polls(broker, "waited-for", 1000, sizes.polls, 1, 10_000, sessions=False)
         name = f"{sizes.polls} long polls of 10 s"

@@ -46,7 +46,7 @@ _ACCEPT = 1
 _groups = count()
 
 
-class Sharer(ShareClient):
+class ShareMember(ShareClient):
     """A member of the partition of its number; `on_answer` is to be called for each response."""
 
     def begin(self, broker: RunningBroker, group: str, number: int, topic_id: bytes) -> None:
@@ -127,7 +127,7 @@ class Sharer(ShareClient):
 
 def share_records(broker: RunningBroker, topic_id: bytes, seconds: float) -> tuple[float, float]:
     """Return (CPU microseconds a record, records a second)."""
-    sharers = [Sharer(HOST, broker.port) for _ in range(PARTITIONS)]
+    sharers = [ShareMember(HOST, broker.port) for _ in range(PARTITIONS)]
     selector = selectors.DefaultSelector()
     group = f"share-records-{next(_groups)}"
     for number, sharer in enumerate(sharers):

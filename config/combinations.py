@@ -126,10 +126,10 @@ def cap_intervals(values: dict[str, ConfigValue]) -> Iterator[str]:
     """
     number = _numbers(values)
     for key in LIMITED_INTERVALS:
-        least, most = (key.replace("assignment", f"{end}.assignment") for end in ("min", "max"))
-        capped = min(max(number(key), number(least)), number(most))
+        minimum, maximum = (key.replace("assignment", f"{end}.assignment") for end in ("min", "max"))
+        capped = min(max(number(key), number(minimum)), number(maximum))
         if capped != number(key):
-            yield f"{key} of {number(key)} is not between {number(least)} and {number(most)}: using {capped}"
+            yield f"{key} of {number(key)} is not between {number(minimum)} and {number(maximum)}: using {capped}"
             values[key] = capped
 
 

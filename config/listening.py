@@ -62,7 +62,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
             return ()
 
     listeners = parse("listeners", unique_ports=True)
-    told = parse("advertised.listeners", unique_ports=False)
+    advertised_listeners = parse("advertised.listeners", unique_ports=False)
     if problems:
         raise ConfigError(*problems)
     _check_controller_names(controller_names, listeners, values)
@@ -70,7 +70,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
 
     advertised = derive_advertised(opened)
     if values["advertised.listeners"] is not None:
-        advertised = tuple(listener for listener in told if listener.name not in controller_names)
+        advertised = tuple(listener for listener in advertised_listeners if listener.name not in controller_names)
     inter_broker_name = _inter_broker_name(settings, values, protocols)
     check_advertised(advertised, opened, inter_broker_name)
     _check_early_start(values, listeners, controller_names)

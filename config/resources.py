@@ -36,10 +36,10 @@ _MATCH = re.compile(r"([^=]+)=([^=]+)")
 def _limits(key: str) -> tuple[str | None, str | None]:
     """Return the keys group.consumer.min.x and max.x for consumer.x, or None where they do not exist."""
     kind, _, name = key.partition(".")
-    least, most = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
+    minimum, maximum = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
     if name == "num.standby.replicas":
-        most = "group.streams.max.standby.replicas"
-    return least if least in BROKER_KEYS else None, most if most in BROKER_KEYS else None
+        maximum = "group.streams.max.standby.replicas"
+    return minimum if minimum in BROKER_KEYS else None, maximum if maximum in BROKER_KEYS else None
 
 
 GROUP_LIMITS = {key: _limits(key) for key in GROUP_KEYS}
@@ -72,10 +72,10 @@ def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
     if key not in own:
         return config.get_int(f"group.{key}")
     value = int(own[key])
-    least, most = GROUP_LIMITS[key]
-    if least is not None:
-        value = max(value, config.get_int(least))
-    return value if most is None else min(value, config.get_int(most))
+    minimum, maximum = GROUP_LIMITS[key]
+    if minimum is not None:
+        value = max(value, config.get_int(minimum))
+    return value if maximum is None else min(value, config.get_int(maximum))
 
 
 def capped_group_numbers(config: BrokerConfig, group_id: str, own: Mapping[str, str]) -> Iterator[str]:
@@ -114,11 +114,11 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
 def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:
     if not isinstance(value, int):
         return
-    least, most = GROUP_LIMITS[key]
-    if least is not None and value < config.get_int(least):
-        raise ConfigError(rule(f"{key} must be greater than or equal to {least}", key))
-    if most is not None and value > config.get_int(most):
-        raise ConfigError(rule(f"{key} must be less than or equal to {most}", key))
+    minimum, maximum = GROUP_LIMITS[key]
+    if minimum is not None and value < config.get_int(minimum):
+        raise ConfigError(rule(f"{key} must be greater than or equal to {minimum}", key))
+    if maximum is not None and value > config.get_int(maximum):
+        raise ConfigError(rule(f"{key} must be less than or equal to {maximum}", key))
 
 
 class SubscriptionError(ConfigError):

@@ -129,11 +129,13 @@ def validate_topic_config(broker: Values, overrides: Mapping[str, str | None], e
 
 
 def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
-    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
-    assert isinstance(least, int)
-    assert isinstance(most, int)
-    if least > most:
-        sentence = f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+    minimum, maximum = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    assert isinstance(minimum, int)
+    assert isinstance(maximum, int)
+    if minimum > maximum:
+        sentence = (
+            f"conflict topic config setting min.compaction.lag.ms ({minimum}) > max.compaction.lag.ms ({maximum})"
+        )
         raise ConfigError(rule(sentence, "min.compaction.lag.ms"))
     if "remote.storage.enable" in texts and values["remote.storage.enable"]:
         sentence = (

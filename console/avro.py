@@ -29,7 +29,7 @@ def decode(schema: AvroSchema, data: bytes) -> Any:
     problem = AvroError("it is empty")
     for start in (_HEAD_BYTES, 0) if data[:1] == b"\0" and len(data) >= _HEAD_BYTES else (0,):
         try:
-            return schema.decode(data[start:], most=_MOST_VALUES, octets=_hex)
+            return schema.decode(data[start:], limit=_MOST_VALUES, octets=_hex)
         except AvroError as found:
             problem = found
     raise problem

@@ -19,8 +19,8 @@ class BrokerLog:
         for line in lines:
             self._lines.append(line.decode(errors="replace").rstrip("\n"))
 
-    def lines(self, word: str, most: int) -> list[str]:
+    def lines(self, word: str, limit: int) -> list[str]:
         """Return the last lines that contain a word (case-insensitive), newest first."""
         wanted = word.casefold()
         found = [each for each in reversed(list(self._lines)) if wanted in each.casefold()]
-        return found[:most]
+        return found[:limit]

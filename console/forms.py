@@ -38,15 +38,15 @@ class Form:
         """Return a field without surrounding blanks."""
         return self.text(name).strip()
 
-    def number(self, name: str, default: int, *, least: int, most: int) -> int:
+    def number(self, name: str, default: int, *, least: int, limit: int) -> int:
         """Return a field as an integer; `default` if it is empty. Raises BadRequest."""
         text = self.word(name)
         if not text:
             return default
         if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 19:
             raise BadRequest(f"{name} is a number, not {text[:40]!r}")
-        if not least <= int(text) <= most:
-            raise BadRequest(f"{name} is a number from {least} to {most}, not {text}")
+        if not least <= int(text) <= limit:
+            raise BadRequest(f"{name} is a number from {least} to {limit}, not {text}")
         return int(text)
 
 

@@ -39,11 +39,11 @@ def most_of(records: int) -> int:
 
 
 def payload(
-    data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None, most: int = MOST_BYTES
+    data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None, limit: int = MOST_BYTES
 ) -> Payload:
     """Return a key or a value in a form; auto means JSON for objects and lists, text for printable bytes, else hex.
 
-    It is cut to `most` bytes, or characters of JSON.
+    It is cut to `limit` bytes, or characters of JSON.
 
     A value that is not JSON, or too deep, falls back to text; one that is not UTF-8 falls back to hexadecimal. One that
     does not match the Avro schema, or has none, falls back to auto.
@@ -53,28 +53,28 @@ def payload(
     if not data:
         return Payload("empty", "", 0)
     if form == "avro":
-        return _avro(data, schema, most)
-    cut = data[:most]
+        return _avro(data, schema, limit)
+    cut = data[:limit]
     is_cut = len(cut) < len(data)
-    if form in ("auto", "json") and not is_cut and (told := _json(data, most, anything=form == "json")) is not None:
-        return Payload("json", told[:most], len(data), len(told) > most)
+    if form in ("auto", "json") and not is_cut and (decoded := _json(data, limit, anything=form == "json")) is not None:
+        return Payload("json", decoded[:limit], len(data), len(decoded) > limit)
     if form != "hex" and (text := _text(cut, is_cut, strict=form == "auto")) is not None:
         return Payload("text", text, len(data), is_cut)
     return Payload("hex", _hex(cut), len(data), is_cut)
 
 
-def _avro(data: bytes, schema: AvroSchema | None, most: int) -> Payload:
+def _avro(data: bytes, schema: AvroSchema | None, limit: int) -> Payload:
     if schema is None:
-        return payload(data, most=most)
+        return payload(data, limit=limit)
     try:
-        text = _indented(decode(schema, data), most)
+        text = _indented(decode(schema, data), limit)
     except AvroError as problem:
-        return replace(payload(data, most=most), problem=f"not an Avro value of this schema: {problem}")
-    return Payload("avro", text[:most], len(data), len(text) > most)
+        return replace(payload(data, limit=limit), problem=f"not an Avro value of this schema: {problem}")
+    return Payload("avro", text[:limit], len(data), len(text) > limit)
 
 
-def _json(data: bytes, most: int, *, anything: bool) -> str | None:
-    """Return indented JSON, little more than `most` characters of it; None if it is not JSON, or too deep."""
+def _json(data: bytes, limit: int, *, anything: bool) -> str | None:
+    """Return indented JSON, little more than `limit` characters of it; None if it is not JSON, or too deep."""
     if not anything and data[:1] not in b"{[":
         return None
     try:
@@ -85,7 +85,7 @@ def _json(data: bytes, most: int, *, anything: bool) -> str | None:
     if _is_deep(value):
         return None
     return (
-        _indented(value, most).encode("utf-8", "backslashreplace").decode()
+        _indented(value, limit).encode("utf-8", "backslashreplace").decode()
     )  # half a surrogate pair is valid in JSON, but not in UTF-8
 
 
@@ -101,13 +101,13 @@ def _is_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _indented(value: Any, most: int) -> str:
+def _indented(value: Any, limit: int) -> str:
     """Return the value as JSON; only the beginning if it is too long."""
     parts, size = [], 0
     for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value):
         parts.append(part)
         size += len(part)
-        if size > most:
+        if size > limit:
             break
     return "".join(parts)
 

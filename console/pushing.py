@@ -74,24 +74,24 @@ class Pushing:
             raise Unanswered(f"{self._url}: {error}") from None
 
 
-def _client(told: Mapping[str, Any]) -> PushingClient:
+def _client(fields: Mapping[str, Any]) -> PushingClient:
     return PushingClient(
-        instance_id=told["client_instance_id"],
-        client_id=told["client_id"],
-        software=f"{told['client_software_name']} {told['client_software_version']}".strip(),
-        address=told["client_address"],
-        is_connected=told["connected"],
-        subscriptions=tuple(told["subscriptions"]),
-        metrics=tuple(told["metrics"]),
-        interval_ms=told["interval_ms"],
-        pushed_ms=told["pushed_ms"],
-        pushed_numbers=told["pushed_numbers"],
-        kept_numbers=told["kept_numbers"],
-        last_answer=told["last_answer"],
-        numbers=tuple(sorted(map(_number, told.get("numbers", ())), key=lambda each: (each.name, str(each.labels)))),
+        instance_id=fields["client_instance_id"],
+        client_id=fields["client_id"],
+        software=f"{fields['client_software_name']} {fields['client_software_version']}".strip(),
+        address=fields["client_address"],
+        is_connected=fields["connected"],
+        subscriptions=tuple(fields["subscriptions"]),
+        metrics=tuple(fields["metrics"]),
+        interval_ms=fields["interval_ms"],
+        pushed_ms=fields["pushed_ms"],
+        pushed_numbers=fields["pushed_numbers"],
+        kept_numbers=fields["kept_numbers"],
+        last_answer=fields["last_answer"],
+        numbers=tuple(sorted(map(_number, fields.get("numbers", ())), key=lambda each: (each.name, str(each.labels)))),
     )
 
 
-def _number(told: Mapping[str, Any]) -> Number:
-    labels = {key: value for key, value in told["labels"].items() if not key.startswith("client_")}
-    return Number(told["origin"], labels, told["value"])
+def _number(fields: Mapping[str, Any]) -> Number:
+    labels = {key: value for key, value in fields["labels"].items() if not key.startswith("client_")}
+    return Number(fields["origin"], labels, fields["value"])

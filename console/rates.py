@@ -48,10 +48,10 @@ _WANTED = frozenset({*(each.sample for each in GAUGES), *(each.per for each in G
 
 def read_samples(text: str) -> dict[str, float]:
     """Return the samples that the gauges need, by name; missing ones are left out. Raises ValueError."""
-    told = json.loads(text)
-    if not isinstance(told, dict):
+    totals = json.loads(text)
+    if not isinstance(totals, dict):
         raise ValueError(f"expected an object, not {text[:100]!r}")
-    return {name: float(told[name]) for name in _WANTED & told.keys()}
+    return {name: float(totals[name]) for name in _WANTED & totals.keys()}
 
 
 class Scraper:
@@ -73,10 +73,10 @@ class Scraper:
             if time.monotonic() - self._told_at >= _SELDOMEST_S:
                 self._told = self._ask()
                 self._told_at = time.monotonic()  # callers that waited for a failure do not retry one by one
-            told = self._told
-        if isinstance(told, str):
-            raise Unanswered(told)
-        return told
+            result = self._told
+        if isinstance(result, str):
+            raise Unanswered(result)
+        return result
 
     def _ask(self) -> tuple[float, dict[str, float]] | str:
         try:

@@ -29,13 +29,13 @@ class Settings:
 
 def from_line(line: str) -> Settings:
     """Parse the settings. Raises ValueError, TypeError or KeyError if this broker did not write the line."""
-    told = json.loads(line)
+    fields = json.loads(line)
     return Settings(
-        str(told["bootstrap"]),
-        tuple(map(str, told["log_dirs"])),
-        tuple(map(int, told["sockets"])),
-        told["metrics_url"],
-        tuple(map(str, told["mechanisms"])),
-        told["ca_file"],
-        bool(told["read_only"]),
+        str(fields["bootstrap"]),
+        tuple(map(str, fields["log_dirs"])),
+        tuple(map(int, fields["sockets"])),
+        fields["metrics_url"],
+        tuple(map(str, fields["mechanisms"])),
+        fields["ca_file"],
+        bool(fields["read_only"]),
     )

@@ -90,10 +90,10 @@ def _until(image: MetadataImage, token: Struct, wanted_ms: int) -> Decision[int]
     return Decision([new_record(image.metadata_version, DelegationTokenRecord, **fields)], [end_ms])
 
 
-def expired_tokens(image: MetadataImage, now_ms: int, most: int) -> list[MetadataRecord]:
-    """Return the records that delete expired tokens, up to `most` of them."""
+def expired_tokens(image: MetadataImage, now_ms: int, limit: int) -> list[MetadataRecord]:
+    """Return the records that delete expired tokens, up to `limit` of them."""
     expired = (token for token in image.delegation_tokens.values() if is_expired(token, now_ms))
-    return [_removal(image, token) for token in islice(expired, most)]
+    return [_removal(image, token) for token in islice(expired, limit)]
 
 
 def _removal(image: MetadataImage, token: Struct) -> MetadataRecord:

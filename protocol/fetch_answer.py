@@ -272,8 +272,8 @@ def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
             out += data
             out += _COUNT(len(partitions))
             for each in partitions:
-                told = each.high_watermark, each.last_stable_offset, each.log_start_offset
-                out += data_layout.pack(each.index, each.error_code, *told[:offsets])
+                values = each.high_watermark, each.last_stable_offset, each.log_start_offset
+                out += data_layout.pack(each.index, each.error_code, *values[:offsets])
                 if version >= _FIRST_WITH_ABORTED:
                     aborted = each.aborted
                     out += _COUNT(_NULL if aborted is None else len(aborted))

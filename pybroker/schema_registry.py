@@ -50,8 +50,8 @@ class SchemaRegistry:
             error.close()
             raise RegistryError(f"{url}: {error.code} {error.reason}", error.code) from None
         except (OSError, HTTPException, ValueError, RecursionError) as error:
-            told = str(getattr(error, "reason", error)) or type(error).__name__
-            raise RegistryError(f"{url}: {' '.join(told.split())}") from None
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            raise RegistryError(f"{url}: {' '.join(reason.split())}") from None
 
 
 class _NoRedirection(HTTPRedirectHandler):

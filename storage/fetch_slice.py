@@ -38,7 +38,7 @@ class FetchSlice:
     meanwhile. The file is released when the slice is garbage collected, or at once by `release()`.
     """
 
-    __slots__ = ("_fs", "at_hand", "file", "position", "size")
+    __slots__ = ("_fs", "file", "in_memory", "position", "size")
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class FetchSlice:
         file: OpenFile,
         position: int,
         size: int,
-        at_hand: bytes = EMPTY,
+        in_memory: bytes = EMPTY,
     ) -> None:
         self._fs = fs
         self.file: OpenFile | None = file
         self.position = position
         self.size = size
         #: All bytes of the slice if they are in memory, else empty.
-        self.at_hand = at_hand
+        self.in_memory = in_memory
 
     def __len__(self) -> int:
         return self.size
@@ -79,8 +79,8 @@ class FetchSlice:
         For slices up to INLINE_BYTES.
         """
         file = self.file
-        if self.at_hand or file is None:
-            return self.at_hand or self
+        if self.in_memory or file is None:
+            return self.in_memory or self
         data = self._fs.pread(file.handle, self.size, self.position)
         return data if len(data) == self.size else self
 
@@ -95,7 +95,7 @@ class FetchSlice:
         small slices need not query each time. `now_ms` is any monotonic time in ms.
         """
         file = self.file
-        if self.at_hand or file is None or not file.reports_cached:
+        if self.in_memory or file is None or not file.reports_cached:
             return False
         end = self.position + self.size
         block = (end - 1) // _BLOCK_BYTES
@@ -154,8 +154,8 @@ class FetchSlice:
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes, or `size` of them from `start`. Returns fewer if the file was truncated meanwhile."""
-        if self.at_hand:
-            return self.at_hand[start : None if size is None else start + size]
+        if self.in_memory:
+            return self.in_memory[start : None if size is None else start + size]
         want = self.size - start if size is None else min(size, self.size - start)
         handle, parts = self.fileno(), []
         while want > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from pybroker.cli.parser import AnyOrderParser, told
+from pybroker.cli.parser import AnyOrderParser, error_text
 
 
 class OfflineParser(AnyOrderParser):
@@ -13,4 +13,4 @@ class OfflineParser(AnyOrderParser):
     usage_exit_code = 1
 
     def error(self, message: str) -> NoReturn:
-        self.exit(self.usage_exit_code, f"{self.prog}: {told(self, message)} (--help shows the options)\n")
+        self.exit(self.usage_exit_code, f"{self.prog}: {error_text(self, message)} (--help shows the options)\n")

@@ -140,7 +140,7 @@ def _tell_warnings(warnings: Sequence[str], *, as_json: bool) -> None:
 def _tell_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
     for problem in problems:
         if as_json:
-            told = {
+            fields = {
                 "type": "problem",
                 "origin": problem.origin,
                 "key": problem.key,
@@ -148,7 +148,7 @@ def _tell_problems(problems: Sequence[Problem], *, as_json: bool) -> None:
                 "what": problem.reason,
                 "allowed": problem.allowed,
             }
-            print(json.dumps(told))
+            print(json.dumps(fields))
         else:
             print(problem, file=sys.stderr)
 

@@ -63,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     width = max(len(check.name) for check in found)
     for check in found:
         if options.json:
-            told = {"name": check.name, "level": check.level.value, "what": check.what, "advice": check.advice}
-            print(json.dumps(told))
+            fields = {"name": check.name, "level": check.level.value, "what": check.what, "advice": check.advice}
+            print(json.dumps(fields))
             continue
         print(f"{_MARKS[check.level]}  {check.name:<{width}}  {check.what}")
         if check.advice:
@@ -102,15 +102,15 @@ def examine(path: str | None) -> Iterator[Check]:
 
 def _addresses(config: BrokerConfig) -> Iterator[Check]:
     opened = {each.name: each for each in config.listeners}
-    for told in config.advertised_listeners:
-        listener = opened.get(told.name)
+    for fields in config.advertised_listeners:
+        listener = opened.get(fields.name)
         if listener is None:
             continue
         others_come_in = listener.host is None or listener.host in WILDCARDS
-        if not (told.port or listener.port):
-            yield Check(f"advertised {told.name}", Level.OK, "any free port")
+        if not (fields.port or listener.port):
+            yield Check(f"advertised {fields.name}", Level.OK, "any free port")
         else:
-            yield checks.address(told.name, told.host, told.port or listener.port, others_come_in)
+            yield checks.address(fields.name, fields.host, fields.port or listener.port, others_come_in)
 
 
 def _installed(name: str) -> str | None:

@@ -38,7 +38,7 @@ class Outcome:
     most_ms: float
 
 
-class BrokeOff(SystemExit):
+class GeneratorFailed(SystemExit):
     """The generator ended early: the broker closed a connection, answered with an error, or did not answer.
 
     As a SystemExit it ends the benchmark when nobody catches it, and shows the last output of generator and broker.
@@ -82,7 +82,7 @@ def language() -> str:
 
 
 class Generator:
-    """A generator whose clients are connected to the broker at `address`, and wait. BrokeOff: it failed."""
+    """A generator whose clients are connected to the broker at `address`, and wait. GeneratorFailed: it failed."""
 
     def __init__(self, address: str, seconds: float, clients: Sequence[Client], folder: Path) -> None:
         plan = Plan(address, seconds, clients).write(folder)
@@ -91,7 +91,7 @@ class Generator:
         )
         assert self._process.stdout
         if not self._process.stdout.readline():
-            raise BrokeOff(f"the load generator ended with {self._process.wait()} before it was connected")
+            raise GeneratorFailed(f"the load generator ended with {self._process.wait()} before it was connected")
 
     def go(self) -> None:
         """Start the load."""
@@ -103,19 +103,19 @@ class Generator:
         """Wait until the time is over; return each group's results."""
         answer, _ = self._process.communicate()
         if self._process.returncode:
-            raise BrokeOff(f"the load generator ended with {self._process.returncode}")
+            raise GeneratorFailed(f"the load generator ended with {self._process.returncode}")
         return {group: Outcome(**found) for group, found in json.loads(answer).items()}
 
 
 def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
-    """Put the clients' load on a broker for `seconds`. BrokeOff carries the output of both."""
+    """Put the clients' load on a broker for `seconds`. GeneratorFailed carries the output of both."""
     with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
         generator = Generator(broker.bootstrap, seconds, clients, Path(scratch))
         before = cpu_seconds(broker.pid)
         generator.go()
         try:
             groups = generator.outcome()
-        except BrokeOff as end:
-            raise BrokeOff(f"{end}; the broker:\n{broker.output[-2000:]}") from None
+        except GeneratorFailed as end:
+            raise GeneratorFailed(f"{end}; the broker:\n{broker.output[-2000:]}") from None
         used = cpu_seconds(broker.pid) - before
     return Outcomes(used, groups)

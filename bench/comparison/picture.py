@@ -67,8 +67,8 @@ def _bars(figure: Figure, top: int) -> Iterator[str]:
 def lengths(values: Iterable[float]) -> list[float]:
     """Return the lengths of bars for these values; the largest fills the chart."""
     values = list(values)
-    most = max(values) or 1.0
-    return [_LONGEST * value / most for value in values]
+    highest = max(values) or 1.0
+    return [_LONGEST * value / highest for value in values]
 
 
 def _text(x: float, y: float, text: str, attributes: str = "") -> str:

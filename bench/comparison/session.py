@@ -11,7 +11,7 @@ from typing import TypeVar
 from bench.comparison import generator
 from bench.comparison.brokers import create
 from bench.comparison.figures import Axis, Figure
-from bench.comparison.generator import BrokeOff, Outcomes
+from bench.comparison.generator import GeneratorFailed, Outcomes
 from bench.comparison.plan import Client
 from tests.support.brokers import RunningBroker
 
@@ -45,7 +45,9 @@ class Session:
     def in_turn(self, once: Callable[[RunningBroker, float], T]) -> list[list[T]]:
         """Return, for each broker, the results of `once(broker, seconds)` in each round; the brokers take turns.
 
-        A round that Apache Kafka breaks off (out of memory, for example) is reported and left out. BrokeOff: ours did.
+        A round that Apache Kafka breaks off (out of memory, for example) is reported and left out.
+
+        Raises GeneratorFailed if our broker breaks one off.
         """
         if self.warm_s:
             self._round(once, self.warm_s)
@@ -61,7 +63,7 @@ class Session:
         for broker in self.brokers:
             try:
                 found.append([once(broker, seconds)])
-            except BrokeOff as end:
+            except GeneratorFailed as end:
                 if broker is self.brokers[0]:
                     raise
                 print(f"left out: {end}", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ def _rows(figures: Sequence[Figure]) -> Iterator[tuple[str, ...]]:
         above = figure.load
 
 
-def put_between_marks(document: str, text: str) -> str:
+def replace_between_marks(document: str, text: str) -> str:
     """Return the document with `text` between the two marks. ValueError: a mark is missing."""
     before, begun, rest = document.partition(BEGIN)
     _, ended, after = rest.partition(END)

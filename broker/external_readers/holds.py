@@ -68,7 +68,7 @@ class _Level(IntEnum):
 class _State:
     """The state of a log: the warnings since its readers last caught up, and the bytes that are held."""
 
-    told: _Level
+    level: _Level
     held_bytes: int
 
 
@@ -140,10 +140,10 @@ class RetentionHolds:
             self._states.pop(partition_log, None)
             return
         state = self._states.get(partition_log)
-        if state is None or level > state.told:
+        if state is None or level > state.level:
             self._tell(partition_log, level, behind, held_bytes, start)
-        told = level if state is None else max(level, state.told)
-        self._states[partition_log] = _State(told, held_bytes)
+        highest = level if state is None else max(level, state.level)
+        self._states[partition_log] = _State(highest, held_bytes)
 
     def _outlook(
         self, partition_log: PartitionLog, now_ms: int, position: int | None
@@ -188,8 +188,8 @@ class RetentionHolds:
             )
         else:
             full = ", beyond which the oldest will go" if level is _Level.NEARLY_FULL else ""
-            told = (name, where, held_bytes, limit, full)
-            self._log.warning("Retention of %s waits: %s; %d bytes are held, of %d at most%s", *told)
+            details = (name, where, held_bytes, limit, full)
+            self._log.warning("Retention of %s waits: %s; %d bytes are held, of %d at most%s", *details)
 
 
 def _made_ms(partition_log: PartitionLog) -> int:

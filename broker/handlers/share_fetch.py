@@ -124,7 +124,7 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which finds it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
         return answer(ctx, needs, request, acknowledged, [], ())
-    told = session.take_new_places()
+    new_places = session.take_new_places()
     attempt = ShareFetchAttempt(
         needs.fetches,
         request.group_id,
@@ -137,8 +137,8 @@ def fetch(ctx: RequestContext, needs: Needs, request: Struct) -> Reply:
     )
     found = attempt.run(0 if batches else request.max_wait_ms)
     if isinstance(found, Deferred):
-        return found.then(lambda fetched: respond(ctx, needs, request, acknowledged.results, fetched, told))
-    return answer(ctx, needs, request, acknowledged, found, told)
+        return found.then(lambda fetched: respond(ctx, needs, request, acknowledged.results, fetched, new_places))
+    return answer(ctx, needs, request, acknowledged, found, new_places)
 
 
 def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
@@ -174,14 +174,14 @@ def answer(
     request: Struct,
     acknowledged: Acknowledging,
     fetched: list[Fetched],
-    told: Iterable[Place],
+    new_places: Iterable[Place],
 ) -> Reply:
     """Answer once the acknowledgements are written."""
     if ctx.charge is not None:
         ctx.charge.count_fetched(sum(len(each.records) for each in fetched))
     results = acknowledged.results
     return needs.requests.when_written(
-        request.group_id, acknowledged, lambda: respond(ctx, needs, request, results, fetched, told), failed
+        request.group_id, acknowledged, lambda: respond(ctx, needs, request, results, fetched, new_places), failed
     )
 
 
@@ -191,9 +191,9 @@ def respond(
     request: Struct,
     results: dict[Place, Refused | None],
     fetched: list[Fetched],
-    told: Iterable[Place],
+    new_places: Iterable[Place],
 ) -> Struct:
-    """Return the results of acknowledgements and fetches by partition; `told` are in the answer in any case."""
+    """Return the results of acknowledgements and fetches by partition; `new_places` are in the answer in any case."""
     by_place: dict[Place, Struct] = {}
     for each in sorted(fetched, key=lambda each: not each.error_code):  # errors come first, as in Kafka
         data = by_place[each.place] = PartitionData(partition_index=each.place.partition)
@@ -204,7 +204,7 @@ def respond(
     for each in fetched:
         if each.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             needs.requests.set_leader(each.place, by_place[each.place], leaders)
-    for place in (*results, *told):
+    for place in (*results, *new_places):
         if place not in by_place:
             by_place[place] = PartitionData(partition_index=place.partition, records=b"")
     for place, refusal in results.items():

@@ -35,17 +35,17 @@ def announcement(
     "127.0.0.1:40123"}}`, with "metrics" and "console" where there are such.
     """
     addresses = {each.name: reachable(config, each.name, each.port) for each in listeners}
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "bootstrap_servers": next(iter(addresses.values())),
         "pid": os.getpid(),
         "data_directory": os.path.abspath(config.log_dirs[0]),
         "listeners": addresses,
     }
     if metrics_url is not None:
-        told["metrics"] = metrics_url
+        fields["metrics"] = metrics_url
     if console_url is not None:
-        told["console"] = console_url
-    return json.dumps(told)
+        fields["console"] = console_url
+    return json.dumps(fields)
 
 
 def reachable(config: BrokerConfig, listener_name: str, port: int) -> str:

@@ -193,7 +193,7 @@ class FetchAttempt:
 
     def note_read(self, found: NotEnough) -> None:
         """Be as after a `read` that has found this."""
-        wanted = self._wanted if found.session is None else found.told
+        wanted = self._wanted if found.session is None else found.reported
         for each, (index, high_watermark, stable_offset, start_offset, records, size) in zip(
             wanted, found.rows, strict=True
         ):
@@ -231,8 +231,10 @@ class FetchAttempt:
                 if wanted.max_bytes < 0 or limit_bytes < 0:
                     in_range = log_start_offset <= fetch_offset <= log.log_end_offset
                     return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
-                most = wanted.max_bytes
-                records = log.read(fetch_offset, most if most < limit_bytes else limit_bytes, end_offset, one_batch)
+                max_bytes = wanted.max_bytes
+                records = log.read(
+                    fetch_offset, max_bytes if max_bytes < limit_bytes else limit_bytes, end_offset, one_batch
+                )
             aborted: list[Aborted] | None = None
             if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
@@ -383,12 +385,12 @@ class FetchAttempt:
         if not self._names_leaders:
             return FetchAnswer(error_code, session_id, topics)
         leaders = {data.current_leader.value for _, data in answers if data.current_leader is not None}
-        told = [
+        nodes = [
             Node(each.node_id, each.host, each.port, each.rack)
             for each in self._services.endpoints.nodes(self._ctx.connection)
             if each.node_id in leaders
         ]
-        return FetchAnswer(error_code, session_id, topics, told)
+        return FetchAnswer(error_code, session_id, topics, nodes)
 
 
 def _warm(slices: list[FetchSlice]) -> None:

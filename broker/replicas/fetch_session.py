@@ -134,10 +134,10 @@ class FetchSession:
                 partition.max_bytes = max_bytes
         return True
 
-    def note_told(self, told: list[FetchedPartition], rows: list[PlainRow]) -> None:
-        """Note what the client knows after a response with these rows, one for each of `told`."""
+    def note_reported(self, reported: list[FetchedPartition], rows: list[PlainRow]) -> None:
+        """Note what the client knows after a response with these rows, one for each of `reported`."""
         served = []
-        for wanted, (_, high_watermark, _, log_start_offset, _, size) in zip(told, rows, strict=True):
+        for wanted, (_, high_watermark, _, log_start_offset, _, size) in zip(reported, rows, strict=True):
             wanted.high_watermark = high_watermark
             wanted.log_start_offset = log_start_offset
             if size:

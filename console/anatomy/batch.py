@@ -71,14 +71,14 @@ def _meanings(header: BatchHeader, crc_is_right: bool) -> dict[str, str]:
 def attributes_text(attributes: int) -> str:
     """Describe the bits of a batch's attributes."""
     codec = attributes & CODEC_MASK
-    told = [
+    parts = [
         f"bits 0-2: codec {Codec(codec).name.lower() if codec in {*Codec} else f'{codec}, unknown'}",
         f"bit 3: {'LogAppendTime' if attributes & TIMESTAMP_TYPE_BIT else 'CreateTime'}",
     ]
     if attributes & TRANSACTIONAL_BIT:
-        told.append("bit 4: transactional")
+        parts.append("bit 4: transactional")
     if attributes & CONTROL_BIT:
-        told.append("bit 5: control")
+        parts.append("bit 5: control")
     if attributes & DELETE_HORIZON_BIT:
-        told.append("bit 6: baseTimestamp is a delete horizon")
-    return "; ".join(told)
+        parts.append("bit 6: baseTimestamp is a delete horizon")
+    return "; ".join(parts)

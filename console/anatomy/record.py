@@ -68,8 +68,8 @@ def _header_span(outer: Cursor) -> Span:
     return Span("Header", start, cursor.position, "struct", parts=cursor.spans)
 
 
-def record_spans(data: bytes, header: BatchHeader, first: int, most: int) -> list[Span]:
-    """Return at most `most` records of a batch from number `first` on (0 is the batch's first).
+def record_spans(data: bytes, header: BatchHeader, first: int, limit: int) -> list[Span]:
+    """Return at most `limit` records of a batch from number `first` on (0 is the batch's first).
 
     Earlier records are skipped by their lengths.
     """
@@ -81,7 +81,7 @@ def record_spans(data: bytes, header: BatchHeader, first: int, most: int) -> lis
             raise InvalidRecord(f"a record of {length} bytes at byte {position} exceeds the batch")
         position = cursor.position + length
     spans = []
-    for _ in range(max(0, min(most, header.record_count - first))):
+    for _ in range(max(0, min(limit, header.record_count - first))):
         span = record_span(data, position, header)
         spans.append(span)
         position = span.end

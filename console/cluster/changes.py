@@ -56,7 +56,7 @@ def produce(
     headers: Sequence[tuple[str, bytes | None]],
 ) -> tuple[int, int]:
     """Produce a record; partition -1 lets the partitioner choose. Return its partition and offset."""
-    told: list[tuple[KafkaError | None, Message]] = []
+    results: list[tuple[KafkaError | None, Message]] = []
     with client.session() as session:
         producer = Producer({**session.properties, "message.timeout.ms": round(TIMEOUT_S * 1000), "acks": "all"})
         producer.produce(
@@ -65,12 +65,12 @@ def produce(
             key,
             partition,
             headers=list(headers),
-            on_delivery=lambda error, record: told.append((error, record)),
+            on_delivery=lambda error, record: results.append((error, record)),
         )
         producer.flush(TIMEOUT_S + 1)
-        if not told:
+        if not results:
             raise CommandError(f"{topic}: no answer within {TIMEOUT_S:g} s")
-        ((error, record),) = told
+        ((error, record),) = results
         if error is not None:
             raise failed(KafkaException(error), topic)
         found, offset = record.partition(), record.offset()

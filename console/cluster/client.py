@@ -90,19 +90,19 @@ class Client:
         try:
             yield self._connected()
         except (CommandError, UsageError, KafkaException) as error:
-            told = failed(error) if isinstance(error, KafkaException) else error
-            raise self._error(told) from None
+            cause = failed(error) if isinstance(error, KafkaException) else error
+            raise self._error(cause) from None
 
-    def _error(self, told: CommandError | UsageError) -> ConsoleError:
-        code = told.error_code if isinstance(told, CommandError) else None
+    def _error(self, cause: CommandError | UsageError) -> ConsoleError:
+        code = cause.error_code if isinstance(cause, CommandError) else None
         if code in _NOT_THERE:
-            return NotThere(str(told))
+            return NotThere(str(cause))
         if code in _FORBIDDEN:
-            return Refused(str(told))
+            return Refused(str(cause))
         if code is not None and code > 0 and code not in _LATER:
-            return Declined(str(told))
+            return Declined(str(cause))
         self._session = None  # the next page reconnects
-        return Unanswered(str(told))
+        return Unanswered(str(cause))
 
     def is_known(self) -> bool:
         """Return whether the broker accepts the user's credentials. Raises Unanswered."""

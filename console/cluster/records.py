@@ -41,8 +41,8 @@ def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> 
         return session.since([(topic, partition)], timestamp_ms)[topic, partition]
 
 
-def read_messages(client: Client, topic: str, partition: int, offset: int, most: int, word: str = "") -> Found:
-    """Return at most `most` records from `offset` on, fewer if large: uncommitted ones too, no control records.
+def read_messages(client: Client, topic: str, partition: int, offset: int, limit: int, word: str = "") -> Found:
+    """Return at most `limit` records from `offset` on, fewer if large: uncommitted ones too, no control records.
 
     Args:
         word: return only records with this word in the key, the value or a header; ASCII letters in either case.
@@ -53,7 +53,7 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
         size_bytes, scanned, following = 0, 0, offset
         deadline = time.monotonic() + _TIMEOUT_S
         while (
-            len(found) < most and size_bytes < _MOST_BYTES and scanned < _MOST_SCANNED and time.monotonic() < deadline
+            len(found) < limit and size_bytes < _MOST_BYTES and scanned < _MOST_SCANNED and time.monotonic() < deadline
         ):
             each = consumer.poll(_TURN_S)
             if each is not None and _is_end(each):
@@ -81,14 +81,14 @@ class Tail:
             self._consumer = session.consumer(_properties(wait_ms=500))
             self._consumer.assign([TopicPartition(topic, partition, offset)])
 
-    def some(self, most: int, wait_s: float) -> list[Message]:
-        """Return at most `most` records; none if none arrive within `wait_s` seconds. Raises Unanswered."""
+    def some(self, limit: int, wait_s: float) -> list[Message]:
+        """Return at most `limit` records; none if none arrive within `wait_s` seconds. Raises Unanswered."""
         with self._client.session():
             self._session.check()
             first = self._consumer.poll(wait_s)
             if first is None:
                 return []
-            found = [first, *self._consumer.consume(most - 1, 0)]  # and records that arrived with it
+            found = [first, *self._consumer.consume(limit - 1, 0)]  # and records that arrived with it
             return [_message(each) for each in found if _is_record(each, self._topic)]
 
     def close(self) -> None:

@@ -134,8 +134,8 @@ class Message:
     @property
     def size_bytes(self) -> int:
         """Return the size of key, value and headers."""
-        told = sum(len(name) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + told
+        header_bytes = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + header_bytes
 
     def has(self, word: bytes) -> bool:
         """Return whether the key, the value or a header contains `word`, which is in lower case."""

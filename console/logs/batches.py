@@ -42,13 +42,13 @@ class BatchPage:
     left_over: int
 
 
-def read_batches(segment: Segment, position: int, most: int) -> BatchPage:
+def read_batches(segment: Segment, position: int, limit: int) -> BatchPage:
     """Return the batches from `position` on. Raises NotThere if no batch begins there."""
     rows: list[BatchRow] = []
     with _open(segment) as reader:
         try:
             for entry in reader.entries(position):
-                if len(rows) == most:
+                if len(rows) == limit:
                     return BatchPage(tuple(rows), entry.position, 0)
                 rows.append(_row(entry))
         except DumpFailed as error:

@@ -68,11 +68,11 @@ class OffsetEntries:
         found = bisect_right(self, offset, key=lambda each: each.last_offset)
         return self[found - 1] if found else None
 
-    def within(self, start: int, end: int, most: int) -> list[OffsetEntry]:
-        """Return at most `most` entries that point between `start` and `end`: a damaged file may have any number."""
+    def within(self, start: int, end: int, limit: int) -> list[OffsetEntry]:
+        """Return at most `limit` entries that point between `start` and `end`: a damaged file may have any number."""
         first = bisect_left(self, start, key=lambda each: each.position)
         behind = bisect_left(self, end, key=lambda each: each.position)
-        return [self[number] for number in range(first, min(behind, first + most))]
+        return [self[number] for number in range(first, min(behind, first + limit))]
 
 
 def offset_entries(segment: Segment) -> OffsetEntries:

@@ -43,7 +43,7 @@ def delete_acl(request: Request, form: Form) -> Response:
 def set_password(request: Request, form: Form) -> Response:
     """POST /access/users: user, mechanism, iterations, password and again: the password, twice"""
     user, mechanism = _text(form, "user"), _one_of(form, "mechanism", BY_SASL_NAME)
-    iterations = form.number("iterations", MIN_ITERATIONS, least=MIN_ITERATIONS, most=MAX_ITERATIONS)
+    iterations = form.number("iterations", MIN_ITERATIONS, least=MIN_ITERATIONS, limit=MAX_ITERATIONS)
     password = form.text("password")
     if not password or len(password) > _LONGEST or "\0" in password:
         raise BadRequest("The password must have 1 to 1000 characters")

@@ -18,4 +18,4 @@ def show(request: Request) -> Response:
     if request.state.login_session.user is not None:  # lines may reveal anything: as for loggers' levels
         source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
-    return page(request, "log.html", lines=source.log.lines(word, _MOST), word=word, most=_MOST)
+    return page(request, "log.html", lines=source.log.lines(word, _MOST), word=word, limit=_MOST)

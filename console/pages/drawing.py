@@ -43,13 +43,13 @@ def segment_bars(segments: Sequence[Segment], scale_bytes: int) -> list[SegmentB
 def entry_ticks(bars: Sequence[SegmentBar]) -> list[tuple[float, OffsetEntry]]:
     """Return the positions of offset index entries: all of them, or evenly chosen ones of very many."""
     ticks = []
-    most = max(_MOST_TICKS // max(len(bars), 1), 1)
+    limit = max(_MOST_TICKS // max(len(bars), 1), 1)
     for bar in bars:
         try:
             entries = offset_entries(bar.segment)
         except NotThere:
             continue  # removed meanwhile
-        for number in range(0, len(entries), -(-len(entries) // most) or 1):
+        for number in range(0, len(entries), -(-len(entries) // limit) or 1):
             entry = entries[number]
             if 0 <= entry.position < bar.segment.size_bytes:  # a damaged index may have any position
                 ticks.append((round(bar.x + bar.width * entry.position / bar.segment.size_bytes, 2), entry))

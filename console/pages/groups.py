@@ -18,8 +18,8 @@ def show_all(request: Request) -> Response:
 def show(request: Request) -> Response:
     """GET /groups/{group}"""
     group = sources(request).client.group(request.path_params["group"])
-    most = max((each.lag or 0 for each in group.lags), default=0)
-    return page(request, "group.html", group=group, most=max(most, 1))
+    largest_lag = max((each.lag or 0 for each in group.lags), default=0)
+    return page(request, "group.html", group=group, largest_lag=max(largest_lag, 1))
 
 
 def lag(request: Request) -> Response:

@@ -34,7 +34,7 @@ def show(request: Request) -> Response:
     client = sources(request).client
     topic = client.topic(request.path_params["topic"])
     partition = chosen_partition(request, topic)
-    count = max(1, number(request, "count", _PAGE, most=_MOST))
+    count = max(1, number(request, "count", _PAGE, limit=_MOST))
     look = look_of(request, count)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
     moment = request.query_params.get("time", "").strip()
@@ -75,7 +75,7 @@ def produce(request: Request, form: Form) -> Response:
     name = request.path_params["topic"]
     client = sources(request).client
     topic = client.topic(name)  # a producer would wait for a missing topic, or create it
-    chosen = form.number("partition", -1, least=-1, most=_INT_MAX)
+    chosen = form.number("partition", -1, least=-1, limit=_INT_MAX)
     if chosen not in (-1, *(each.number for each in topic.partitions)):
         raise NotThere(f"{name} has no partition {chosen}")
     key = form.text("key").encode() or None
@@ -86,7 +86,7 @@ def produce(request: Request, form: Form) -> Response:
 
 def chosen_partition(request: Request, topic: Topic) -> Partition:
     """Return the query's partition; the first one by default. Raises NotThere."""
-    chosen = number(request, "partition", 0, most=_INT_MAX)
+    chosen = number(request, "partition", 0, limit=_INT_MAX)
     for each in topic.partitions:
         if each.number == chosen:
             return each
@@ -105,22 +105,22 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The form of shown records. `schema_text` is the entered schema, `schema` the parsed one; `most`: limit in bytes
+    """The form of shown records. `schema_text` is the entered schema, `schema` the parsed one; `limit`: limit in bytes
     for each part.
     """
 
     form: PayloadForm
     schema_text: str
     schema: AvroSchema | None
-    most: int
+    limit: int
 
     def shown(self, message: Message) -> Shown:
         """Return a record in that form. Keys seldom have the values' schema, so they are shown without it."""
         return Shown(
             message,
-            payload(message.key, self.form, most=self.most),
-            payload(message.value, self.form, self.schema, self.most),
-            [(name, payload(value, most=self.most)) for name, value in message.headers],
+            payload(message.key, self.form, limit=self.limit),
+            payload(message.value, self.form, self.schema, self.limit),
+            [(name, payload(value, limit=self.limit)) for name, value in message.headers],
         )
 
 

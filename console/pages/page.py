@@ -74,8 +74,8 @@ def link(request: Request, name: str, query: Mapping[str, object] | None = None,
     """Return the URL of a page on this host; names of topics and groups may have any characters."""
     quoted = {key: quote(each, safe="") if isinstance(each, str) else each for key, each in parameters.items()}
     path = str(request.app.url_path_for(name, **quoted))
-    told = {key: each for key, each in (query or {}).items() if each is not None}
-    return f"{path}?{urlencode(told)}" if told else path
+    fields = {key: each for key, each in (query or {}).items() if each is not None}
+    return f"{path}?{urlencode(fields)}" if fields else path
 
 
 def go_on(
@@ -121,11 +121,11 @@ def sources(request: Request) -> Sources:
     return session.sources
 
 
-def number(request: Request, name: str, default: int, *, most: int = (1 << 63) - 1) -> int:
-    """Return an integer of the query, from 0 to `most`. Raises BadRequest."""
+def number(request: Request, name: str, default: int, *, limit: int = (1 << 63) - 1) -> int:
+    """Return an integer of the query, from 0 to `limit`. Raises BadRequest."""
     text = request.query_params.get(name, "")
     if not text:
         return default
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > most:
-        raise BadRequest(f"{name} is a number from 0 to {most}, not {text[:40]!r}")
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > limit:
+        raise BadRequest(f"{name} is a number from 0 to {limit}, not {text[:40]!r}")
     return int(text)

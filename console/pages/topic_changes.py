@@ -20,7 +20,7 @@ def create(request: Request, form: Form) -> Response:
     name = form.word("name")
     if problem := name_problem(name):
         raise BadRequest(problem)
-    partitions = form.number("partitions", -1, least=1, most=_MOST_PARTITIONS)
+    partitions = form.number("partitions", -1, least=1, limit=_MOST_PARTITIONS)
     changes.create_topic(sources(request).client, name, partitions, _settings(form.text("settings")))
     return go_on(request, "made", "topic", topic=name)
 
@@ -37,7 +37,7 @@ def delete(request: Request, form: Form) -> Response:
 def add_partitions(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/partitions: count"""
     name = _topic(request)
-    count = form.number("count", 0, least=1, most=_MOST_PARTITIONS)
+    count = form.number("count", 0, least=1, limit=_MOST_PARTITIONS)
     changes.add_partitions(sources(request).client, name, count)
     return go_on(request, "partitions", "topic", topic=name)
 

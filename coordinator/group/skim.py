@@ -140,12 +140,12 @@ class CommitSkim:
         found: dict[bytes, tuple[int, int]] = {}
         at, number = position + HEADER_SIZE, 0
         while number < count:
-            most = min(count, _ONE_BYTE if number < _ONE_BYTE else len(_DELTAS)) - number
+            limit = min(count, _ONE_BYTE if number < _ONE_BYTE else len(_DELTAS)) - number
             row = _row(decode_varint(data, at)[0], 1 if number < _ONE_BYTE else 2)
-            if row is None or most < 1 or at >= end:
+            if row is None or limit < 1 or at >= end:
                 return None
             layout, front, key_front, _ = row
-            sizes = data[at : min(end, at + most * layout.size) : layout.size]  # the first byte of each record
+            sizes = data[at : min(end, at + limit * layout.size) : layout.size]  # the first byte of each record
             alike = len(sizes) - len(sizes.lstrip(sizes[:1]))
             stop = at + alike * layout.size
             fronts, times, deltas, key_fronts, keys, *ends = zip(*layout.iter_unpack(view[at:stop]), strict=True)

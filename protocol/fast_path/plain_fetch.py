@@ -45,14 +45,14 @@ def parse(version: int, frame: memoryview, position: int) -> PlainFetch | None:
     end = len(frame)
     try:
         if version >= _FIRST_WITH_REPLICA_STATE:
-            wait, least, most, isolation, session, epoch, topic_count = _HEAD.unpack_from(frame, position)
+            wait, min_bytes, max_bytes, isolation, session, epoch, topic_count = _HEAD.unpack_from(frame, position)
             at = position + _HEAD.size
         else:
             (replica,) = _REPLICA.unpack_from(frame, position)
             if replica != _CONSUMER:
                 return None
             at = position + _REPLICA.size
-            wait, least, most, isolation, session, epoch, topic_count = _HEAD.unpack_from(frame, at)
+            wait, min_bytes, max_bytes, isolation, session, epoch, topic_count = _HEAD.unpack_from(frame, at)
             at += _HEAD.size
         if not 0 < topic_count < 128:
             return None
@@ -75,4 +75,4 @@ def parse(version: int, frame: memoryview, position: int) -> PlainFetch | None:
         return None
     if frame[at:] != _END:
         return None
-    return wait, least, most, isolation, session, epoch, topics
+    return wait, min_bytes, max_bytes, isolation, session, epoch, topics

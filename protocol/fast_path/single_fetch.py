@@ -62,11 +62,13 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
         if version >= _FIRST_WITH_REPLICA_STATE:
             if position + _STATE_HEAD.size + _COMPACT_TAIL.size != end:
                 return None
-            wait, least, most, isolation, session, epoch, topics, topic_id = _STATE_HEAD.unpack_from(frame, position)
+            wait, min_bytes, max_bytes, isolation, session, epoch, topics, topic_id = _STATE_HEAD.unpack_from(
+                frame, position
+            )
         else:
             if position + _ID_HEAD.size + _COMPACT_TAIL.size != end:
                 return None
-            replica, wait, least, most, isolation, session, epoch, topics, topic_id = _ID_HEAD.unpack_from(
+            replica, wait, min_bytes, max_bytes, isolation, session, epoch, topics, topic_id = _ID_HEAD.unpack_from(
                 frame, position
             )
     else:
@@ -74,7 +76,7 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
         at = position + head.size
         if at > end or version < FIRST_VERSION:
             return None
-        replica, wait, least, most, isolation, session, epoch, topics, size = head.unpack_from(frame, position)
+        replica, wait, min_bytes, max_bytes, isolation, session, epoch, topics, size = head.unpack_from(frame, position)
         if version >= _FIRST_FLEXIBLE:
             size = size - 1 if size < 128 else -1  # the first byte of a longer name's size shows that another follows
         if size < 0 or at + size + tail.size != end:
@@ -98,6 +100,6 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
             return None
     if replica != _CONSUMER:
         return None
-    asked = index, leader, offset, last_epoch, bytes_, wait, least, most, isolation, session, epoch
+    asked = index, leader, offset, last_epoch, bytes_, wait, min_bytes, max_bytes, isolation, session, epoch
     fields = (topic, topic_id, key or topic_id, *asked)
     return _NEW_TUPLE(SingleFetch, fields)

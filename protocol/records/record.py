@@ -28,8 +28,8 @@ from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlo
 
 _NEW_TUPLE = tuple.__new__
 #: Precomputed varints of lengths and counts below this; at most two bytes.
-_FEW = 1024
-_SMALL_VARINTS = tuple(encode_varint(value) for value in range(_FEW))
+_SMALL_LIMIT = 1024
+_SMALL_VARINTS = tuple(encode_varint(value) for value in range(_SMALL_LIMIT))
 #: The maximum size of a record without headers beyond key and value: attributes, four numbers of two bytes, no headers.
 _MOST_BETWEEN = 10
 #: From this zigzag value on a varint has more than two bytes.
@@ -62,11 +62,13 @@ def encode_record(
     headers: Headers | Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
     """Encode a record of a v2 batch with its length. Header keys are UTF-8; invalid bytes are kept."""
-    is_near = 0 <= timestamp_delta < _FEW and 0 <= offset_delta < _FEW
+    is_near = 0 <= timestamp_delta < _SMALL_LIMIT and 0 <= offset_delta < _SMALL_LIMIT
     if is_near and not headers and value is not None:
         sizes = _SMALL_VARINTS
         key_size, value_size = len(key or b""), len(value)
-        if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # the usual case for small records
+        if (
+            key_size < _SMALL_LIMIT and value_size < _SMALL_LIMIT - key_size - _MOST_BETWEEN
+        ):  # the usual case for small records
             time, place = sizes[timestamp_delta], sizes[offset_delta]
             if key is None:
                 body = b"\0%b%b\x01%b%b\0" % (time, place, sizes[value_size], value)

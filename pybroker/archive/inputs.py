@@ -43,10 +43,10 @@ class BrokerInput:
     def ends(self, topics: Sequence[str]) -> list[LogEnds]:
         wanted = {"properties": dict(self.properties), "topics": list(topics), "pattern": None, "assigned": None}
         with Reader() as reader:
-            told = reader.ask("topic_ends", **wanted)
+            ends = reader.ask("topic_ends", **wanted)
         return [
             LogEnds(topic, partition, earliest, max(earliest, latest - self.lag), latest)
-            for topic, partition, earliest, latest in told
+            for topic, partition, earliest, latest in ends
         ]
 
     def rows(self, spark: SparkSession, ranges: Sequence[OffsetRange]) -> DataFrame:
@@ -66,8 +66,8 @@ class DirectoryInput:
 
     def ends(self, topics: Sequence[str]) -> list[LogEnds]:
         with Reader() as reader:
-            told = reader.ask("log_ends", path=self.path, topics=list(topics), committed=self.committed)
-        if others := sorted({each[0] for each in told} - set(topics)):
+            ends = reader.ask("log_ends", path=self.path, topics=list(topics), committed=self.committed)
+        if others := sorted({each[0] for each in ends} - set(topics)):
             raise UnknownPartition(f"{self.path} holds {others[0]}, not {', '.join(topics)}")
         return [
             LogEnds(
@@ -75,7 +75,7 @@ class DirectoryInput:
                 settled=max(earliest, min(latest if self.active else closed, latest - self.lag)),
                 latest=latest,
             )
-            for topic, partition, earliest, closed, latest in told
+            for topic, partition, earliest, closed, latest in ends
         ]
 
     def rows(self, spark: SparkSession, ranges: Sequence[OffsetRange]) -> DataFrame:

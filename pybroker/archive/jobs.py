@@ -68,7 +68,7 @@ class Spark:
                 "spark.driver.memory": self._memory,
                 "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() else "false",  # a bar for each stage
             }
-            with told():
+            with spark_errors():
                 session = start_session("pybroker archive", self._master, settings)
             session.sparkContext.setLogLevel("OFF")  # the command reports an error in one line
             register(session)
@@ -82,7 +82,7 @@ class Spark:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def spark_errors() -> Iterator[None]:
     """Turn Spark's errors into one-line ArchiveErrors."""
     try:
         yield
@@ -101,7 +101,7 @@ def write_ranges(
 
     def write(ranges: Sequence[OffsetRange], folder: Path) -> list[parquet.RowSums]:
         spark = session()
-        with told(), parquet.settings(spark):
+        with spark_errors(), parquet.settings(spark):
             parquet.write(source.rows(spark, ranges), folder)
             return parquet.sums(parquet.read(spark, folder, [str(folder)]))
 
@@ -115,7 +115,7 @@ def rewrite_files(
 
     def rewrite(wanted: Compaction, folder: Path) -> tuple[list[parquet.RowSums], list[parquet.RowSums]]:
         spark = session()
-        with told(), parquet.settings(spark):
+        with spark_errors(), parquet.settings(spark):
             rows = parquet.read(spark, archive.root, [str(archive.root / each.path) for each in wanted.files])
             tasks = min(wanted.folders, spark.sparkContext.defaultParallelism)
             placed = rows.repartition(tasks, "date").sortWithinPartitions("topic", "date", "partition", "offset")

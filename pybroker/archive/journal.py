@@ -67,8 +67,8 @@ class Journal:
 
     def put(self, restoring: Restoring) -> None:
         """Write the state of the restore to the file."""
-        told = {"format": _FORMAT, "version": _VERSION, **asdict(restoring)}
-        self._files.replace(self._path, json.dumps(told, indent=1).encode() + b"\n")
+        fields = {"format": _FORMAT, "version": _VERSION, **asdict(restoring)}
+        self._files.replace(self._path, json.dumps(fields, indent=1).encode() + b"\n")
         self.now = restoring
 
     def complete(self, restored: dict[int, int]) -> None:
@@ -81,15 +81,15 @@ class Journal:
         if data is None:
             return None
         try:
-            told: dict[str, Any] = json.loads(data)
-            if (told.pop("format"), told.pop("version")) != (_FORMAT, _VERSION):
+            fields: dict[str, Any] = json.loads(data)
+            if (fields.pop("format"), fields.pop("version")) != (_FORMAT, _VERSION):
                 raise DamagedArchive(f"{self._path} has an unknown format")
-            producer_id, epoch = told.pop("producer")
+            producer_id, epoch = fields.pop("producer")
             bases, restored = (
-                {int(partition): int(value) for partition, value in told.pop(name).items()}
+                {int(partition): int(value) for partition, value in fields.pop(name).items()}
                 for name in ("bases", "restored")
             )
-            return Restoring(**told, producer=(producer_id, epoch), bases=bases, restored=restored)
+            return Restoring(**fields, producer=(producer_id, epoch), bases=bases, restored=restored)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedArchive(f"{self._path} is damaged: {error!r}") from None
 

@@ -122,7 +122,7 @@ def merged(ranges: Iterable[ArchivedRange]) -> tuple[ArchivedRange, ...]:
 def encode(manifest: Manifest) -> bytes:
     """Return the manifest as the bytes of its file."""
     ranges = [{**each._asdict(), "checksum": f"{each.checksum:016x}"} for each in manifest.ranges]
-    told = {
+    fields = {
         "format": FORMAT,
         "version": VERSION,
         "isolation": manifest.isolation,
@@ -132,22 +132,22 @@ def encode(manifest: Manifest) -> bytes:
         "files": [each._asdict() for each in manifest.files],
         "replaced": list(manifest.replaced),
     }
-    return json.dumps(told, indent=1).encode() + b"\n"
+    return json.dumps(fields, indent=1).encode() + b"\n"
 
 
 def decode(data: bytes, name: str) -> Manifest:
     """Parse the bytes of a manifest; `name` is for error texts. Errors: DamagedArchive."""
     try:
-        told: Mapping[str, Any] = json.loads(data)
-        if (told["format"], told["version"]) != (FORMAT, VERSION):
-            raise DamagedArchive(f"{name}: format {told['format']!r}, version {told['version']!r} is not supported")
+        fields: Mapping[str, Any] = json.loads(data)
+        if (fields["format"], fields["version"]) != (FORMAT, VERSION):
+            raise DamagedArchive(f"{name}: format {fields['format']!r}, version {fields['version']!r} is not supported")
         manifest = Manifest(
-            isolation=told["isolation"],
-            table=told.get("table", PARQUET),
-            run=told["run"],
-            ranges=tuple(ArchivedRange(**{**each, "checksum": int(each["checksum"], 16)}) for each in told["ranges"]),
-            files=tuple(ArchivedFile(**each) for each in told["files"]),
-            replaced=tuple(told["replaced"]),
+            isolation=fields["isolation"],
+            table=fields.get("table", PARQUET),
+            run=fields["run"],
+            ranges=tuple(ArchivedRange(**{**each, "checksum": int(each["checksum"], 16)}) for each in fields["ranges"]),
+            files=tuple(ArchivedFile(**each) for each in fields["files"]),
+            replaced=tuple(fields["replaced"]),
         )
         _check(manifest, name)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

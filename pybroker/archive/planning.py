@@ -71,15 +71,15 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
     return Plan(ranges, lost)
 
 
-def steps(ranges: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
-    """Yield the ranges in steps of about `most` offsets, all partitions side by side. Each step is one commit.
+def steps(ranges: Iterable[OffsetRange], limit: int) -> Iterator[list[OffsetRange]]:
+    """Yield the ranges in steps of about `limit` offsets, all partitions side by side. Each step is one commit.
 
     The first step has the empty ranges.
     """
     starts = {(each.topic, each.partition): each.start for each in ranges}
     ends = {(each.topic, each.partition): each.end for each in ranges}
     while ends:
-        upto = bounded_ends(starts, ends, most)
+        upto = bounded_ends(starts, ends, limit)
         yield [OffsetRange(*place, starts[place], end) for place, end in sorted(upto.items())]
         starts |= upto
         ends = {place: end for place, end in ends.items() if starts[place] < end}

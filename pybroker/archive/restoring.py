@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.archive import parquet
 from pybroker.archive.errors import ArchiveError, UnusableTarget
-from pybroker.archive.jobs import told
+from pybroker.archive.jobs import spark_errors
 from pybroker.archive.journal import Journal, Restoring, default_path
 from pybroker.archive.restore_plan import PartitionPlan, TargetPartition, exact_problem, plan_restore
 from pybroker.archive.restore_sink import SENT, RestoreSink
@@ -124,7 +124,7 @@ def _write(
         "partitions": {str(each.partition): {"base": each.base, "index": each.index} for each in left},
     }
     spark = session()
-    with told(), parquet.settings(spark):
+    with spark_errors(), parquet.settings(spark):
         spark.dataSource.register(RestoreSink)
         rows = _in_order(parquet.read(spark, archive.root, archive.paths([topic])), left)
         rows.write.format(RestoreSink.name()).mode("append").option("wanted", json.dumps(wanted)).save()

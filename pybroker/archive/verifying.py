@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.archive import parquet
 from pybroker.archive.inputs import Input
-from pybroker.archive.jobs import NOTHING, NOWHERE, Part, PartSums, part_of, sums_of_parts, told
+from pybroker.archive.jobs import NOTHING, NOWHERE, Part, PartSums, part_of, spark_errors, sums_of_parts
 from pybroker.archive.manifest import ArchivedRange, merged
 from pybroker.archive.planning import LogEnds
 from pybroker.archive.store import Archive
@@ -65,7 +65,7 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     ends = {} if source is None else _ends(source, archive.manifest.topics())
     parts = [part_of(each, _shared_from(each, ends)) for each in ranges]
     spark = session()
-    with told(), parquet.settings(spark):
+    with spark_errors(), parquet.settings(spark):
         here = sums_of_parts(spark, parquet.read(spark, archive.root, archive.paths()), parts)
         there = {} if source is None else _of_log(spark, source, ranges, parts, ends)
     if NOWHERE in here:

@@ -38,23 +38,23 @@ def _run(options: argparse.Namespace, tell: Tell) -> int:
 
     writing = bool(options.topics or options.compact)
     spark = Spark(options.master, options.memory)
-    told: dict[str, Any] = {"archive": str(options.archive)}
+    fields: dict[str, Any] = {"archive": str(options.archive)}
     is_right = True
     try:
         with Archive(options.archive.absolute(), writing=writing, making=bool(options.topics)) as archive:
             if options.format is not None:
                 archive.set_table(options.format)
             if options.topics:
-                told |= _archive(options, archive, spark, tell)
+                fields |= _archive(options, archive, spark, tell)
             if options.compact:
-                told |= _compact(options, archive, spark, tell)
+                fields |= _compact(options, archive, spark, tell)
             if options.verify:
-                told |= _verify(options, archive, spark, tell)
-                is_right = told["verified"]
+                fields |= _verify(options, archive, spark, tell)
+                is_right = fields["verified"]
     finally:
         spark.stop()
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(fields))
     return 0 if is_right else 1
 
 

@@ -184,8 +184,8 @@ class Printer:
             reads_on = (
                 self._options.filter and self._options.group is None
             )  # a group commits the records that were read
-            most = _BATCH if reads_on else min(self._left or _BATCH, _BATCH)
-            messages = self._consumer.consume(most, _TURN_S)
+            limit = _BATCH if reads_on else min(self._left or _BATCH, _BATCH)
+            messages = self._consumer.consume(limit, _TURN_S)
             read = sum(self._take(message) for message in messages)
             sys.stdout.buffer.flush()
             if read:

@@ -128,9 +128,9 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
     if not line:
         code = broker.wait()
         _remove(options.pid_file, file)
-        with options.log_file.open("rb") as told:
-            told.seek(began)
-            sys.stderr.write(told.read().decode(errors="replace"))
+        with options.log_file.open("rb") as log:
+            log.seek(began)
+            sys.stderr.write(log.read().decode(errors="replace"))
         return code or 1
     if options.print_json:
         sys.stdout.write(line.decode())

@@ -46,10 +46,10 @@ class OneLineParser(AnyOrderParser):
     """Exits with code 2 and one line for a bad command line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {told(self, message)} (--help shows the options)\n")
+        self.exit(2, f"{self.prog}: {error_text(self, message)} (--help shows the options)\n")
 
 
-def told(parser: argparse.ArgumentParser, message: str) -> str:
+def error_text(parser: argparse.ArgumentParser, message: str) -> str:
     """Return argparse's error message; for a missing action, the list of actions."""
     if message.endswith(" required: ACTION"):
         return f"what is to be done? {', '.join(actions_of(parser))}"

@@ -41,8 +41,8 @@ def _run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
         kept = f"offsets below {each.kept_below} are kept" if each.kept_below else "offsets are not kept"
         tell(f"{topic}-{each.partition}: {each.written} records written, {each.found} were there; {kept}")
     if options.json:
-        told = {"archive": str(options.archive), "topic": options.topic, "into": topic}
-        print(json.dumps({**told, "partitions": [asdict(each) for each in results]}))
+        fields = {"archive": str(options.archive), "topic": options.topic, "into": topic}
+        print(json.dumps({**fields, "partitions": [asdict(each) for each in results]}))
     return 0
 
 

@@ -54,21 +54,21 @@ class Connection:
         """Close the connection."""
         self._client.close()
 
-    def version(self, api: Api, most: int) -> int:
-        """Return the newest version of an API that both sides have, up to `most`."""
+    def version(self, api: Api, newest: int) -> int:
+        """Return the newest version of an API that both sides have, up to `newest`."""
         try:
-            return self._versions.newest(api, most)
+            return self._versions.newest(api, newest)
         except UnsupportedVersion as error:
             raise BrokerFailed(f"{self.address}: {error}") from None
 
-    def call(self, api: Api, most: int, request: Struct | None = None, **fields: Any) -> tuple[Struct, int]:
-        """Send a request in the newest version up to `most`. Return the response, and the version."""
-        pending = self.ask(api, most, request, **fields)
+    def call(self, api: Api, newest: int, request: Struct | None = None, **fields: Any) -> tuple[Struct, int]:
+        """Send a request in the newest version up to `newest`. Return the response, and the version."""
+        pending = self.ask(api, newest, request, **fields)
         return self.answer(pending), pending.version
 
-    def ask(self, api: Api, most: int, request: Struct | None = None, **fields: Any) -> PendingRequest:
+    def ask(self, api: Api, newest: int, request: Struct | None = None, **fields: Any) -> PendingRequest:
         """Send a request, as `call` does, without waiting for the response."""
-        version = self.version(api, most)
+        version = self.version(api, newest)
         try:
             return self._client.send(api, version, request, **fields)
         except ClientError as error:

@@ -37,15 +37,15 @@ def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
     Wanted: as `plan`, without bounds. With `committed`, `closed` and `latest` end at the first open transaction.
     """
     wanted = exchange.wanted
-    told = []
+    described = []
     for directory in _wanted_directories(wanted):
         log = StoredLog(directory)
         earliest, latest = log.start_offset(), log.end_offset()
         if wanted["committed"]:
             latest = find_transactions(log, latest).last_stable_offset
         closed = max(earliest, min(log.segments[-1].base_offset, latest))
-        told.append((log.topic, log.partition, earliest, closed, latest))
-    return told
+        described.append((log.topic, log.partition, earliest, closed, latest))
+    return described
 
 
 def read(exchange: Exchange) -> dict[str, int]:

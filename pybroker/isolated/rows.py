@@ -111,10 +111,10 @@ class Rows:
 
     def _needs_no_records(self, header: BatchHeader, size: int) -> bool:
         """Return whether the header is enough: the offsets have no gap, and no other column is wanted."""
-        most = size if header.codec == Codec.NONE else DEFAULT_MAX_SIZE
+        max_size = size if header.codec == Codec.NONE else DEFAULT_MAX_SIZE
         return (
             not self._with_fields
-            and 0 < header.record_count == header.last_offset_delta + 1 <= most
+            and 0 < header.record_count == header.last_offset_delta + 1 <= max_size
             and ("timestamp" not in self._columns or header.timestamp_type == LOG_APPEND_TIME)
         )
 

@@ -141,19 +141,21 @@ class PartitionRestorer:
     def _deliver(self) -> None:
         """Send the buffered rows, without those that the topic has; in halves if the batch is too large."""
         unsent = self._unsent.records
-        most = len(unsent)
+        limit = len(unsent)
         while unsent:
-            rows = unsent[:most]
+            rows = unsent[:limit]
             allowed = _THERE_ALREADY if len(rows) == 1 else (*_THERE_ALREADY, *TOO_LARGE)
             data = build_batch(rows, self._codec, self._producer, self._there)
-            told = self._cluster.at_leader(self._place, partial(produce, place=self._place, data=data, allowed=allowed))
-            if told.error_code in TOO_LARGE:
-                most = len(rows) // 2
-                self._batch_bytes = size_of(rows[:most])
-            elif told.error_code:
+            answer = self._cluster.at_leader(
+                self._place, partial(produce, place=self._place, data=data, allowed=allowed)
+            )
+            if answer.error_code in TOO_LARGE:
+                limit = len(rows) // 2
+                self._batch_bytes = size_of(rows[:limit])
+            elif answer.error_code:
                 self._pass_over(self._end() - self._base - self._there)
             else:
-                self._expect(told.base_offset)
+                self._expect(answer.base_offset)
                 self._written += len(rows)
                 self._pass_on(len(rows))
 

@@ -136,18 +136,18 @@ class Sender:
     def _deliver(self, place: TopicPartition) -> None:
         """Send the buffered rows of a partition; in halves if the batch is too large for the topic."""
         records = self._unsent.pop(place).records
-        most = len(records)
+        limit = len(records)
         while records:
-            batch = records[:most]
+            batch = records[:limit]
             data = build_batch(batch, self._codec, self._producer_id(), self._sequences.get(place, 0))
             allowed = TOO_LARGE if len(batch) > 1 else ()
-            told = self._cluster.at_leader(place, partial(produce, place=place, data=data, allowed=allowed))
-            if told.error_code:
-                most = len(batch) // 2
-                self._batch_bytes = size_of(batch[:most])
+            answer = self._cluster.at_leader(place, partial(produce, place=place, data=data, allowed=allowed))
+            if answer.error_code:
+                limit = len(batch) // 2
+                self._batch_bytes = size_of(batch[:limit])
             else:
                 self._sequences[place] = self._sequences.get(place, 0) + len(batch)
-                del records[:most]
+                del records[:limit]
 
     def _producer_id(self) -> tuple[int, int]:
         if self._producer is None:
@@ -176,10 +176,10 @@ def produce(connection: Connection, place: TopicPartition, data: bytes, allowed:
         timeout_ms=_TIMEOUT_MS,
         topic_data=[TopicProduceData(name=topic, partition_data=[part])],
     )
-    told: Struct = answer.responses[0].partition_responses[0]
-    if told.error_code not in allowed:
-        check(told.error_code, f"{topic}-{partition}")
-    return told
+    part_answer: Struct = answer.responses[0].partition_responses[0]
+    if part_answer.error_code not in allowed:
+        check(part_answer.error_code, f"{topic}-{partition}")
+    return part_answer
 
 
 def codec_of(name: str) -> Codec:

@@ -151,7 +151,7 @@ def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
         for place, start in starts.items()
         if now[place] < min(start, ends[place])
     ]
-    told = []
+    reported = []
     if wanted:
         for place, future in target.admin.delete_records(wanted, request_timeout=target.timeout_s).items():
             try:
@@ -159,5 +159,5 @@ def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
             except CommandError as error:
                 if error.error_code != KafkaError.POLICY_VIOLATION:  # the error for a topic that is only compacted
                     raise
-                told.append(f"{error}: its records before offset {place.offset} stay")
-    return told
+                reported.append(f"{error}: its records before offset {place.offset} stay")
+    return reported

@@ -30,7 +30,7 @@ def dead_letters(rows: DataFrame, max_bytes: int) -> DataFrame:
     cut_headers = too_large & (in_headers > quarter)
     left = room - f.when(cut_key, quarter).otherwise(in_key) - f.when(cut_headers, 0).otherwise(in_headers)
     cut_value = too_large & (in_value > left)
-    told = [
+    columns = [
         f.when(cut, f.concat(f.lit(f"{name} of "), size.cast("string"), f.lit(" bytes")))
         for name, size, cut in (
             *(("key", in_key, cut_key), ("headers", in_headers, cut_headers), ("value", in_value, cut_value)),
@@ -43,7 +43,7 @@ def dead_letters(rows: DataFrame, max_bytes: int) -> DataFrame:
         f.concat(
             f.when(~cut_headers, headers).otherwise(f.array().cast(_HEADERS)),
             f.array(*added),
-            f.when(too_large, f.array(_header("cut", f.concat_ws(", ", *told)))).otherwise(f.array().cast(_HEADERS)),
+            f.when(too_large, f.array(_header("cut", f.concat_ws(", ", *columns)))).otherwise(f.array().cast(_HEADERS)),
         ).alias("headers"),
     )
 

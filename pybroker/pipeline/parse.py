@@ -107,12 +107,12 @@ def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
     """Whether a line of CSV is within Spark's limit of fields: for more, Spark fails in every mode."""
     given = {name.lower(): value for name, value in options.items()}
     try:
-        most = int(given.get("maxcolumns", _MAX_FIELDS))
+        max_columns = int(given.get("maxcolumns", _MAX_FIELDS))
     except ValueError as error:
         raise SpecError("parse.options.maxColumns", f"{given['maxcolumns']!r} is no number") from error
     separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
     in_separators = f.octet_length(text) - f.octet_length(f.replace(text, f.lit(separator)))
-    return (f.octet_length(text) < most) | (in_separators < most * len(separator.encode()))
+    return (f.octet_length(text) < max_columns) | (in_separators < max_columns * len(separator.encode()))
 
 
 def _avro(records: DataFrame, value: Column, parse: Parse) -> DataFrame:

@@ -21,12 +21,12 @@ def schemas_of(address: str, subject: str) -> Mapping[int, str]:
     versions = registry.ask("subjects", subject, "versions")
     schemas: dict[int, str] = {}
     for version in versions if isinstance(versions, list) else []:
-        told = registry.ask("subjects", subject, "versions", str(version))
+        answer = registry.ask("subjects", subject, "versions", str(version))
         try:
-            number, schema, kind = int(told["id"]), told["schema"], told.get("schemaType", "AVRO")
+            number, schema, kind = int(answer["id"]), answer["schema"], answer.get("schemaType", "AVRO")
         except (TypeError, KeyError, AttributeError, ValueError):
             raise RegistryError(f"{registry.url}: version {version} of {subject} has no id and schema") from None
-        if kind != "AVRO" or told.get("references"):
+        if kind != "AVRO" or answer.get("references"):
             problem = f"is {kind}, not Avro" if kind != "AVRO" else "refers to other subjects, which is not known here"
             raise RegistryError(f"{registry.url}: version {version} of {subject} {problem}")
         schemas.pop(number, None)

@@ -90,8 +90,8 @@ def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:
             ends.append(cluster.ends(there, committed=query.source.isolation == "read_committed"))
     except ClusterError as error:  # a broker that does not respond is not asked again
         complaint = str(error)
-    told = zip_longest(found, ends)
-    return [QueryStatus(query, progress, its_ends) for (query, progress), its_ends in told], complaint
+    pairs = zip_longest(found, ends)
+    return [QueryStatus(query, progress, its_ends) for (query, progress), its_ends in pairs], complaint
 
 
 def _progress(query: Query) -> Progress:

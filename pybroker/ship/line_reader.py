@@ -60,8 +60,8 @@ class LineReader:
         headers: list[tuple[str, str | bytes | None]] = []
         key = None
         if self._has_headers:
-            told, rest = self._parted(rest, self._behind_headers, "headers delimiter")
-            headers = [] if told is None or told == self._null else self._headers(told)
+            header_text, rest = self._parted(rest, self._behind_headers, "headers delimiter")
+            headers = [] if header_text is None or header_text == self._null else self._headers(header_text)
         if self._has_key:
             key, rest = self._parted(rest, self._behind_key, "key separator")
         return Parts(self._or_null(key), self._or_null(rest), headers)

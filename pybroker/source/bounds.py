@@ -47,11 +47,11 @@ class Bounds:
         return {"usual": self.usual, "each": each, "late_means_latest": self.late_means_latest}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Bounds:
+    def from_json(cls, fields: Mapping[str, Any]) -> Bounds:
         """Return the bounds from their JSON form."""
-        usual = None if told["usual"] is None else Bound(*told["usual"])
-        each = {(topic, partition): Bound(kind, value) for topic, partition, kind, value in told["each"]}
-        return cls(usual, each, told["late_means_latest"])
+        usual = None if fields["usual"] is None else Bound(*fields["usual"])
+        each = {(topic, partition): Bound(kind, value) for topic, partition, kind, value in fields["each"]}
+        return cls(usual, each, fields["late_means_latest"])
 
 
 def at_offset(offset: int) -> Bounds:

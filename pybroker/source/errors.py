@@ -53,6 +53,6 @@ def to_json(error: SourceError) -> dict[str, str]:
     return {"error": type(error).__name__, "message": str(error)}
 
 
-def from_json(told: dict[str, str]) -> SourceError:
+def from_json(fields: dict[str, str]) -> SourceError:
     """Return the error from its JSON form; a SourceError when the class is unknown."""
-    return _BY_NAME.get(told["error"], SourceError)(told["message"])
+    return _BY_NAME.get(fields["error"], SourceError)(fields["message"])

@@ -164,6 +164,6 @@ class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ends(self) -> tuple[Positions, Positions]:
         """Return the first offset of each partition, and the offset after its last record."""
-        told = self._reader.ask("topic_ends", **self._options.wanted)
-        earliest = {(topic, partition): first for topic, partition, first, _ in told}
-        return earliest, {(topic, partition): behind for topic, partition, _, behind in told}
+        ends = self._reader.ask("topic_ends", **self._options.wanted)
+        earliest = {(topic, partition): first for topic, partition, first, _ in ends}
+        return earliest, {(topic, partition): behind for topic, partition, _, behind in ends}

@@ -279,7 +279,7 @@ class LocalLog:
         if offset >= end_offset:
             return EMPTY
         recent = self._recent_offsets
-        at_hand = EMPTY
+        in_memory = EMPTY
         if recent and offset >= recent[0]:
             index = bisect_right(recent, offset)
             positions = self._recent_positions
@@ -287,7 +287,7 @@ class LocalLog:
             if index < len(positions):
                 batch_end = positions[index]
             else:
-                batch_end, at_hand = segment.size_bytes, self._last_batch
+                batch_end, in_memory = segment.size_bytes, self._last_batch
         else:
             found = self._locate(offset)
             if found is None:
@@ -308,10 +308,10 @@ class LocalLog:
             return EMPTY
         log = (segment.file_objects or segment.create_file_objects()).log
         log.used = True
-        if size != len(at_hand):
-            at_hand = EMPTY
+        if size != len(in_memory):
+            in_memory = EMPTY
         try:
-            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, at_hand)
+            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, in_memory)
         except OSError as error:
             raise self.directory.fail(error) from error
 

@@ -18,7 +18,7 @@ from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
-from tests.conformance.bad_frames import bad_frames, lies, prepare, recorded_outcomes
+from tests.conformance.bad_frames import bad_frames, inconsistent_batches, prepare, recorded_outcomes
 from tests.conformance.bad_frames.batches import TOPIC, batch, produce
 from tests.conformance.bad_frames.probe import outcome, patient_outcome
 from tests.conformance.bad_frames.random_frames import random_frames
@@ -176,7 +176,7 @@ def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, st
     expected = recorded_outcomes()
     prepare(full)
     for broker in (full, brokers.kafka):
-        found = {name: patient_outcome(broker.port, data, expected[name]) for name, data in lies()}
+        found = {name: patient_outcome(broker.port, data, expected[name]) for name, data in inconsistent_batches()}
         assert found == {name: expected[name] for name in found}
     assert "Traceback" not in full.output
     full.stop()
@@ -188,7 +188,7 @@ def test_lies_inside_records_do_no_harm(
     """By default the broker accepts them. Their readers may complain; other partitions, tools and a recovery do not."""
     lied_to = start_broker("ours")
     prepare(lied_to)
-    found = {outcome(lied_to.port, data) for _, data in lies()}
+    found = {outcome(lied_to.port, data) for _, data in inconsistent_batches()}
     assert found <= {"ok open", f"{ErrorCode.INVALID_RECORD:d} open", f"{ErrorCode.INVALID_TIMESTAMP:d} open"}
     _look_around(lied_to, java)
     lied_to.kill()

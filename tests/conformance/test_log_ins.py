@@ -83,7 +83,7 @@ class Papers:
         }
 
 
-class Door:
+class OneUserBroker:
     """A broker of a kind with a listener for each way to log in; `attempts` are the same for both kinds."""
 
     def __init__(self, kind: str, directory: Path, papers: Papers, keys_url: str) -> None:
@@ -267,7 +267,7 @@ def _is_told(title: str, attempt: Attempt) -> bool:
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OneUserBroker]]:
     """Start our broker, and Apache Kafka."""
     papers = Papers(tmp_path_factory.mktemp)
 
@@ -283,9 +283,9 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
         keys_url = f"{stack.enter_context(http_server(Keys))}/keys"
         opened = []
         for kind in COSTLY_BROKERS:
-            door = Door(kind, tmp_path_factory.mktemp(kind), papers, keys_url)
-            stack.callback(door.broker.kill)
-            opened.append(door)
+            broker = OneUserBroker(kind, tmp_path_factory.mktemp(kind), papers, keys_url)
+            stack.callback(broker.broker.kill)
+            opened.append(broker)
         yield opened
 
 
@@ -304,11 +304,11 @@ def clients() -> dict[str, Callable[[JavaRunner], LogIns]]:
 
 
 @pytest.mark.parametrize("client", clients())
-def test_who_comes_in(client: str, doors: list[Door], java: JavaRunner) -> None:
+def test_who_comes_in(client: str, brokers: list[OneUserBroker], java: JavaRunner) -> None:
     """Valid credentials work; others get the same error from both brokers, and ours does not reveal whether a user
     exists.
     """
-    ours, *others = (door.outcomes(client, clients()[client](java)) for door in doors)
+    ours, *others = (broker.outcomes(client, clients()[client](java)) for broker in brokers)
     assert {title: outcome.is_in for title, outcome in ours.items()} == {title: ", right" in title for title in ours}
     for kafka in others:
         assert {title: (ours[title], kafka[title]) for title in kafka if ours[title] != kafka[title]} == {}

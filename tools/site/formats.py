@@ -153,12 +153,12 @@ def _indexes() -> str:
 def _log_directory() -> str:
     readme = (Path(__file__).parents[2] / "storage/README.md").read_text()
     section = readme[readme.index("## On the disk") :].partition("\n## ")[0]
-    drawn, _, told = section.removeprefix("## On the disk").strip().partition("\n\n")
+    drawn, _, explanation = section.removeprefix("## On the disk").strip().partition("\n\n")
     return "".join(
         (
             "# Log directory\n\nThe contents of each directory in `log.dirs`.\n\n",
             code(re.sub(r"^ {4}", "", drawn, flags=re.MULTILINE)),
-            f"\n{told}\n",
+            f"\n{explanation}\n",
             "\n## Names of partitions' directories\n\n",
             code((_docstring("storage.directory_names")).partition("\n\n")[2]),
             "\nHow the index files look: [indexes and snapshots](indexes.md).\n",

@@ -119,7 +119,9 @@ def _by_time(segments: Segments) -> str:
     )
 
 
-def _index_and_log(segment: Segment, floor: int, found: Entry, told: Callable[[Entry], str]) -> tuple[Column, Column]:
+def _index_and_log(
+    segment: Segment, floor: int, found: Entry, describe: Callable[[Entry], str]
+) -> tuple[Column, Column]:
     """Return the offset index, with entry `floor` on the search's path, and the batches from there to the one found."""
     entries, batches = _entries(segment), list(segment.scan(0))
     at = {batch.position: number for number, batch in enumerate(batches)}
@@ -131,7 +133,9 @@ def _index_and_log(segment: Segment, floor: int, found: Entry, told: Callable[[E
             [floor],
             [at[entry.position] for entry in entries],
         ),
-        Column(LOG_SUFFIX, [f"byte {each.position}: {told(each)}" for each in batches], list(range(first, last + 1))),
+        Column(
+            LOG_SUFFIX, [f"byte {each.position}: {describe(each)}" for each in batches], list(range(first, last + 1))
+        ),
     )
 
 

@@ -63,7 +63,7 @@ def _prose(docstring: str) -> str:
 
 
 def _header_versions(api: Api) -> str:
-    def told(versions: dict[int, list[int]]) -> str:
+    def ranges_text(versions: dict[int, list[int]]) -> str:
         if len(versions) == 1:
             return str(next(iter(versions)))
         return " and ".join(f"{header} (v{of[0]}-v{of[-1]})" for header, of in sorted(versions.items()))
@@ -73,7 +73,7 @@ def _header_versions(api: Api) -> str:
     for version in api.versions:
         request.setdefault(api.request_header_version(version), []).append(version)
         response.setdefault(api.response_header_version(version), []).append(version)
-    return _HEADERS.format(request=told(request), response=told(response))
+    return _HEADERS.format(request=ranges_text(request), response=ranges_text(response))
 
 
 def _message(message: Message, title: str) -> str:

@@ -91,7 +91,7 @@ def _show(compared: Compared, *, as_json: bool) -> None:
         print(f"{compared.api} v{compared.version}, connection {compared.connection}, request {compared.request}")
     for path, recorded, now in compared.differences:
         if as_json:
-            told: dict[str, JsonValue] = {
+            fields: dict[str, JsonValue] = {
                 "type": "difference",
                 "connection": compared.connection,
                 "request": compared.request,
@@ -101,7 +101,7 @@ def _show(compared: Compared, *, as_json: bool) -> None:
                 "recorded": recorded,
                 "now": now,
             }
-            print(json.dumps(told, separators=(",", ":")))
+            print(json.dumps(fields, separators=(",", ":")))
         else:
             print(f"    {path}: recorded {_short(recorded)}, now {_short(now)}")
 
@@ -113,8 +113,8 @@ def _short(value: JsonValue) -> str:
 
 def _summary(requests: int, answers: int, differ: int, *, as_json: bool) -> None:
     if as_json:
-        told = {"type": "summary", "requests": requests, "answers": answers, "differ": differ}
-        print(json.dumps(told, separators=(",", ":")))
+        fields = {"type": "summary", "requests": requests, "answers": answers, "differ": differ}
+        print(json.dumps(fields, separators=(",", ":")))
     else:
         print(f"{requests} requests, {answers} answers: " + (f"{differ} differ" if differ else "no difference"))
 

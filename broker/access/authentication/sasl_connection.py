@@ -214,9 +214,9 @@ class SaslAuthenticator:
         try:
             answer = self._step(exchange, token)
         except (InvalidCredentials, Refused) as error:
-            told = str(error) if isinstance(error, Refused) else self._invalid_credentials()
+            message = str(error) if isinstance(error, Refused) else self._invalid_credentials()
             reply = SASL_AUTHENTICATE.response(
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told, auth_bytes=b""
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message, auth_bytes=b""
             )
             self._fail(_encode(header, reply), str(error))
             return None

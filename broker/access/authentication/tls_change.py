@@ -53,12 +53,12 @@ class TlsChange:
 
     def problem(self) -> Problem | None:
         """Return why the change is refused, or None. Blocks: it reads files."""
-        for sentence in (*_keys_at_odds(self.wanted), *_trust_at_odds(self.wanted)):
+        for sentence in (*_key_problems(self.wanted), *_trust_problems(self.wanted)):
             return _refused(_INVALID, sentence)
         try:
             secured, _ = self.wanted.made()
         except TlsError as error:
-            return _refused(*_in_kafka_s_words(self.wanted, error.problem))
+            return _refused(*_kafka_error(self.wanted, error.problem))
         for sentence in self._incompatible(secured.chain):
             return _refused(_CONFIG, sentence)
         return None
@@ -84,7 +84,7 @@ def _refused(exception: str, sentence: str) -> Problem:
     return rule(f"Invalid value {_CONFIG}: {failed} for configuration Invalid dynamic configuration")
 
 
-def _keys_at_odds(settings: TlsSettings) -> Iterator[str]:
+def _key_problems(settings: TlsSettings) -> Iterator[str]:
     """Return the message for a key store with inconsistent settings."""
     kind, location = settings.text("ssl.keystore.type"), settings.text("ssl.keystore.location")
     password = settings.text("ssl.keystore.password")
@@ -103,7 +103,7 @@ def _keys_at_odds(settings: TlsSettings) -> Iterator[str]:
         yield "SSL key store is specified, but key store password is not specified."
 
 
-def _trust_at_odds(settings: TlsSettings) -> Iterator[str]:
+def _trust_problems(settings: TlsSettings) -> Iterator[str]:
     """Return the message for a trust store with inconsistent settings."""
     kind, location = settings.text("ssl.truststore.type"), settings.text("ssl.truststore.location")
     password, certificates = settings.text("ssl.truststore.password"), settings.text("ssl.truststore.certificates")
@@ -121,7 +121,7 @@ def _has_trust(settings: TlsSettings) -> bool:
     return any(settings.text(f"ssl.truststore.{what}") is not None for what in ("location", "certificates"))
 
 
-def _in_kafka_s_words(settings: TlsSettings, problem: Problem) -> tuple[str, str]:
+def _kafka_error(settings: TlsSettings, problem: Problem) -> tuple[str, str]:
     """Return the name and the message of Kafka's exception for an unusable store, with our reason."""
     store = next((kind for kind in ("ssl.keystore", "ssl.truststore") if kind in problem.key), None)
     if _KEY_PASSWORD in problem.key:

@@ -18,7 +18,7 @@ from broker.access.authorization.rule import (
     to_named,
     to_topic,
     together,
-    told,
+    visible_items,
 )
 from broker.requests.offset_fetch_answers import old_form, topic_error
 from broker.requests.served_api import Reply
@@ -51,7 +51,7 @@ _delete_group = one(Operation.DELETE, _GROUP, "group_id")
 _describe_group = one(Operation.DESCRIBE, _GROUP, "group_id")
 _describe_groups = each("groups", to_named(Operation.DESCRIBE, _GROUP, "group_id"))
 _describe_group_ids = each("group_ids", to_named(Operation.DESCRIBE, _GROUP))
-_listed = told("groups", to_named(Operation.DESCRIBE, _GROUP, "group_id"))
+_listed = visible_items("groups", to_named(Operation.DESCRIBE, _GROUP, "group_id"))
 _describe_topic = to_topic(Operation.DESCRIBE)
 
 
@@ -140,7 +140,7 @@ _FIRST_VERSION_WITH_GROUPS = 8
 
 def _offsets_of_one(access: Access, request: Struct, handle: Handle) -> Reply:
     if request.topics is None:
-        return told("topics", _describe_topic)(access, request, handle)
+        return visible_items("topics", _describe_topic)(access, request, handle)
     allowed, refused = split(access, request.topics, _describe_topic)
     hidden = [
         topic_error(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes), code)

@@ -97,7 +97,7 @@ def each(array: str, ask: Ask, text: Callable[[ErrorCode], str | None] = lambda 
         if not refusals:
             return handle(request)
         refused = [
-            worded(access.refused(changed(request, **{array: items}), code), text(code))
+            refuse_with_text(access.refused(changed(request, **{array: items}), code), text(code))
             for code, items in refusals.items()
         ]
         if allowed:
@@ -112,7 +112,7 @@ def kafka_text(code: ErrorCode) -> str:
     return code.text
 
 
-def worded(reply: Struct, text: str | None) -> Struct:
+def refuse_with_text(reply: Struct, text: str | None) -> Struct:
     """Refuse each item, with a text."""
     for field in reply.struct_type.fields:
         if text is not None and isinstance(field.type, Array):
@@ -121,7 +121,7 @@ def worded(reply: Struct, text: str | None) -> Struct:
     return reply
 
 
-def told(array: str, ask: Ask) -> Rule:
+def visible_items(array: str, ask: Ask) -> Rule:
     """Allow every client; leave out the items of an array of the answer that it may not see."""
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:

@@ -26,7 +26,7 @@ from broker.access.authorization.rule import (
     to_named,
     to_topic,
     together,
-    told,
+    visible_items,
 )
 from protocol.api_keys import ApiKey
 from security.acl import Operation, ResourceType
@@ -97,7 +97,7 @@ RULES: Mapping[ApiKey, Rule] = MappingProxyType(
         ApiKey.DESCRIBE_PRODUCERS: each("topics", to_topic(Operation.READ)),
         ApiKey.UNREGISTER_BROKER: _ALTER,
         ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
-        ApiKey.LIST_TRANSACTIONS: told(
+        ApiKey.LIST_TRANSACTIONS: visible_items(
             "transaction_states", to_named(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
         ),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_heartbeat,

@@ -15,7 +15,7 @@ from broker.access.authorization.rule import (
     then,
     to_named,
     to_topic,
-    told,
+    visible_items,
 )
 from broker.requests.context import CloseConnection
 from broker.requests.served_api import Reply
@@ -36,7 +36,7 @@ _UNKNOWN = -1
 _write_each = each("topic_data", to_topic(Operation.WRITE))
 _create_each = each("topics", to_topic(Operation.CREATE), lambda _: "Authorization failed.")
 _describe_each = each("topics", to_topic(Operation.DESCRIBE))
-_describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
+_describe_visible = visible_items("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
 
 
 def produce(access: Access, request: Struct, handle: Handle) -> Reply:
@@ -68,7 +68,7 @@ def _has_transactional_records(request: Struct) -> bool:
 def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
     """DESCRIBE on each topic. Automatic creation needs CREATE."""
     if request.topics is None or (not request.topics and access.version == 0):
-        return _describe_told(access, request, handle)
+        return _describe_visible(access, request, handle)
     allowed, hidden, uncreatable = [], [], []
     creates = request.allow_auto_topic_creation and access.creates_topics
     for topic in request.topics:
@@ -92,8 +92,8 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
     if allowed or access.version > 0:
         reply = handle(changed(request, topics=allowed))
     else:  # in v0 an empty list means all topics, and creates none
-        reply = then(handle(changed(request, topics=[])), lambda told: changed(told, topics=[]))
-    return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
+        reply = then(handle(changed(request, topics=[])), lambda answer: changed(answer, topics=[]))
+    return then(reply, lambda answer: joined([answer, METADATA.response(topics=refused)]))
 
 
 _FIRST_METADATA_BY_ID = 12
@@ -119,12 +119,12 @@ def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
                 topic.configs = []
         return reply
 
-    def told(allowed: Struct) -> Reply:
+    def create_allowed(allowed: Struct) -> Reply:
         return then(handle(allowed), hide)
 
     if access.may_cluster(Operation.CREATE, tell=False):
-        return told(request)
-    return _create_each(access, request, told)
+        return create_allowed(request)
+    return _create_each(access, request, create_allowed)
 
 
 def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:

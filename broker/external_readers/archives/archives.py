@@ -117,8 +117,8 @@ class Archives:
             for topic, where in of_others.items():
                 others.add((archive.name, topic))
                 if (archive.name, topic) not in self._told_others:
-                    told = (archive.name, topic, where)
-                    self._log.warning("The archive %s is of another topic %s, and is not waited for: %s", *told)
+                    details = (archive.name, topic, where)
+                    self._log.warning("The archive %s is of another topic %s, and is not waited for: %s", *details)
         self._known, self._told_others = known, others
         if self._tells_problems:
             self._tell(found)

@@ -49,12 +49,12 @@ def read_archive(path: str, last: ArchiveProgress | None = None) -> ArchiveProgr
 def _ends(data: bytes, name: str) -> Mapping[TopicPartition, int]:
     try:
         # With a hook the loop gets its turn between two objects. Without it the whole file is one call.
-        told = json.loads(data, object_hook=_without_files)
+        manifest = json.loads(data, object_hook=_without_files)
     except (ValueError, RecursionError):
         raise UnreadableFile(f"{name} is no JSON, or not all of it") from None
-    if not isinstance(told, dict) or (told.get("format"), told.get("version")) != (_FORMAT, _VERSION):
+    if not isinstance(manifest, dict) or (manifest.get("format"), manifest.get("version")) != (_FORMAT, _VERSION):
         raise UnreadableFile(f"{name} is of a format that is not known here")
-    ranges = told.get("ranges")
+    ranges = manifest.get("ranges")
     if not isinstance(ranges, list):
         raise UnreadableFile(f"{name} has no ranges")
     ends: dict[TopicPartition, int] = {}
@@ -67,15 +67,15 @@ def _ends(data: bytes, name: str) -> Mapping[TopicPartition, int]:
     return ends
 
 
-def _without_files(told: dict[str, Any]) -> dict[str, Any] | None:
-    return None if "path" in told else told
+def _without_files(fields: dict[str, Any]) -> dict[str, Any] | None:
+    return None if "path" in fields else fields
 
 
-def _range(told: object) -> tuple[TopicPartition, int] | None:
+def _range(fields: object) -> tuple[TopicPartition, int] | None:
     """Return the partition of a range, and its end; None if it is not a range."""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return None
-    topic, partition, start, end = (told.get(name) for name in ("topic", "partition", "start", "end"))
+    topic, partition, start, end = (fields.get(name) for name in ("topic", "partition", "start", "end"))
     if type(topic) is not str or name_problem(topic) is not None:
         return None
     if type(partition) is not int or type(start) is not int or type(end) is not int:

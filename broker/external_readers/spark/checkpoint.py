@@ -190,12 +190,12 @@ def _newest(path: str) -> int | None:
     return max(_numbers(path, _BATCH_FILES), default=None)
 
 
-def _numbers(path: str, most: int) -> Iterator[int]:
+def _numbers(path: str, limit: int) -> Iterator[int]:
     try:
         with os.scandir(path) as entries:
             for count, entry in enumerate(entries):
-                if count == most:
-                    raise UnreadableFile(f"{path} has more than {most} files")
+                if count == limit:
+                    raise UnreadableFile(f"{path} has more than {limit} files")
                 name = entry.name
                 if name.isascii() and name.isdecimal() and len(name) <= 18:
                     yield int(name)

@@ -58,13 +58,13 @@ def clients_json(taken: Clients, instance_id: bytes | None) -> bytes:
 
     Safe in any thread. It pauses now and then: there may be thousands.
     """
-    told = []
+    described_clients = []
     for number, each in enumerate(taken.instances, 1):
         if instance_id in (None, each.instance_id) and (described := _client(each, taken)):
-            told.append(described)
+            described_clients.append(described)
         if number % AT_ONCE == 0:
             time.sleep(PAUSE_S)
-    return json.dumps({"clients": told}).encode() + b"\n"
+    return json.dumps({"clients": described_clients}).encode() + b"\n"
 
 
 def _client(each: ClientInstance, taken: Clients) -> dict[str, object]:
@@ -73,7 +73,7 @@ def _client(each: ClientInstance, taken: Clients) -> dict[str, object]:
     if not is_there and not kept:
         return {}
     taken_ms = None if each.taken_ms is None else taken.now_ms - (taken.monotonic_ms - each.taken_ms)
-    told: dict[str, object] = {
+    described_clients: dict[str, object] = {
         **each.about,
         "client_address": f"{each.connection.client_host}:{each.connection.client_port}",
         "connected": is_there,
@@ -86,8 +86,8 @@ def _client(each: ClientInstance, taken: Clients) -> dict[str, object]:
         "last_answer": each.last_error.name,
     }
     if taken.numbers is not None:
-        told["numbers"] = [_number(each) for each in taken.numbers]
-    return told
+        described_clients["numbers"] = [_number(each) for each in taken.numbers]
+    return described_clients
 
 
 def _number(series: Series) -> dict[str, object]:

@@ -19,12 +19,12 @@ def queries_json(found: Found | None, snapshot: Snapshot) -> bytes:
     """
     found = found or Found(is_known=False)
     lags = dict(snapshot.get(QUERY_LAG, ()))
-    told = {
+    fields = {
         "queries": [_query(query, lags) for query in found.queries],
         "problems": dict(found.problems),
         "all_known": found.is_known,
     }
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(fields).encode() + b"\n"
 
 
 def _query(query: Query, lags: Mapping[tuple[str, ...], Any]) -> dict[str, object]:

@@ -23,14 +23,14 @@ def totals_json(snapshot: Snapshot, process: Collector) -> bytes:
         snapshot: the broker's samples.
         process: prometheus-client's collector of the process.
     """
-    told: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for metric, samples in snapshot.items():
         for _, value in samples:
             if isinstance(value, (Timings, Buckets)):
-                told[f"{metric.name}_count"] += value.count
-                told[f"{metric.name}_sum"] += value.total  # type: ignore[assignment]  # a Counter adds floats as well
+                totals[f"{metric.name}_count"] += value.count
+                totals[f"{metric.name}_sum"] += value.total  # type: ignore[assignment]  # a Counter adds floats as well
             else:
-                told[metric.name] += value  # type: ignore[assignment]
+                totals[metric.name] += value  # type: ignore[assignment]
     for family in process.collect():
-        told.update({sample.name: sample.value for sample in family.samples})
-    return json.dumps(told).encode() + b"\n"
+        totals.update({sample.name: sample.value for sample in family.samples})
+    return json.dumps(totals).encode() + b"\n"

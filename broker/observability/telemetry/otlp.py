@@ -117,15 +117,15 @@ def _attribute(key_value: memoryview) -> Attributes:
 
 def _any_value(data: memoryview) -> str | None:
     """Return a value as text."""
-    told = None
+    text_value = None
     for found, value in fields(data):
         if isinstance(value, memoryview):
             if found == _STRING:
-                told = text(value)
+                text_value = text(value)
             elif found == _DOUBLE:
-                told = repr(double(value))
+                text_value = repr(double(value))
         elif found == _BOOL:
-            told = "true" if value else "false"
+            text_value = "true" if value else "false"
         elif found == _INT:
-            told = str(signed(value))
-    return told
+            text_value = str(signed(value))
+    return text_value

@@ -44,13 +44,13 @@ _Wanted: TypeAlias = "tuple[bytes, int, int, int, int, int, int, FetchedPartitio
 class NotEnough(NamedTuple):
     """The progress of a fetch that waits: it found fewer bytes than `min_bytes`, and no partition has an error.
 
-    `session`: its epoch is advanced. `rows`: what would be answered now, in order; of a session those that `told` names
-    (its partitions), else all. `read`: logs with the bytes found in each.
+    `session`: its epoch is advanced. `rows`: the rows of an answer now, in order. With a session they belong to the
+    partitions `reported`, without one to all. `read`: logs with the bytes found in each.
     """
 
     session: FetchSession | None
     rows: list[PlainRow]
-    told: list[FetchedPartition]
+    reported: list[FetchedPartition]
     read: list[tuple[PartitionLog, int]]
 
 
@@ -83,9 +83,9 @@ def plain_fetch(
         wanted: list[_Wanted]
         if epoch == FINAL_EPOCH and session_id == NO_SESSION:
             wanted = [
-                (topic_id, index, leader_epoch, offset, last_epoch, most, tags, None)
+                (topic_id, index, leader_epoch, offset, last_epoch, max_bytes, tags, None)
                 for topic_id, asked in topics
-                for index, leader_epoch, offset, last_epoch, _, most, tags in asked
+                for index, leader_epoch, offset, last_epoch, _, max_bytes, tags in asked
             ]
             if len({each[:2] for each in wanted}) != len(wanted):
                 return None
@@ -118,13 +118,13 @@ def plain_fetch(
         read: list[tuple[PartitionLog, int]] = []
         answered: list[tuple[bytes, list[PlainRow]]] = []
         found_rows: list[PlainRow] = []
-        told: list[FetchedPartition] = []
+        reported: list[FetchedPartition] = []
         total = 0
         last_id: object = None
         by_index: Mapping[int, Partition] = {}
         rows: list[PlainRow] = []
         try:
-            for topic_id, index, leader_epoch, offset, last_epoch, most, tags, of_session in wanted:
+            for topic_id, index, leader_epoch, offset, last_epoch, max_bytes, tags, of_session in wanted:
                 if topic_id != last_id:
                     by_index = of_topic_id(topic_id)
                     rows = []
@@ -136,7 +136,7 @@ def plain_fetch(
                 if (
                     partition is None
                     or last_epoch >= 0
-                    or most < 0
+                    or max_bytes < 0
                     or tags
                     or (leader_epoch != partition.leader_epoch and leader_epoch >= 0)
                     or (log := partition.open_log) is None
@@ -147,7 +147,7 @@ def plain_fetch(
                 records: FetchSlice | bytes = EMPTY
                 size = 0
                 if offset != high_watermark:
-                    found = log.read(offset, most if most < limit else limit, high_watermark, not total)
+                    found = log.read(offset, max_bytes if max_bytes < limit else limit, high_watermark, not total)
                     if type(found) is FetchSlice:
                         if found.is_cold(now_ms):
                             return None
@@ -163,7 +163,7 @@ def plain_fetch(
                         and of_session.log_start_offset == start_offset
                     ):
                         continue
-                    told.append(of_session)
+                    reported.append(of_session)
                 row = (index, high_watermark, log.last_stable_offset, start_offset, records, size)
                 rows.append(row)
                 found_rows.append(row)
@@ -172,11 +172,11 @@ def plain_fetch(
         if session is not None:
             fetch_sessions.advance(session_id)
         if total < min_bytes and max_wait_ms > 0:
-            raise PartlyServed(NotEnough(session, found_rows, told, read))
+            raise PartlyServed(NotEnough(session, found_rows, reported, read))
         for log, size in read:
             log.fetched_bytes += size
         if session is not None:
-            session.note_told(told, found_rows)
+            session.note_reported(reported, found_rows)
         return answer_plain(correlation_id, session_id, answered)
 
     return serve

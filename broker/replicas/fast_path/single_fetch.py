@@ -171,7 +171,7 @@ def _try(
             found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
             if isinstance(found, bytes) or (size := found.size) < min(request.min_bytes, max_bytes):
                 return None
-            if not found.at_hand and found.is_cold(needs.clock.monotonic_ms()):
+            if not found.in_memory and found.is_cold(needs.clock.monotonic_ms()):
                 return None
             records = found.inline() if size <= INLINE_BYTES else found
             log.fetched_bytes += size

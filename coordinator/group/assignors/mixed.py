@@ -136,11 +136,11 @@ class Line:
     def __init__(self, loads: list[int], readers: list[int]) -> None:
         self._loads = loads
         self._line = sorted(readers, key=lambda number: (loads[number], number))
-        least, most = loads[self._line[0]], loads[self._line[-1]]
-        self.spread = most - least
-        self._low_end, self._low_load, self._next_low = 0, least - 1, 0
+        smallest, largest = loads[self._line[0]], loads[self._line[-1]]
+        self.spread = largest - smallest
+        self._low_end, self._low_load, self._next_low = 0, smallest - 1, 0
         self._high_begin = self._high_end = len(self._line)
-        self._high_load, self._next_high = most + 1, len(self._line) - 1
+        self._high_load, self._next_high = largest + 1, len(self._line) - 1
 
     @property
     def is_balanced(self) -> bool:

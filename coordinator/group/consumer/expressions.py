@@ -61,8 +61,8 @@ def compile_expression(expression: str) -> Pattern:
     try:
         pattern = compile_bounded(expression)
     except BadExpression as error:
-        told = expression if len(expression) <= _MOST_CHARACTERS else f"{expression[:_TOLD_CHARACTERS]}..."
-        raise invalid(told, WORDS.get(str(error), str(error))) from error
+        shown = expression if len(expression) <= _MOST_CHARACTERS else f"{expression[:_TOLD_CHARACTERS]}..."
+        raise invalid(shown, WORDS.get(str(error), str(error))) from error
     only_re2 = find_what_only_re2_takes(expression)
     if only_re2 is not None:
         raise invalid(expression, only_re2)
@@ -81,8 +81,8 @@ def compile_bounded(expression: str) -> Pattern:
     try:
         pattern: Pattern = re2.compile(expression, options)
     except re2.error as error:
-        told = error.args[0]
-        reason, _, _ = (told.decode(errors="replace") if isinstance(told, bytes) else str(told)).partition(": ")
+        shown = error.args[0]
+        reason, _, _ = (shown.decode(errors="replace") if isinstance(shown, bytes) else str(shown)).partition(": ")
         raise BadExpression(reason) from error
     return pattern
 

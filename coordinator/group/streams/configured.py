@@ -149,10 +149,10 @@ def _decide_counts(topology: Topology, cluster: Cluster) -> dict[str, int]:
     _copartition(topology, _counts(cluster, decided), decided)
     count = _counts(cluster, decided)
     for each in topology.subtopologies:
-        most = _most(count(name) for name in each.inputs())
-        if most is None:
+        largest = _most(count(name) for name in each.inputs())
+        if largest is None:
             raise invalid(f"No source topics found for subtopology {each.subtopology_id}")
-        decided.update((topic.name, most) for topic in each.state_changelog_topics)
+        decided.update((topic.name, largest) for topic in each.state_changelog_topics)
     return decided
 
 
@@ -195,13 +195,13 @@ def _decide_by_sources(subtopologies: Sequence[Subtopology], counts: dict[str, i
             continue
         each = subtopologies[place]
         sources = [counts.get(topic.name) for topic in each.repartition_source_topics]
-        most = _most([*sources, *map(count, each.source_topics)])
-        if most is None:
+        largest = _most([*sources, *map(count, each.source_topics)])
+        if largest is None:
             continue
         unknown.remove(place)
         for sink in each.repartition_sink_topics:
             if sink not in counts:
-                counts[sink] = most
+                counts[sink] = largest
                 for reader in readers[sink]:
                     heappush(turns, (round_ if reader > place else round_ + 1, reader))
     if any(sink not in counts for place in unknown for sink in subtopologies[place].repartition_sink_topics):
@@ -241,9 +241,9 @@ def _copartition(topology: Topology, count: Counts, decided: dict[str, int]) -> 
                 decided[name] = partitions
 
 
-def _same(counts: Collection[int], told: Mapping[str, int]) -> int:
+def _same(counts: Collection[int], expected: Mapping[str, int]) -> int:
     if len(set(counts)) > 1:
-        listed = ", ".join(f"{name}={told[name]}" for name in sorted(told, key=string_rank))
+        listed = ", ".join(f"{name}={expected[name]}" for name in sorted(expected, key=string_rank))
         raise _Unfit(
             Status.INCORRECTLY_PARTITIONED_TOPICS,
             f"Following topics do not have the same number of partitions: [{{{listed}}}]",

@@ -118,7 +118,7 @@ def with_request(old: StreamsMember, request: Struct, caller: Caller) -> Streams
         and old.client_host == caller.client_host
     ):
         return old  # as in nearly all heartbeats
-    told = replace(
+    updated = replace(
         old,
         instance_id=None,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
@@ -130,7 +130,7 @@ def with_request(old: StreamsMember, request: Struct, caller: Caller) -> Streams
         client_tags=old.client_tags if tags is None else {tag.key: tag.value for tag in tags},
         endpoint=old.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
     )
-    return old if told == old else told
+    return old if updated == old else updated
 
 
 def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct) -> Topology:
@@ -145,11 +145,11 @@ def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, req
         if group.topology is None:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return group.topology
-    told = topology_of(request.topology)
+    updated = topology_of(request.topology)
     if group.topology is None:
-        draft.records.append(topology_record(group.group_id, told))
-        return told
-    if group.topology.epoch <= told.epoch and not group.topology.is_same_as(told):
+        draft.records.append(topology_record(group.group_id, updated))
+        return updated
+    if group.topology.epoch <= updated.epoch and not group.topology.is_same_as(updated):
         raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return group.topology
 
@@ -255,18 +255,18 @@ def statuses(
 ) -> list[Struct]:
     """Return the statuses of the group for the response."""
     group = draft.group
-    told = []
+    updated = []
     if group.topology is not None and member.topology_epoch < topology.epoch:
         detail = (
             f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch"
             f" {topology.epoch}."
         )
-        told.append(status(Status.STALE_TOPOLOGY, detail))
+        updated.append(status(Status.STALE_TOPOLOGY, detail))
     if target.delayed_by is not None:
         detail = f"Assignment delayed due to the configured {target.delayed_by}."
-        told.append(status(Status.ASSIGNMENT_DELAYED, detail))
+        updated.append(status(Status.ASSIGNMENT_DELAYED, detail))
     if configured.problem is not None:
-        told.append(status(configured.problem.status, configured.problem.detail))
+        updated.append(status(configured.problem.status, configured.problem.detail))
     shutdown_by = group.soft.shutdown_by
     if shutdown_by is None and request.shutdown_application:
         shutdown_by = member.member_id
@@ -276,8 +276,8 @@ def statuses(
             f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the entire"
             " application."
         )
-        told.append(status(Status.SHUTDOWN_APPLICATION, detail))
-    return told
+        updated.append(status(Status.SHUTDOWN_APPLICATION, detail))
+    return updated
 
 
 def request_shutdown(soft: Soft, member_id: str) -> None:

@@ -83,9 +83,9 @@ class Topology:
         return {each.subtopology_id: each for each in self.subtopologies}
 
 
-def topology_of(told: Struct) -> Topology:
+def topology_of(request_topology: Struct) -> Topology:
     """Return the topology of a heartbeat or a record, which have the same fields."""
-    return Topology(told.epoch, tuple(map(_subtopology, told.subtopologies)))
+    return Topology(request_topology.epoch, tuple(map(_subtopology, request_topology.subtopologies)))
 
 
 def topology_struct(topology: Topology) -> Struct:
@@ -114,26 +114,26 @@ def topology_struct(topology: Topology) -> Struct:
     )
 
 
-def _subtopology(told: Struct) -> Subtopology:
+def _subtopology(request_topology: Struct) -> Subtopology:
     return Subtopology(
-        told.subtopology_id,
-        tuple(told.source_topics),
-        tuple(told.source_topic_regex),
-        tuple(map(_topic, told.state_changelog_topics)),
-        tuple(told.repartition_sink_topics),
-        tuple(map(_topic, told.repartition_source_topics)),
+        request_topology.subtopology_id,
+        tuple(request_topology.source_topics),
+        tuple(request_topology.source_topic_regex),
+        tuple(map(_topic, request_topology.state_changelog_topics)),
+        tuple(request_topology.repartition_sink_topics),
+        tuple(map(_topic, request_topology.repartition_source_topics)),
         tuple(
             CopartitionGroup(
                 tuple(group.source_topics), tuple(group.source_topic_regex), tuple(group.repartition_source_topics)
             )
-            for group in told.copartition_groups
+            for group in request_topology.copartition_groups
         ),
     )
 
 
-def _topic(told: Struct) -> TopicInfo:
-    configs = tuple((config.key, config.value) for config in told.topic_configs)
-    return TopicInfo(told.name, told.partitions, told.replication_factor, configs)
+def _topic(request_topology: Struct) -> TopicInfo:
+    configs = tuple((config.key, config.value) for config in request_topology.topic_configs)
+    return TopicInfo(request_topology.name, request_topology.partitions, request_topology.replication_factor, configs)
 
 
 def _topic_struct(topic: TopicInfo) -> Struct:

@@ -60,8 +60,8 @@ class Administration:
     def check(self, answer: Any, about: str = "") -> None:
         """Raise CommandError, with the broker's message, if a response or a part of it is an error."""
         if answer.error_code:
-            told = getattr(answer, "error_message", None)  # some responses have no field for it
-            text = told or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
+            message = getattr(answer, "error_message", None)  # some responses have no field for it
+            text = message or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
             raise _one_line(text, about, answer.error_code)
 
     def close(self) -> None:
@@ -81,8 +81,8 @@ def administration(session: Session) -> Iterator[Administration]:
 
 def _failed(error: KafkaError, about: str = "") -> CommandError:
     """Return an error as one line, with the meaning of the broker's error code instead of kafka-python's text."""
-    told = error.description if isinstance(error, BrokerResponseError) else " ".join(map(str, error.args))
-    return _one_line(told or type(error).__name__, about, getattr(error, "errno", None))
+    message = error.description if isinstance(error, BrokerResponseError) else " ".join(map(str, error.args))
+    return _one_line(message or type(error).__name__, about, getattr(error, "errno", None))
 
 
 def _one_line(text: str, about: str, error_code: int | None) -> CommandError:

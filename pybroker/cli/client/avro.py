@@ -44,16 +44,16 @@ class AvroSchema:
         self,
         data: bytes,
         *,
-        most: int = _MOST_VALUES,
+        limit: int = _MOST_VALUES,
         octets: Callable[[bytes], str] = lambda data: data.decode("latin-1"),
     ) -> Any:
         """Decode a value. Raises AvroError unless it uses all bytes.
 
         Args:
-            most: how many values, of all types, it may contain.
+            limit: how many values, of all types, it may contain.
             octets: how to represent bytes and fixed. Avro's JSON encoding decodes them as ISO 8859-1.
         """
-        cursor = _Cursor(data, most, octets)
+        cursor = _Cursor(data, limit, octets)
         value = self._read(cursor)
         if cursor.position != len(data):
             raise AvroError(f"{len(data) - cursor.position} bytes are left over")
@@ -122,10 +122,10 @@ def _shown(schema: Any) -> str:
 class _Cursor:
     """A position in the bytes, and how many values may still be read."""
 
-    def __init__(self, data: bytes, most: int, octets: Callable[[bytes], str]) -> None:
+    def __init__(self, data: bytes, limit: int, octets: Callable[[bytes], str]) -> None:
         self._data = data
-        self._most = most
-        self._left = most
+        self._most = limit
+        self._left = limit
         self._depth = 0
         self.position = 0
         self.octets = octets

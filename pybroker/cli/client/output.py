@@ -78,8 +78,8 @@ def _narrowed(widths: Sequence[int], headings: Sequence[str], cells: Sequence[Se
     columns = list(zip(headings, *cells, strict=True))
     words = [max(_width(word.rstrip()) for text in column for word in _BETWEEN_WORDS.split(text)) for column in columns]
     left = room - len(_BETWEEN_COLUMNS) * (len(columns) - 1)
-    for most in range(left, 0, -1):
-        found = [min(width, max(most, word)) for width, word in zip(widths, words, strict=True)]
+    for limit in range(left, 0, -1):
+        found = [min(width, max(limit, word)) for width, word in zip(widths, words, strict=True)]
         if sum(found) <= left:
             return found
     return []

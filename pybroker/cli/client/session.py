@@ -171,8 +171,8 @@ class Session:
 def failed(failure: KafkaException, about: str = "") -> CommandError:
     """Return an error as one line."""
     error: KafkaError = failure.args[0]
-    told = error.str()
-    if told == "(null)":  # librdkafka's for an answer with a code and no message
-        told = KafkaError(error.code()).str()
-    text = " ".join(told.removeprefix("Broker: ").split())
+    message = error.str()
+    if message == "(null)":  # librdkafka's for an answer with a code and no message
+        message = KafkaError(error.code()).str()
+    text = " ".join(message.removeprefix("Broker: ").split())
     return CommandError(f"{about}: {text}" if about else text, error.code())

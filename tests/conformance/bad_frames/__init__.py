@@ -14,7 +14,7 @@ from tests.conformance.bad_frames.batches import TOPIC, bad_batches
 from tests.conformance.bad_frames.bodies import bad_bodies
 from tests.conformance.bad_frames.framing import bad_framing
 from tests.conformance.bad_frames.headers import bad_headers
-from tests.conformance.bad_frames.lies import lying_batches
+from tests.conformance.bad_frames.inconsistent_batches import lying_batches
 from tests.conformance.bad_frames.requests import bad_requests
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.eventually import eventually
@@ -31,7 +31,7 @@ def bad_frames() -> Iterator[tuple[str, bytes]]:
         yield from room()
 
 
-def lies() -> Iterator[tuple[str, bytes]]:
+def inconsistent_batches() -> Iterator[tuple[str, bytes]]:
     """Yield the same for batches with valid headers and invalid records."""
     for name, data in lying_batches():
         yield f"lie: {name}", data

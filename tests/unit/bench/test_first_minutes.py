@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import first_minutes
-from bench.comparison.table import put_between_marks
+from bench.comparison.table import replace_between_marks
 from bench.first_minutes import STEPS, Done, take, transcript
 
 PAGE = Path(__file__).parents[3] / "docs/how-it-works/first-minutes.md"
@@ -46,7 +46,7 @@ def test_transcript_has_each_command_with_its_time() -> None:
         "two",
         "```",
     ]
-    assert told in put_between_marks(PAGE.read_text(), told)
+    assert told in replace_between_marks(PAGE.read_text(), told)
 
 
 def test_steps_end_with_the_message() -> None:

@@ -97,18 +97,18 @@ def test_hand_written_response_equals_the_schema(
     ),
     correlation_id=INT32,
     session_id=NUMBER,
-    at_hand=st.booleans(),
+    in_memory=st.booleans(),
 )
 def test_plain_response_equals_the_schema(
     version: int,
     topics: list[tuple[bytes, list[tuple[int, int, int, int, bytes]]]],
     correlation_id: int,
     session_id: int,
-    at_hand: bool,
+    in_memory: bool,
 ) -> None:
     """A topic without partitions is omitted."""
     rows: list[tuple[bytes, list[PlainRow]]] = [
-        (topic_id, [(*row[:4], row[4] if at_hand else memoryview(row[4]), len(row[4])) for row in found])
+        (topic_id, [(*row[:4], row[4] if in_memory else memoryview(row[4]), len(row[4])) for row in found])
         for topic_id, found in topics
     ]
     answer = FetchAnswer(

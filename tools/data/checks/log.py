@@ -207,7 +207,7 @@ class _Walk:
 
     def batches(self) -> Iterator[tuple[Entry, memoryview]]:
         """Yield each batch with its bytes, of a large one only the first. Batches out of order are skipped."""
-        position = told = 0
+        position = reported = 0
         reason = "a batch is not whole"
         try:
             for entry, batch in scan_whole(LOCAL, self._handle, 0, self._size_bytes):
@@ -215,14 +215,14 @@ class _Walk:
                     self._next_offset = entry.last_offset + 1
                     yield entry, batch
                 position += entry.size_bytes
-                if position - told >= WHOLE_WINDOW:
-                    self._progress(position - told)
-                    told = position
+                if position - reported >= WHOLE_WINDOW:
+                    self._progress(position - reported)
+                    reported = position
         except CorruptBatch as error:
             reason = str(error)
         if position < self._size_bytes:
             self._broken_at(position, reason)
-        self._progress(self._size_bytes - told)
+        self._progress(self._size_bytes - reported)
 
     def _is_right(self, entry: Entry, batch: memoryview) -> bool:
         """Return whether the batch may be at its place in the log; add findings on it."""

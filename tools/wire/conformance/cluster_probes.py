@@ -7,7 +7,7 @@ from typing import Any
 from protocol.api_keys import ApiKey
 from protocol.error_codes import ErrorCode
 from protocol.schema import Struct
-from tools.wire.conformance.probe import Probe, Whom, one_of
+from tools.wire.conformance.probe import Destination, Probe, one_of
 from tools.wire.conformance.stage import Stage
 
 _TOPIC = 2
@@ -24,8 +24,10 @@ def _versions(stage: Stage, version: int) -> dict[str, Any]:
 
 
 def _tells_ranges(stage: Stage, version: int, answer: Struct) -> str | None:
-    told = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
-    differing = sorted(key for key in told.keys() & stage.versions.keys() if told[key] != stage.versions[key])
+    advertised = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
+    differing = sorted(
+        key for key in advertised.keys() & stage.versions.keys() if advertised[key] != stage.versions[key]
+    )
     # v0 to v2 may announce other ranges than later versions (KIP-896)
     return f"other ranges than in v0: {differing}" if differing and version >= 3 and len(differing) > 2 else None
 
@@ -80,8 +82,8 @@ PROBES = (
     Probe(ApiKey.DESCRIBE_ACLS, _acl_filter, _NO_AUTHORIZER),
     Probe(ApiKey.CREATE_ACLS, lambda stage, version: {}, _NO_AUTHORIZER),
     Probe(ApiKey.DELETE_ACLS, lambda stage, version: {"filters": [_acl_filter(stage, version)]}, _NO_AUTHORIZER),
-    Probe(ApiKey.DESCRIBE_LOG_DIRS, _log_dirs, whom=Whom.LEADER),
-    Probe(ApiKey.ALTER_REPLICA_LOG_DIRS, lambda stage, version: {}, whom=Whom.LEADER),
+    Probe(ApiKey.DESCRIBE_LOG_DIRS, _log_dirs, destination=Destination.LEADER),
+    Probe(ApiKey.ALTER_REPLICA_LOG_DIRS, lambda stage, version: {}, destination=Destination.LEADER),
     Probe(ApiKey.ELECT_LEADERS, _elect, one_of(ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)),
     Probe(ApiKey.ALTER_PARTITION_REASSIGNMENTS, lambda stage, version: {"timeout_ms": 30_000, "topics": []}),
     Probe(ApiKey.LIST_PARTITION_REASSIGNMENTS, lambda stage, version: {"timeout_ms": 30_000, "topics": None}),

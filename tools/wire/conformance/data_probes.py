@@ -9,7 +9,7 @@ from protocol.error_codes import ErrorCode
 from protocol.records.batch import entry_at
 from protocol.records.entries import iter_records
 from protocol.schema import Struct
-from tools.wire.conformance.probe import Probe, Whom, one_of
+from tools.wire.conformance.probe import Destination, Probe, one_of
 from tools.wire.conformance.stage import Stage
 
 TOPIC = 2  # a type of resource
@@ -105,12 +105,12 @@ def _describe_topic(stage: Stage, version: int) -> dict[str, Any]:
 
 
 PROBES = (
-    Probe(ApiKey.PRODUCE, _produce, whom=Whom.LEADER, check=_produced),
-    Probe(ApiKey.FETCH, _fetch, whom=Whom.LEADER, check=_fetched),
-    Probe(ApiKey.LIST_OFFSETS, _offsets, whom=Whom.LEADER, check=_latest),
+    Probe(ApiKey.PRODUCE, _produce, destination=Destination.LEADER, check=_produced),
+    Probe(ApiKey.FETCH, _fetch, destination=Destination.LEADER, check=_fetched),
+    Probe(ApiKey.LIST_OFFSETS, _offsets, destination=Destination.LEADER, check=_latest),
     Probe(ApiKey.METADATA, _metadata, check=_described),
-    Probe(ApiKey.OFFSET_FOR_LEADER_EPOCH, _epoch, whom=Whom.LEADER),
-    Probe(ApiKey.DELETE_RECORDS, _delete_records, whom=Whom.LEADER),
+    Probe(ApiKey.OFFSET_FOR_LEADER_EPOCH, _epoch, destination=Destination.LEADER),
+    Probe(ApiKey.DELETE_RECORDS, _delete_records, destination=Destination.LEADER),
     Probe(ApiKey.CREATE_TOPICS, _create),
     Probe(ApiKey.DELETE_TOPICS, _delete_nothing, one_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
     Probe(ApiKey.CREATE_PARTITIONS, _grow),
@@ -118,6 +118,6 @@ PROBES = (
     Probe(
         ApiKey.DESCRIBE_PRODUCERS,
         lambda stage, version: {"topics": [{"name": stage.name, "partition_indexes": [0]}]},
-        whom=Whom.LEADER,
+        destination=Destination.LEADER,
     ),
 )

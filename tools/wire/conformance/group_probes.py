@@ -10,7 +10,7 @@ from protocol.error_codes import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from protocol.schema import Struct
-from tools.wire.conformance.probe import Probe, Whom, one_of
+from tools.wire.conformance.probe import Destination, Probe, one_of
 from tools.wire.conformance.stage import Stage
 
 _STRANGER = "AAAAAAAAQACAAAAAAAAAAQ"
@@ -113,7 +113,7 @@ def _begun(stage: Stage) -> dict[str, Any]:
     """Begin a transaction that includes the topic; return its producer."""
     producer = _producer(stage)
     version = min(stage.newest(ADD_PARTITIONS_TO_TXN), _OLD_ADD)
-    stage.ask(ADD_PARTITIONS_TO_TXN, version, _add_fields(stage, producer), Whom.TRANSACTION)
+    stage.ask(ADD_PARTITIONS_TO_TXN, version, _add_fields(stage, producer), Destination.TRANSACTION)
     return producer
 
 
@@ -129,7 +129,7 @@ def _add_offsets(stage: Stage, version: int) -> dict[str, Any]:
 def _txn_commit(stage: Stage, version: int) -> dict[str, Any]:
     producer = _producer(stage)
     fields = {**producer, "group_id": stage.name}
-    stage.ask(ADD_OFFSETS_TO_TXN, stage.newest(ADD_OFFSETS_TO_TXN), fields, Whom.TRANSACTION)
+    stage.ask(ADD_OFFSETS_TO_TXN, stage.newest(ADD_OFFSETS_TO_TXN), fields, Destination.TRANSACTION)
     partition = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
     return {**fields, "generation_id": -1, "topics": [{"name": stage.name, "partitions": [partition]}]}
 
@@ -145,31 +145,31 @@ def _has_id(stage: Stage, version: int, answer: Struct) -> str | None:
 
 PROBES = (
     Probe(ApiKey.FIND_COORDINATOR, _coordinator, check=_found),
-    Probe(ApiKey.OFFSET_COMMIT, _commit, whom=Whom.GROUP),
-    Probe(ApiKey.OFFSET_FETCH, _offsets, whom=Whom.GROUP, check=_committed),
-    Probe(ApiKey.OFFSET_DELETE, _delete_offset, whom=Whom.GROUP),
-    Probe(ApiKey.JOIN_GROUP, _join, _UNKNOWN, Whom.GROUP),
-    Probe(ApiKey.SYNC_GROUP, _sync, _UNKNOWN, Whom.GROUP),
-    Probe(ApiKey.HEARTBEAT, _member, _UNKNOWN, Whom.GROUP),
-    Probe(ApiKey.LEAVE_GROUP, _leave, _UNKNOWN, Whom.GROUP),
-    Probe(ApiKey.DESCRIBE_GROUPS, _described("groups"), _NO_GROUP, Whom.GROUP),
+    Probe(ApiKey.OFFSET_COMMIT, _commit, destination=Destination.GROUP),
+    Probe(ApiKey.OFFSET_FETCH, _offsets, destination=Destination.GROUP, check=_committed),
+    Probe(ApiKey.OFFSET_DELETE, _delete_offset, destination=Destination.GROUP),
+    Probe(ApiKey.JOIN_GROUP, _join, _UNKNOWN, Destination.GROUP),
+    Probe(ApiKey.SYNC_GROUP, _sync, _UNKNOWN, Destination.GROUP),
+    Probe(ApiKey.HEARTBEAT, _member, _UNKNOWN, Destination.GROUP),
+    Probe(ApiKey.LEAVE_GROUP, _leave, _UNKNOWN, Destination.GROUP),
+    Probe(ApiKey.DESCRIBE_GROUPS, _described("groups"), _NO_GROUP, Destination.GROUP),
     Probe(ApiKey.LIST_GROUPS, lambda stage, version: {}),
-    Probe(ApiKey.DELETE_GROUPS, _described("groups_names"), _NO_GROUP, Whom.GROUP),
-    Probe(ApiKey.CONSUMER_GROUP_HEARTBEAT, _beat, _OPTIONAL, Whom.GROUP),
-    Probe(ApiKey.CONSUMER_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Whom.GROUP),
-    Probe(ApiKey.SHARE_GROUP_HEARTBEAT, _share_beat, _OPTIONAL, Whom.GROUP),
-    Probe(ApiKey.SHARE_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Whom.GROUP),
-    Probe(ApiKey.STREAMS_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Whom.GROUP),
+    Probe(ApiKey.DELETE_GROUPS, _described("groups_names"), _NO_GROUP, Destination.GROUP),
+    Probe(ApiKey.CONSUMER_GROUP_HEARTBEAT, _beat, _OPTIONAL, Destination.GROUP),
+    Probe(ApiKey.CONSUMER_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Destination.GROUP),
+    Probe(ApiKey.SHARE_GROUP_HEARTBEAT, _share_beat, _OPTIONAL, Destination.GROUP),
+    Probe(ApiKey.SHARE_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Destination.GROUP),
+    Probe(ApiKey.STREAMS_GROUP_DESCRIBE, _described("group_ids"), _OPTIONAL, Destination.GROUP),
     Probe(ApiKey.INIT_PRODUCER_ID, _begin, check=_has_id),
-    Probe(ApiKey.ADD_PARTITIONS_TO_TXN, _add, whom=Whom.TRANSACTION, newest=_OLD_ADD),
-    Probe(ApiKey.ADD_OFFSETS_TO_TXN, _add_offsets, whom=Whom.TRANSACTION),
-    Probe(ApiKey.TXN_OFFSET_COMMIT, _txn_commit, whom=Whom.GROUP),
-    Probe(ApiKey.END_TXN, _end, whom=Whom.TRANSACTION),
+    Probe(ApiKey.ADD_PARTITIONS_TO_TXN, _add, destination=Destination.TRANSACTION, newest=_OLD_ADD),
+    Probe(ApiKey.ADD_OFFSETS_TO_TXN, _add_offsets, destination=Destination.TRANSACTION),
+    Probe(ApiKey.TXN_OFFSET_COMMIT, _txn_commit, destination=Destination.GROUP),
+    Probe(ApiKey.END_TXN, _end, destination=Destination.TRANSACTION),
     Probe(
         ApiKey.DESCRIBE_TRANSACTIONS,
         lambda stage, version: {"transactional_ids": [f"{stage.name}-none"]},
         one_of(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND),
-        Whom.TRANSACTION,
+        Destination.TRANSACTION,
     ),
     Probe(ApiKey.LIST_TRANSACTIONS, lambda stage, version: {"duration_filter": -1}),
 )

@@ -19,7 +19,7 @@ Check = Callable[["Stage", int, Struct], str | None]
 GOOD = frozenset((ErrorCode.NONE,))
 
 
-class Whom(Enum):
+class Destination(Enum):
     """The broker of a cluster that gets the request."""
 
     ANY = "any"
@@ -34,7 +34,7 @@ class Probe(NamedTuple):
     key: ApiKey
     fields: Fields
     expected: frozenset[int] = GOOD
-    whom: Whom = Whom.ANY
+    destination: Destination = Destination.ANY
     check: Check | None = None
     newest: int | None = None
     """The newest version for clients; later versions are for brokers."""

@@ -19,7 +19,7 @@ from protocol.messages.produce import PRODUCE
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Api, Struct
 from tools.errors import OfflineError
-from tools.wire.conformance.probe import Probe, Whom, given
+from tools.wire.conformance.probe import Destination, Probe, given
 from tools.wire.sessions.addresses import Address
 from tools.wire.sessions.link import Link, LinkBroken
 from tools.wire.sessions.plain import plain
@@ -31,7 +31,7 @@ _SETTLING = PASSING | {
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-_KINDS = {Whom.GROUP: 0, Whom.TRANSACTION: 1}
+_KINDS = {Destination.GROUP: 0, Destination.TRANSACTION: 1}
 
 
 class WrongAnswer(OfflineError):
@@ -51,7 +51,7 @@ class Stage:
         self.next_offset = 0
         self._producer = (-1, -1)
         self._brokers: dict[int, Address] = {}
-        self._whom: dict[Whom, Address] = {Whom.ANY: self._first()}
+        self._addresses: dict[Destination, Address] = {Destination.ANY: self._first()}
         answer = self.ask(API_VERSIONS, 0, {})
         self.versions = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
 
@@ -80,12 +80,12 @@ class Stage:
         self._brokers = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
         self.cluster_id = metadata.cluster_id or ""
         self.topic_id = metadata.topics[0].topic_id
-        self._whom[Whom.LEADER] = self._brokers[metadata.topics[0].partitions[0].leader_id]
-        for whom, kind in _KINDS.items():
+        self._addresses[Destination.LEADER] = self._brokers[metadata.topics[0].partitions[0].leader_id]
+        for destination, kind in _KINDS.items():
             fields = {"key": self.name, "key_type": kind, "coordinator_keys": [self.name]}
             found = self.patiently(FIND_COORDINATOR, fields)
             node = found.coordinators[0] if found.coordinators else found
-            self._whom[whom] = Address(node.host, node.port)
+            self._addresses[destination] = Address(node.host, node.port)
 
     def close(self) -> None:
         """Delete the objects and close the connections."""
@@ -93,7 +93,12 @@ class Stage:
             self.patiently(
                 DELETE_TOPICS, {"topics": [{"name": self.name}], "topic_names": [self.name], "timeout_ms": 30_000}
             )
-            self.patiently(DELETE_GROUPS, {"groups_names": [self.name]}, ErrorCode.GROUP_ID_NOT_FOUND, whom=Whom.GROUP)
+            self.patiently(
+                DELETE_GROUPS,
+                {"groups_names": [self.name]},
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                destination=Destination.GROUP,
+            )
         except OfflineError:
             pass  # errors were reported before
         finally:
@@ -105,12 +110,14 @@ class Stage:
         served = self.versions.get(api.key, range(0))
         return min(max(served, default=0), api.current.max)
 
-    def patiently(self, api: Api, fields: dict[str, Any], *also: ErrorCode, whom: Whom = Whom.ANY) -> Struct:
+    def patiently(
+        self, api: Api, fields: dict[str, Any], *also: ErrorCode, destination: Destination = Destination.ANY
+    ) -> Struct:
         """Send a request until the broker is ready, and return the answer. Raises LinkBroken, WrongAnswer."""
         until_s = time.monotonic() + self._timeout_s
         version = self.newest(api)
         while True:
-            answer = self.ask(api, version, fields, whom)
+            answer = self.ask(api, version, fields, destination)
             codes = error_codes(plain(answer, version)) - set(also)
             if not codes:
                 return answer
@@ -122,17 +129,17 @@ class Stage:
         """Send a probe, again while the broker is not ready; return the answer. Raises LinkBroken, WrongAnswer."""
         until_s = time.monotonic() + self._timeout_s
         while True:
-            answer = self.ask(api, version, probe.fields(self, version), probe.whom)
+            answer = self.ask(api, version, probe.fields(self, version), probe.destination)
             codes = error_codes(plain(answer, version))
             if not codes & (PASSING - probe.expected) or time.monotonic() > until_s:
                 return answer
             time.sleep(_AGAIN_AFTER_S)
 
-    def ask(self, api: Api, version: int, fields: Any, whom: Whom = Whom.ANY) -> Struct:
+    def ask(self, api: Api, version: int, fields: Any, destination: Destination = Destination.ANY) -> Struct:
         """Send one request and decode all bytes of its answer. Raises LinkBroken, WrongAnswer."""
         if version not in api.versions:
             raise WrongAnswer(f"the broker has no version of {api.name} that is known here")
-        address = self._whom.get(whom, self._whom[Whom.ANY])
+        address = self._addresses.get(destination, self._addresses[Destination.ANY])
         link = self._link(address)
         try:
             link.ask(api, version, given(api, version, fields))
@@ -172,7 +179,7 @@ class Stage:
         fields = {"acks": -1, "timeout_ms": 30_000}
         version = self.newest(PRODUCE)
         topic = {**self.topic(version, 13), "partition_data": [data]}
-        self.patiently(PRODUCE, {**fields, "topic_data": [topic]}, whom=Whom.LEADER)
+        self.patiently(PRODUCE, {**fields, "topic_data": [topic]}, destination=Destination.LEADER)
         self.next_offset += 1
 
     def producer(self) -> tuple[int, int]:
@@ -183,7 +190,7 @@ class Stage:
             "producer_id": -1,
             "producer_epoch": -1,
         }
-        answer = self.patiently(INIT_PRODUCER_ID, fields, whom=Whom.TRANSACTION)
+        answer = self.patiently(INIT_PRODUCER_ID, fields, destination=Destination.TRANSACTION)
         self._producer = (answer.producer_id, answer.producer_epoch)
         return self._producer
 

@@ -112,7 +112,7 @@ def _listening(family: int, wanted: Address) -> socket.socket:
     return made
 
 
-class Told:
+class AddressInAnswer:
     """A broker's address within an answer."""
 
     def __init__(self, struct: Struct) -> None:
@@ -133,13 +133,13 @@ class Told:
         self._struct.host, self._struct.port = other
 
 
-def told_addresses(answer: Struct) -> Iterator[Told]:
+def addresses_in(answer: Struct) -> Iterator[AddressInAnswer]:
     """Yield all brokers' addresses in an answer, without empty ones (empty host, port -1)."""
     names = {field.name for field in answer.struct_type.fields}
     if {"host", "port"} <= names and names & {"node_id", "broker_id"} and answer.host and answer.port > 0:
-        yield Told(answer)
+        yield AddressInAnswer(answer)
     for name in names:
         value = getattr(answer, name)
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, Struct):
-                yield from told_addresses(each)
+                yield from addresses_in(each)

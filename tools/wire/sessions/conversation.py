@@ -25,7 +25,7 @@ class Unfollowable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request. `api` is None, and the client id is missing, if the API or its version is unknown.
 
     `body`: the position of the body in the frame.
@@ -64,21 +64,21 @@ class Asked:
 _UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
-def read_request(frame: ReadBuffer) -> Asked:
+def read_request(frame: ReadBuffer) -> PendingRequest:
     """Decode the header of a request. Raises ProtocolError."""
     head, _ = _HEAD.decode(0, frame)
     api = API_BY_KEY.find(head.key)
     if api is None or head.version not in api.versions:
-        return Asked(head.key, head.version, head.correlation_id)
+        return PendingRequest(head.key, head.version, head.correlation_id)
     header = decode_request_header(frame)
-    return Asked(head.key, head.version, head.correlation_id, api, header.client_id, header.position)
+    return PendingRequest(head.key, head.version, head.correlation_id, api, header.client_id, header.position)
 
 
 class Conversation:
     """The requests of a connection that are in flight."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[PendingRequest] = deque()
 
     @property
     def waiting(self) -> int:
@@ -86,26 +86,26 @@ class Conversation:
         return len(self._waiting)
 
     @property
-    def next_due(self) -> Asked:
+    def next_due(self) -> PendingRequest:
         """Return the oldest request in flight; there must be one."""
         return self._waiting[0]
 
-    def asked(self, frame: ReadBuffer) -> Asked:
+    def note_request(self, frame: ReadBuffer) -> PendingRequest:
         """Process a request frame. Raises Unfollowable."""
         try:
-            asked = read_request(frame)
-            request = asked.request(frame) if asked.key == ApiKey.PRODUCE else None
+            pending = read_request(frame)
+            request = pending.request(frame) if pending.key == ApiKey.PRODUCE else None
         except ProtocolError as error:
             raise Unfollowable(f"malformed request: {error}") from None
-        if asked.key == ApiKey.SASL_HANDSHAKE and asked.version == 0:
+        if pending.key == ApiKey.SASL_HANDSHAKE and pending.version == 0:
             raise Unfollowable("raw SASL bytes follow SaslHandshake v0; clients since Kafka 1.0 use v1")
         if request is None or request.acks != 0:  # a request with acks=0 has no answer
-            self._waiting.append(asked)
+            self._waiting.append(pending)
             if len(self._waiting) > MAX_IN_FLIGHT:
                 raise Unfollowable(f"more than {MAX_IN_FLIGHT} requests wait for their answers")
-        return asked
+        return pending
 
-    def answered(self, frame: ReadBuffer) -> Asked:
+    def note_answer(self, frame: ReadBuffer) -> PendingRequest:
         """Process an answer frame; return its request. Raises Unfollowable."""
         try:
             head, _ = _CORRELATION_ID.decode(0, frame)

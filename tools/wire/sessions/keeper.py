@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from tools.wire.sessions.conversation import Asked
+from tools.wire.sessions.conversation import PendingRequest
 from tools.wire.sessions.described import described
-from tools.wire.sessions.recording import Happening, first_line, line
+from tools.wire.sessions.recording import SessionEvent, first_line, line
 
 _FLUSH_S = 0.5
 
@@ -51,15 +51,15 @@ class Keeper:
         """Stop waiting for the reader of the lines."""
         self._is_ending = True
 
-    async def keep(self, happening: Happening, asked: Asked | None = None) -> None:
+    async def keep(self, event: SessionEvent, pending: PendingRequest | None = None) -> None:
         """Write an event. Its order is fixed at the call; errors go only to `failed`."""
         try:
             if self._file is not None:
-                self._file.write(line(happening))
+                self._file.write(line(event))
                 if self._flush is None:
                     self._flush = asyncio.get_running_loop().call_later(_FLUSH_S, self._flush_now)
             if self._output is not None:
-                self._output.write(described(happening, asked))
+                self._output.write(described(event, pending))
                 if not self._is_ending:
                     await self._output.drain()
         except OSError as error:

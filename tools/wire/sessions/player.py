@@ -17,13 +17,13 @@ from protocol.error_codes import EncodeError, ErrorCode, ProtocolError
 from protocol.headers import encode_request_header
 from protocol.schema import Struct
 from tools.data.java_text import JsonValue
-from tools.wire.sessions.addresses import TELL_ADDRESSES, Address, told_addresses
-from tools.wire.sessions.conversation import Asked, Conversation, Unfollowable
+from tools.wire.sessions.addresses import TELL_ADDRESSES, Address, addresses_in
+from tools.wire.sessions.conversation import Conversation, PendingRequest, Unfollowable
 from tools.wire.sessions.differences import Comparison, Difference
 from tools.wire.sessions.ids import Ids
 from tools.wire.sessions.link import Link, LinkBroken
 from tools.wire.sessions.plain import plain
-from tools.wire.sessions.recording import Happening, Kind, RecordingUnreadable
+from tools.wire.sessions.recording import Kind, RecordingUnreadable, SessionEvent
 
 #: Errors after which a client retries; the number of retries depends on timing.
 PASSING: frozenset[int] = frozenset(
@@ -96,11 +96,11 @@ class Player:
         self._nodes: dict[int, Address] = {}
         self.requests = 0
 
-    def play(self, happenings: Iterable[Happening]) -> Iterator[Compared]:
+    def play(self, events: Iterable[SessionEvent]) -> Iterator[Compared]:
         """Play all; yield each answer as it arrives. Raises LinkBroken if no broker listens, RecordingUnreadable."""
         began_s = time.monotonic()
         try:
-            for each in happenings:
+            for each in events:
                 if self._keeps_pace and each.kind is not Kind.ANSWER:
                     self._sleep(max(0.0, began_s + each.at_s - time.monotonic()))
                 if each.kind is Kind.OPEN:
@@ -136,12 +136,12 @@ class Player:
             line.link.close()
             line.link = None
 
-    def _send(self, line: _Line, happening: Happening) -> None:
+    def _send(self, line: _Line, event: SessionEvent) -> None:
         waiting = line.conversation.waiting
-        asked = line.conversation.asked(happening.frame)
+        pending = line.conversation.note_request(event.frame)
         line.count += 1
         self.requests += 1
-        frame, group = self._of_now(asked, happening.frame)
+        frame, group = self._of_now(pending, event.frame)
         if line.conversation.waiting > waiting:
             line.sent.append(_Sent(line.count, frame, group))
         if line.link is not None:
@@ -150,37 +150,37 @@ class Player:
             except LinkBroken as error:
                 self._break(line, error)
 
-    def _of_now(self, asked: Asked, frame: bytes) -> tuple[bytes, str]:
+    def _of_now(self, pending: PendingRequest, frame: bytes) -> tuple[bytes, str]:
         """Return the request with new ids, and its group. An unreadable request is sent unchanged."""
         try:
-            request = asked.request(memoryview(frame))
+            request = pending.request(memoryview(frame))
         except ProtocolError:
             return frame, ""
-        if request is None or asked.api is None:
+        if request is None or pending.api is None:
             return frame, ""
         group = getattr(request, "group_id", None) or ""
         if self._ids.put_into(request):
-            head = encode_request_header(asked.api, asked.version, asked.correlation_id, asked.client_id)
+            head = encode_request_header(pending.api, pending.version, pending.correlation_id, pending.client_id)
             with suppress(EncodeError):  # then it is sent unchanged
-                frame = head + asked.api.request.encode(asked.version, request)
+                frame = head + pending.api.request.encode(pending.version, request)
         return frame, group
 
-    def _compare(self, line: _Line, happening: Happening) -> Compared:
-        asked = line.conversation.answered(happening.frame)
+    def _compare(self, line: _Line, event: SessionEvent) -> Compared:
+        pending = line.conversation.note_answer(event.frame)
         sent = line.sent.popleft()
         differences: Sequence[Difference]
         try:
             if line.link is None:
                 raise LinkBroken(line.broken)
-            differences = self._differences(asked, sent, line, happening.frame)
+            differences = self._differences(pending, sent, line, event.frame)
         except LinkBroken as error:
             self._break(line, error)
             differences = [Difference(WHOLE_ANSWER, "an answer", str(error))]
-        return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
+        return Compared(event.connection, sent.number, pending.name, pending.version, differences)
 
-    def _not_closed(self, line: _Line, happening: Happening) -> Compared:
+    def _not_closed(self, line: _Line, event: SessionEvent) -> Compared:
         """Compare the case that the recorded broker closed the connection instead of answering."""
-        asked, sent = line.conversation.next_due, line.sent[0]
+        pending, sent = line.conversation.next_due, line.sent[0]
         now = "closed"
         if line.link is not None:
             try:
@@ -189,13 +189,15 @@ class Player:
             except LinkBroken as error:
                 now = "closed" if error.is_closed else str(error)
         differences = [] if now == "closed" else [Difference(WHOLE_ANSWER, "closed", now)]
-        return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
+        return Compared(event.connection, sent.number, pending.name, pending.version, differences)
 
-    def _differences(self, asked: Asked, sent: _Sent, line: _Line, recorded_frame: bytes) -> Sequence[Difference]:
+    def _differences(
+        self, pending: PendingRequest, sent: _Sent, line: _Line, recorded_frame: bytes
+    ) -> Sequence[Difference]:
         assert line.link is not None
         until_s = time.monotonic() + min(_AGAIN_WITHIN_S, self._timeout_s)
         try:
-            recorded = asked.answer(memoryview(recorded_frame))
+            recorded = pending.answer(memoryview(recorded_frame))
         except ProtocolError as error:
             line.link.receive()
             return [Difference(WHOLE_ANSWER, f"unreadable: {error}", None)]
@@ -207,39 +209,39 @@ class Player:
             if frame[:4] != recorded_frame[:4]:
                 raise LinkBroken("the answer to another request arrived")
             try:
-                answer = asked.answer(memoryview(frame))
+                answer = pending.answer(memoryview(frame))
             except ProtocolError as error:
                 return [Difference(WHOLE_ANSWER, "an answer", f"unreadable: {error}")]
             assert answer is not None
             now = plain(*answer)
-            passing = error_codes(now) & _passing(asked) - error_codes(then)
+            passing = error_codes(now) & _passing(pending) - error_codes(then)
             if not passing or line.sent or time.monotonic() > until_s:
                 break
             self._sleep(_AGAIN_AFTER_S)
             line.link.send(sent.frame)
-        if asked.key in TELL_ADDRESSES:
-            self._learn_nodes(asked, recorded[0], answer[0])
+        if pending.key in TELL_ADDRESSES:
+            self._learn_nodes(pending, recorded[0], answer[0])
         found = self._comparison.differences(then, now, sent.group)
-        return [] if error_codes(then) & _passing(asked) and not error_codes(now) else found
+        return [] if error_codes(then) & _passing(pending) and not error_codes(now) else found
 
-    def _learn_nodes(self, asked: Asked, recorded: Struct, now: Struct) -> None:
+    def _learn_nodes(self, pending: PendingRequest, recorded: Struct, now: Struct) -> None:
         """Map recorded brokers to new ones: by their order, and coordinators by the key of the request."""
-        then_told, now_told = list(told_addresses(recorded)), list(told_addresses(now))
-        if asked.key != ApiKey.FIND_COORDINATOR:
-            then_told.sort(key=lambda told: told.node)
-            now_told.sort(key=lambda told: told.node)
-        for place, told in enumerate(then_told):
+        then_told, now_told = list(addresses_in(recorded)), list(addresses_in(now))
+        if pending.key != ApiKey.FIND_COORDINATOR:
+            then_told.sort(key=lambda found: found.node)
+            now_told.sort(key=lambda found: found.node)
+        for place, found in enumerate(then_told):
             if now_told:
-                self._nodes[told.node] = now_told[place % len(now_told)].address
+                self._nodes[found.node] = now_told[place % len(now_told)].address
 
     def _break(self, line: _Line, error: LinkBroken) -> None:
         line.broken = line.broken or str(error)
         self._hang_up(line)
 
 
-def _passing(asked: Asked) -> frozenset[int]:
+def _passing(pending: PendingRequest) -> frozenset[int]:
     """Return the errors to retry; clients also wait for a topic that a Metadata request creates."""
-    return PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if asked.key == ApiKey.METADATA else PASSING
+    return PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if pending.key == ApiKey.METADATA else PASSING
 
 
 def error_codes(value: JsonValue) -> set[int]:

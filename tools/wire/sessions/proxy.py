@@ -19,12 +19,12 @@ from tools.wire.sessions.addresses import (
     TELL_ADDRESSES,
     WILDCARDS,
     Address,
+    addresses_in,
     listening_sockets,
-    told_addresses,
 )
-from tools.wire.sessions.conversation import Asked, Conversation, Unfollowable
+from tools.wire.sessions.conversation import Conversation, PendingRequest, Unfollowable
 from tools.wire.sessions.keeper import Keeper
-from tools.wire.sessions.recording import Happening, Kind
+from tools.wire.sessions.recording import Kind, SessionEvent
 
 MAX_CONNECTIONS = 1_000
 MAX_LISTENERS = 1_000
@@ -130,7 +130,7 @@ class Proxy:
             return
         self._number += 1
         session = _Session(self._number, self, reader, writer, *opened)
-        await self.keeper.keep(Happening(Kind.OPEN, session.number, self.keeper.now_s, node=node))
+        await self.keeper.keep(SessionEvent(Kind.OPEN, session.number, self.keeper.now_s, node=node))
         by = "proxy"
         try:
             by = await session.run()
@@ -138,7 +138,7 @@ class Proxy:
             self.tell(f"connection {session.number} is closed: {error}")
         finally:
             opened[1].close()
-            await self.keeper.keep(Happening(Kind.CLOSE, session.number, self.keeper.now_s, by=by))
+            await self.keeper.keep(SessionEvent(Kind.CLOSE, session.number, self.keeper.now_s, by=by))
 
     async def _connect(self, targets: Sequence[Address]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         for each in targets:
@@ -208,8 +208,8 @@ class _Session:
         while (size := await _size(reader)) is not None:
             async with self._proxy.rooms[0].taken(size):
                 body = await reader.readexactly(size)
-                asked = self._conversation.asked(body)
-                await self._keep(Kind.REQUEST, body, asked)
+                pending = self._conversation.note_request(body)
+                await self._keep(Kind.REQUEST, body, pending)
                 writer.writelines((size.to_bytes(SIZE_BYTES, "big"), body))
                 await writer.drain()
 
@@ -218,45 +218,46 @@ class _Session:
         while (size := await _size(reader)) is not None:
             async with self._proxy.rooms[1].taken(size):
                 body = await reader.readexactly(size)
-                asked = self._conversation.answered(body)
-                await self._keep(Kind.ANSWER, body, asked)
-                body = await self._told_anew(asked, body)
+                pending = self._conversation.note_answer(body)
+                await self._keep(Kind.ANSWER, body, pending)
+                body = await self._with_our_addresses(pending, body)
                 writer.writelines((len(body).to_bytes(SIZE_BYTES, "big"), body))
                 await writer.drain()
 
-    async def _keep(self, kind: Kind, body: bytes, asked: Asked) -> None:
+    async def _keep(self, kind: Kind, body: bytes, pending: PendingRequest) -> None:
         keeper = self._proxy.keeper
-        happening = Happening(kind, self.number, keeper.now_s, body, api=asked.name, version=asked.version)
-        await keeper.keep(happening, asked)
+        event = SessionEvent(kind, self.number, keeper.now_s, body, api=pending.name, version=pending.version)
+        await keeper.keep(event, pending)
 
-    async def _told_anew(self, asked: Asked, body: bytes) -> bytes:
+    async def _with_our_addresses(self, pending: PendingRequest, body: bytes) -> bytes:
         """Return the answer with addresses of the proxy; unchanged if it has none or is unreadable."""
-        if asked.key not in TELL_ADDRESSES:
+        if pending.key not in TELL_ADDRESSES:
             return body
         try:
-            answer = asked.answer(memoryview(body))
+            answer = pending.answer(memoryview(body))
         except ProtocolError as error:
             self._proxy.tell(
-                f"an answer to {asked.name} v{asked.version} is forwarded unchanged, as it cannot be decoded: {error}"
+                f"an answer to {pending.name} v{pending.version} is forwarded unchanged,"
+                f" as it cannot be decoded: {error}"
             )
             return body
-        if answer is None or asked.api is None:
+        if answer is None or pending.api is None:
             return body
         value, version = answer
         local_host = self._client[1].get_extra_info("sockname")[0]
         changed = False
-        for told in told_addresses(value):
-            ours = await self._proxy.advertised(told.address, told.node, local_host)
+        for found in addresses_in(value):
+            ours = await self._proxy.advertised(found.address, found.node, local_host)
             if ours is not None:
-                told.replace(ours)
+                found.replace(ours)
                 changed = True
         if not changed:
             return body
-        head = encode_response_header(asked.api, asked.version, asked.correlation_id)
+        head = encode_response_header(pending.api, pending.version, pending.correlation_id)
         try:
-            return head + asked.api.response.encode(version, value)
+            return head + pending.api.response.encode(version, value)
         except EncodeError as error:  # such as a host name that is too long
-            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is forwarded unchanged: {error}")
+            self._proxy.tell(f"an answer to {pending.name} v{pending.version} is forwarded unchanged: {error}")
             return body
 
 

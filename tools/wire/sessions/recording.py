@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class SessionEvent:
     """An event on one connection.
 
     `at_s`: seconds since the recording began. `node`: the broker of an OPEN connection, None for a bootstrap server.
@@ -58,30 +58,30 @@ def first_line(started: str, bootstrap: str) -> bytes:
     return _line({"type": "recording", "version": VERSION, "started": started, "bootstrap": bootstrap})
 
 
-def common_fields(happening: Happening) -> dict[str, JsonValue]:
+def common_fields(event: SessionEvent) -> dict[str, JsonValue]:
     """Return the fields that an event has in every form; an OPEN or CLOSE has no others."""
-    told: dict[str, JsonValue] = {
-        "type": happening.kind.value,
-        "connection": happening.connection,
-        "at": round(happening.at_s, 6),
+    fields: dict[str, JsonValue] = {
+        "type": event.kind.value,
+        "connection": event.connection,
+        "at": round(event.at_s, 6),
     }
-    if happening.kind is Kind.OPEN:
-        told["node"] = happening.node
-    elif happening.kind is Kind.CLOSE:
-        told["by"] = happening.by
-    return told
+    if event.kind is Kind.OPEN:
+        fields["node"] = event.node
+    elif event.kind is Kind.CLOSE:
+        fields["by"] = event.by
+    return fields
 
 
-def line(happening: Happening) -> bytes:
+def line(event: SessionEvent) -> bytes:
     """Return the line of an event in the file."""
-    told = common_fields(happening)
-    if happening.kind not in (Kind.OPEN, Kind.CLOSE):
-        told |= {"api": happening.api, "version": happening.version}
-        told["frame"] = base64.b64encode(happening.frame).decode()
-    return _line(told)
+    fields = common_fields(event)
+    if event.kind not in (Kind.OPEN, Kind.CLOSE):
+        fields |= {"api": event.api, "version": event.version}
+        fields["frame"] = base64.b64encode(event.frame).decode()
+    return _line(fields)
 
 
-def read(file: BinaryIO) -> Iterator[Happening]:
+def read(file: BinaryIO) -> Iterator[SessionEvent]:
     """Yield all events of a file, one at a time in memory. Raises RecordingUnreadable."""
     head = _object(file.readline(MAX_LINE_BYTES), 1)
     if head.get("type") != "recording":
@@ -95,20 +95,20 @@ def read(file: BinaryIO) -> Iterator[Happening]:
             if len(text) == MAX_LINE_BYTES:
                 raise RecordingUnreadable(f"line {number} is too long")
             return
-        yield _happening(_object(text, number), number)
+        yield _event(_object(text, number), number)
 
 
-def _happening(told: dict[str, Any], number: int) -> Happening:
+def _event(fields: dict[str, Any], number: int) -> SessionEvent:
     try:
-        return Happening(
-            Kind(told["type"]),
-            int(told["connection"]),
-            float(told["at"]),
-            base64.b64decode(told.get("frame", ""), validate=True),
-            None if told.get("node") is None else int(told["node"]),
-            str(told.get("by", "")),
-            str(told.get("api", "")),
-            int(told.get("version", -1)),
+        return SessionEvent(
+            Kind(fields["type"]),
+            int(fields["connection"]),
+            float(fields["at"]),
+            base64.b64decode(fields.get("frame", ""), validate=True),
+            None if fields.get("node") is None else int(fields["node"]),
+            str(fields.get("by", "")),
+            str(fields.get("api", "")),
+            int(fields.get("version", -1)),
         )
     except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
         raise RecordingUnreadable(f"line {number} has unknown content") from None
@@ -116,13 +116,13 @@ def _happening(told: dict[str, Any], number: int) -> Happening:
 
 def _object(text: bytes, number: int) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise RecordingUnreadable(f"line {number} is not a JSON object")
-    return told
+    return fields
 
 
-def _line(told: Mapping[str, JsonValue]) -> bytes:
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+def _line(fields: Mapping[str, JsonValue]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"

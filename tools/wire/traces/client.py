@@ -30,7 +30,7 @@ class TraceFailed(OfflineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request in flight: `data` is the frame with its size."""
 
     api: Api
@@ -58,31 +58,31 @@ class Asked:
 class Exchange:
     """A request and its answer: `data` is the answer's frame with its size, `answer` the decoded body."""
 
-    asked: Asked
+    pending: PendingRequest
     data: bytes
     answer: Struct
 
     def frame_step(self, title: str, about: str = "") -> Step:
         """Return a step with the request's frame: size and header."""
-        return Step("frame", title, about, rows_of(self.asked.header(), self.asked.data))
+        return Step("frame", title, about, rows_of(self.pending.header(), self.pending.data))
 
     def decode_step(self, title: str, about: str = "") -> Step:
         """Return a step with the request's fields."""
-        return Step("decode", title, about, rows_of(self.asked.body(), self.asked.data))
+        return Step("decode", title, about, rows_of(self.pending.body(), self.pending.data))
 
     def answer_step(self, title: str, about: str = "") -> Step:
         """Return a step with the answer: size, header, fields."""
-        version = self.asked.api.response_header_version(self.asked.version)
+        version = self.pending.api.response_header_version(self.pending.version)
         header = _framed(walk(RESPONSE_HEADER, version, self.data, 4), self.data)
         start = header[-1].position + header[-1].size
-        fields = walk(self.asked.api.response, self.asked.version, self.data, start)
+        fields = walk(self.pending.api.response, self.pending.version, self.data, start)
         return Step("answer", title, about, rows_of((*header, *fields), self.data))
 
     def steps(self, who: str, about: str = "", answer_about: str = "") -> tuple[Step, Step]:
         """Return a step for the request of `who`, and one for the answer."""
-        name = self.asked.name
-        pieces = (*self.asked.header(), *self.asked.body())
-        request = Step("request", f"{who} -> broker: {name}", about, rows_of(pieces, self.asked.data))
+        name = self.pending.name
+        pieces = (*self.pending.header(), *self.pending.body())
+        request = Step("request", f"{who} -> broker: {name}", about, rows_of(pieces, self.pending.data))
         return request, self.answer_step(f"broker -> {who}: {name}, answer", answer_about)
 
 
@@ -103,30 +103,30 @@ class Client:
         """Close the connection."""
         self._link.close()
 
-    def send(self, api: Api, **fields: Any) -> Asked:
+    def send(self, api: Api, **fields: Any) -> PendingRequest:
         """Send a request without waiting for its answer."""
         version = min(self._versions.get(api.key, 0), api.current.max)
         pending, data = self._link.ask(api, version, api.request(**fields))
-        return Asked(api, version, pending.correlation_id, data)
+        return PendingRequest(api, version, pending.correlation_id, data)
 
-    def receive(self, asked: Asked) -> Exchange:
+    def receive(self, pending: PendingRequest) -> Exchange:
         """Return the exchange of the oldest request in flight."""
         try:
             response = self._link.answer()
         except ProtocolError as error:
-            raise TraceFailed(f"{asked.name}: {error}") from None
-        return Exchange(asked, frame(bytes(response.body)), response.fields)
+            raise TraceFailed(f"{pending.name}: {error}") from None
+        return Exchange(pending, frame(bytes(response.body)), response.fields)
 
     def ask(self, api: Api, *, expected: int = ErrorCode.NONE, **fields: Any) -> Exchange:
         """Send a request, and again while the broker is not ready. TraceFailed: an error other than `expected`."""
         until_s = time.monotonic() + _TIMEOUT_S
         while True:
             exchange = self.receive(self.send(api, **fields))
-            codes = error_codes(plain(exchange.answer, exchange.asked.version)) - {expected}
+            codes = error_codes(plain(exchange.answer, exchange.pending.version)) - {expected}
             if not codes:
                 return exchange
             if codes - _PASSING or time.monotonic() > until_s:
-                raise TraceFailed(f"{exchange.asked.name}: {', '.join(ErrorCode(code).name for code in codes)}")
+                raise TraceFailed(f"{exchange.pending.name}: {', '.join(ErrorCode(code).name for code in codes)}")
             time.sleep(_AGAIN_AFTER_S)
 
     def topic_id(self, topic: str) -> bytes:

@@ -32,8 +32,8 @@ def trace() -> Generator[Step, None, None]:
         partition = FetchPartition(fetch_offset=_WANTED_OFFSET, partition_max_bytes=1 << 20)
         topic = FetchTopic(topic=TOPIC, topic_id=client.topic_id(TOPIC), partitions=[partition])
         exchange = client.ask(FETCH, max_wait_ms=500, min_bytes=1, isolation_level=0, topics=[topic])
-        asked = exchange.asked
-        yield exchange.frame_step(f"frame: {asked.name}, {len(asked.data)} bytes")
+        pending = exchange.pending
+        yield exchange.frame_step(f"frame: {pending.name}, {len(pending.data)} bytes")
         yield exchange.decode_step(f"decode: the request's fields: offset {_WANTED_OFFSET} is wanted")
         index = log.with_suffix(".index")
         about = "Relative offset and position, 4 bytes each."

@@ -45,13 +45,13 @@ def dumped(path: Path, decoder: Decoder = _AS_TEXT, *, records_only: bool = Fals
     for event in dump([str(path)], segments, indexes):
         if isinstance(event, FileStart) or (records_only and not isinstance(event, LoggedRecord)):
             continue
-        told = json.loads(json_lines.line(event))
+        fields = json.loads(json_lines.line(event))
         size = _ENTRY_BYTES.get(type(event))
         text = text_lines.line(event)
         if size is None or isinstance(event, Note):
-            yield Row(told.pop("type"), told, text=text)
+            yield Row(fields.pop("type"), fields, text=text)
         else:
-            yield Row(told.pop("type"), told, position, data[position : position + size], text)
+            yield Row(fields.pop("type"), fields, position, data[position : position + size], text)
             position += size
 
 

@@ -41,21 +41,21 @@ def trace() -> Generator[Step, None, None]:
         exchange = client.ask(
             PRODUCE, acks=-1, timeout_ms=30_000, topic_data=topic_data(client.topic_id(TOPIC), records)
         )
-        asked = exchange.asked
+        pending = exchange.pending
         yield exchange.frame_step(
-            f"frame: {asked.name}, {len(asked.data)} bytes",
+            f"frame: {pending.name}, {len(pending.data)} bytes",
             "An int32 size, then the header: API, version, and the correlation id that the answer repeats.",
         )
         yield exchange.decode_step(
             "decode: the request's fields", "The records are not copied: they remain bytes of the frame."
         )
-        sent = next(each for each in asked.body() if each.type == "records")
+        sent = next(each for each in pending.body() if each.type == "records")
         start = sent.position + sent.size - len(records)
         yield Step(
             "decode",
             "decode: the batch in the request",
             "The broker reads only the header, not the records (Kafka's format v2).",
-            rows_of(batch_fields(asked.data, start), asked.data),
+            rows_of(batch_fields(pending.data, start), pending.data),
         )
         yield Step(
             "checks",

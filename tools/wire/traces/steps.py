@@ -51,12 +51,12 @@ def as_json(step: Step) -> str:
     """Return the line for programs."""
     rows: list[JsonValue] = []
     for row in step.rows:
-        told: dict[str, JsonValue] = {"name": row.name, "value": row.value}
+        fields: dict[str, JsonValue] = {"name": row.name, "value": row.value}
         if row.data is not None:
-            told |= {"position": row.position, "hex": row.data.hex()}
-        rows.append(told)
-    told = {"type": "step", "step": step.kind, "title": step.title, "about": step.about, "rows": rows}
-    return json.dumps(told, separators=(",", ":"))
+            fields |= {"position": row.position, "hex": row.data.hex()}
+        rows.append(fields)
+    fields = {"type": "step", "step": step.kind, "title": step.title, "about": step.about, "rows": rows}
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def as_text(number: int, step: Step, *, colour: bool) -> Iterator[str]:

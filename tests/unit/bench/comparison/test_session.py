@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.comparison.figures import Axis
-from bench.comparison.generator import BrokeOff
+from bench.comparison.generator import GeneratorFailed
 from bench.comparison.session import Session, figure
 
 
@@ -39,7 +39,7 @@ def test_a_round_that_apache_kafka_aborts_is_left_out(capsys: pytest.CaptureFixt
 
     def once(broker: Any, seconds: float) -> str:
         if (what := next(rounds)) == "broken":
-            raise BrokeOff("the broker closed a connection")
+            raise GeneratorFailed("the broker closed a connection")
         return what
 
     assert session("ours", "kafka", warm_s=0).in_turn(once) == [["ours", "ours"], ["kafka"]]
@@ -48,9 +48,9 @@ def test_a_round_that_apache_kafka_aborts_is_left_out(capsys: pytest.CaptureFixt
 
 def test_a_round_that_our_broker_aborts_ends_the_session() -> None:
     def once(broker: Any, seconds: float) -> None:
-        raise BrokeOff("the broker closed a connection")
+        raise GeneratorFailed("the broker closed a connection")
 
-    with pytest.raises(BrokeOff):
+    with pytest.raises(GeneratorFailed):
         session("ours", "kafka").in_turn(once)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.comparison.figures import Axis, Figure
-from bench.comparison.table import BEGIN, END, put_between_marks, table
+from bench.comparison.table import BEGIN, END, replace_between_marks, table
 
 CPU = Figure(Axis.CPU, "small", "CPU us a request", (14.0, 15.0, 14.6), (21.0, 21.6, 22.0))
 RATE = Figure(Axis.RATE, "small", "requests a second", (66_400.0,), (46_500.0,), more_is_better=True)
@@ -37,13 +37,13 @@ def test_a_load_that_apache_kafka_aborted_is_marked() -> None:
 def test_the_text_between_the_marks_is_replaced() -> None:
     document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
 
-    written = put_between_marks(document, "\nnew\n\n")
+    written = replace_between_marks(document, "\nnew\n\n")
 
     assert written == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert put_between_marks(written, "new") == written
+    assert replace_between_marks(written, "new") == written
 
 
 @pytest.mark.parametrize("document", ["nothing", BEGIN, END, f"{END} {BEGIN}"])
 def test_a_document_without_marks_is_rejected(document: str) -> None:
     with pytest.raises(ValueError, match="lacks"):
-        put_between_marks(document, "new")
+        replace_between_marks(document, "new")

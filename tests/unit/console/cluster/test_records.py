@@ -74,8 +74,8 @@ class Broker:
     def poll(self, _: float) -> Record | None:
         return self.left.pop(0)
 
-    def consume(self, most: int, _: float) -> list[Record]:
-        taken, self.left = self.left[:most], self.left[most:]
+    def consume(self, limit: int, _: float) -> list[Record]:
+        taken, self.left = self.left[:limit], self.left[limit:]
         return [each for each in taken if each is not None]
 
     def check(self) -> None:
@@ -85,9 +85,9 @@ class Broker:
         self.is_closed = True
 
 
-def values(broker: Broker, most: int = 500) -> list[bytes | None]:
+def values(broker: Broker, limit: int = 500) -> list[bytes | None]:
     """Of a page."""
-    found = read_messages(cast(Client, broker), "orders", 0, 7, most).messages
+    found = read_messages(cast(Client, broker), "orders", 0, 7, limit).messages
     assert broker.is_closed
     return [each.value for each in found]
 
@@ -97,7 +97,7 @@ def test_page_ends_with_the_partition_or_with_its_count() -> None:
     of_the_group = Record(error=KafkaError.GROUP_AUTHORIZATION_FAILED, topic=None)
     records = Record(b"a"), of_the_group, Record(b"b"), Record(error=AT_THE_END), Record(b"c")
     assert values(Broker(*records)) == [b"a", b"b"]
-    assert values(Broker(*records), most=1) == [b"a"]
+    assert values(Broker(*records), limit=1) == [b"a"]
 
 
 def test_what_the_broker_refuses_is_told() -> None:

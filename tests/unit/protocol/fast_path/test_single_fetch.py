@@ -132,17 +132,17 @@ def test_invalid_bytes_return_none(version, cut, data):
     session_id=st.integers(0, (1 << 31) - 1),
     offsets=st.tuples(INT64, INT64, INT64),
     size=st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384]),
-    at_hand=st.booleans(),
+    in_memory=st.booleans(),
 )
-def test_response_equals_the_schema(version, topic, topic_id, correlation_id, session_id, offsets, size, at_hand):
+def test_response_equals_the_schema(version, topic, topic_id, correlation_id, session_id, offsets, size, in_memory):
     """Byte for byte; records that are not in memory are a separate piece."""
     request = parse(version, encoded(version, topic=topic, topic_id=topic_id), 0)
-    records = b"r" * size if at_hand else memoryview(b"r" * size)
+    records = b"r" * size if in_memory else memoryview(b"r" * size)
     chunks = answer_one(version, correlation_id, session_id, request.key, 0, *offsets, records)
     data = FetchedData(0, 0, *offsets, records)
     told = as_struct(FetchAnswer(0, session_id, [FetchedTopic(topic, topic_id, [data])]))
 
-    assert len(chunks) == 1 if at_hand else chunks[1] is records
+    assert len(chunks) == 1 if in_memory else chunks[1] is records
     assert b"".join(chunks) == b"".join(encode_response(FETCH, version, correlation_id, told))
 
 

@@ -123,8 +123,8 @@ def test_awaited_batch_is_in_memory_as_in_the_file(tmp_path: Path, writable: boo
             in_file = LOCAL.pread(part.fileno(), len(part), part.position)
             assert part.read() == in_file
             assert part.read(10, 20) == in_file[10:30]
-            assert part.at_hand in (b"", in_file)
-        kept = [offset for offset, part in parts.items() if isinstance(part, FetchSlice) and part.at_hand]
+            assert part.in_memory in (b"", in_file)
+        kept = [offset for offset, part in parts.items() if isinstance(part, FetchSlice) and part.in_memory]
         assert kept == ([1] if number == 1 else [])
         assert not log.awaited
         shortened = log.read(number, 50, number + 1, min_one_batch=True)
@@ -139,7 +139,7 @@ def test_large_awaited_batch_is_not_kept_in_memory(tmp_path: Path) -> None:
     append(log, sized(5000))
     part = log.read(0, 1 << 20, 1)
     assert isinstance(part, FetchSlice)
-    assert not part.at_hand
+    assert not part.in_memory
     close(log)
 
 
@@ -151,7 +151,7 @@ def test_roll_and_truncation_clear_the_awaited_batch(tmp_path: Path) -> None:
     log.roll(1, 0)
     part = log.read(0, 1 << 20, 1)
     assert isinstance(part, FetchSlice)
-    assert not part.at_hand
+    assert not part.in_memory
     close(log)
 
 
@@ -167,7 +167,7 @@ def test_limited_number_of_logs_keep_a_batch(tmp_path: Path, monkeypatch: pytest
 
     def has_one(log: PartitionLog) -> bool:
         part = log.read(log.log_end_offset - 1, 1 << 20, log.log_end_offset)
-        return isinstance(part, FetchSlice) and bool(part.at_hand)
+        return isinstance(part, FetchSlice) and bool(part.in_memory)
 
     assert [has_one(log) for log in logs] == [False, True, True]
     manager.delete("t", 1, "0" * 32, T0)

@@ -12,9 +12,9 @@ from protocol.messages.metadata import METADATA
 from tools.wire.sessions.addresses import (
     Address,
     address,
+    addresses_in,
     listening_sockets,
     servers,
-    told_addresses,
 )
 
 
@@ -66,9 +66,9 @@ def test_addresses_in_answers() -> None:
     """Of brokers and of coordinators; those of nobody are left out."""
     broker = METADATA.response.fields[1].type.element(node_id=7, host="far", port=9)
     metadata = METADATA.response(brokers=[broker])
-    (told,) = told_addresses(metadata)
+    (told,) = addresses_in(metadata)
     assert (told.node, told.address) == (7, Address("far", 9))
     told.replace(Address("near", 10))
     assert (metadata.brokers[0].host, metadata.brokers[0].port) == ("near", 10)
-    assert list(told_addresses(FIND_COORDINATOR.response(node_id=-1, host="", port=-1))) == []
-    assert [each.node for each in told_addresses(FIND_COORDINATOR.response(node_id=3, host="h", port=1))] == [3]
+    assert list(addresses_in(FIND_COORDINATOR.response(node_id=-1, host="", port=-1))) == []
+    assert [each.node for each in addresses_in(FIND_COORDINATOR.response(node_id=3, host="h", port=1))] == [3]

@@ -26,31 +26,31 @@ def answer(api: Api, version: int, number: int = 1, **fields: object) -> bytes:
 def test_answers_come_in_the_order_of_requests() -> None:
     """Each is told by the request that it is to."""
     talk = Conversation()
-    talk.asked(request(METADATA, 12, 5))
-    talk.asked(request(API_VERSIONS, 3, 6))
+    talk.note_request(request(METADATA, 12, 5))
+    talk.note_request(request(API_VERSIONS, 3, 6))
     assert talk.waiting == 2
-    first = talk.answered(answer(METADATA, 12, 5, cluster_id="c"))
+    first = talk.note_answer(answer(METADATA, 12, 5, cluster_id="c"))
     assert (first.name, first.version, first.client_id) == ("Metadata", 12, "me")
     read = first.answer(answer(METADATA, 12, 5, cluster_id="c"))
     assert read is not None
     assert (read[0].cluster_id, read[1]) == ("c", 12)
-    assert talk.answered(answer(API_VERSIONS, 3, 6)).name == "ApiVersions"
+    assert talk.note_answer(answer(API_VERSIONS, 3, 6)).name == "ApiVersions"
     assert talk.waiting == 0
 
 
 def test_produce_without_acknowledgement_has_no_answer() -> None:
     """The next answer is to the request behind it."""
     talk = Conversation()
-    talk.asked(request(PRODUCE, 9, 1, acks=0, timeout_ms=1))
+    talk.note_request(request(PRODUCE, 9, 1, acks=0, timeout_ms=1))
     assert talk.waiting == 0
-    talk.asked(request(PRODUCE, 9, 2, acks=1, timeout_ms=1))
-    assert talk.answered(answer(PRODUCE, 9, 2)).correlation_id == 2
+    talk.note_request(request(PRODUCE, 9, 2, acks=1, timeout_ms=1))
+    assert talk.note_answer(answer(PRODUCE, 9, 2)).correlation_id == 2
 
 
 def test_version_that_is_not_served() -> None:
     """The answer to ApiVersions is in v0 then, whatever was asked."""
-    asked = read_request(request(API_VERSIONS, 3, 1))
-    read = asked.answer(answer(API_VERSIONS, 0, 1, error_code=35))
+    pending = read_request(request(API_VERSIONS, 3, 1))
+    read = pending.answer(answer(API_VERSIONS, 0, 1, error_code=35))
     assert read is not None
     assert (read[0].error_code, read[1]) == (35, 0)
 
@@ -59,30 +59,30 @@ def test_api_that_nobody_knows() -> None:
     """Its answer belongs to it, and cannot be read."""
     frame = b"\x03\xe8\0\x02\0\0\0\x09rest"
     talk = Conversation()
-    asked = talk.asked(frame)
-    assert (asked.name, asked.version, asked.request(frame)) == ("API key 1000", 2, None)
-    assert talk.answered(b"\0\0\0\x09rest").answer(b"\0\0\0\x09rest") is None
+    pending = talk.note_request(frame)
+    assert (pending.name, pending.version, pending.request(frame)) == ("API key 1000", 2, None)
+    assert talk.note_answer(b"\0\0\0\x09rest").answer(b"\0\0\0\x09rest") is None
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\x03", b"\0\x00\0\x09\0\0\0\x01\xff\xff\0\0"])
 def test_bytes_that_are_no_request(frame: bytes) -> None:
     """They cannot be followed, and raise nothing else."""
     with pytest.raises(Unfollowable):
-        Conversation().asked(frame)
+        Conversation().note_request(frame)
 
 
 def test_what_cannot_be_followed() -> None:
     """Answers that are not due, and SASL without frames."""
     talk = Conversation()
     with pytest.raises(Unfollowable, match="unexpected correlation id"):
-        talk.answered(b"\0\0\0\x01")
-    talk.asked(request(METADATA, 12, 5))
+        talk.note_answer(b"\0\0\0\x01")
+    talk.note_request(request(METADATA, 12, 5))
     with pytest.raises(Unfollowable, match="correlation id 6"):
-        talk.answered(b"\0\0\0\x06")
+        talk.note_answer(b"\0\0\0\x06")
     with pytest.raises(Unfollowable, match="malformed answer"):
-        talk.answered(b"\0")
+        talk.note_answer(b"\0")
     with pytest.raises(Unfollowable, match="SaslHandshake v0"):
-        talk.asked(request(SASL_HANDSHAKE, 0, mechanism="PLAIN"))
+        talk.note_request(request(SASL_HANDSHAKE, 0, mechanism="PLAIN"))
 
 
 def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(conversation, "MAX_IN_FLIGHT", 2)
     talk = Conversation()
     for number in range(2):
-        talk.asked(request(METADATA, 12, number))
+        talk.note_request(request(METADATA, 12, number))
     with pytest.raises(Unfollowable, match="more than 2"):
-        talk.asked(request(METADATA, 12, 3))
+        talk.note_request(request(METADATA, 12, 3))
 
 
 def test_body_that_is_cut_off() -> None:
     """It is a request all the same; reading it fails as the protocol's errors do."""
     frame = request(METADATA, 12, 1, topics=[])[:-2]
     with pytest.raises(ProtocolError):
-        Conversation().asked(frame).request(frame)
+        Conversation().note_request(frame).request(frame)

@@ -19,7 +19,7 @@ from tools.wire.sessions.plain import (
     plain,
     text_or_base64,
 )
-from tools.wire.sessions.recording import Happening, Kind
+from tools.wire.sessions.recording import Kind, SessionEvent
 
 
 def test_fields_that_the_version_has() -> None:
@@ -72,8 +72,8 @@ def test_passwords_are_hidden() -> None:
 def test_lines() -> None:
     """A request by name; one that cannot be read says so, and why."""
     frame = encode_request_header(METADATA, 9, 7, "me") + METADATA.request.encode(9, METADATA.request(topics=[]))
-    asked = read_request(frame)
-    told = json.loads(described(Happening(Kind.REQUEST, 2, 1.5, frame), asked))
+    pending = read_request(frame)
+    told = json.loads(described(SessionEvent(Kind.REQUEST, 2, 1.5, frame), pending))
     assert told.pop("body")["topics"] == []
     assert told == {
         "type": "request",
@@ -85,7 +85,7 @@ def test_lines() -> None:
         "client_id": "me",
         "bytes": len(frame),
     }
-    cut = json.loads(described(Happening(Kind.REQUEST, 2, 1.5, frame[:-2]), asked))
+    cut = json.loads(described(SessionEvent(Kind.REQUEST, 2, 1.5, frame[:-2]), pending))
     assert list(cut["body"]) == ["unreadable"]
-    assert json.loads(described(Happening(Kind.OPEN, 1, 0, node=3), None))["node"] == 3
-    assert json.loads(described(Happening(Kind.CLOSE, 1, 0, by="client"), None))["by"] == "client"
+    assert json.loads(described(SessionEvent(Kind.OPEN, 1, 0, node=3), None))["node"] == 3
+    assert json.loads(described(SessionEvent(Kind.CLOSE, 1, 0, by="client"), None))["by"] == "client"

@@ -18,7 +18,7 @@ from tools.wire.sessions.addresses import Address
 from tools.wire.sessions.differences import Difference
 from tools.wire.sessions.link import LinkBroken
 from tools.wire.sessions.player import WHOLE_ANSWER, Player, error_codes
-from tools.wire.sessions.recording import Happening, Kind, RecordingUnreadable
+from tools.wire.sessions.recording import Kind, RecordingUnreadable, SessionEvent
 
 _WAIT_S = 30
 
@@ -66,14 +66,14 @@ def scripted(*frames: bytes | None) -> Iterator[Script]:
     script.end()
 
 
-def session(*frames: tuple[Kind, bytes], closed_by: str = "client") -> list[Happening]:
-    inner = [Happening(kind, 1, 0, data) for kind, data in frames]
-    return [Happening(Kind.OPEN, 1, 0), *inner, Happening(Kind.CLOSE, 1, 0, by=closed_by)]
+def session(*frames: tuple[Kind, bytes], closed_by: str = "client") -> list[SessionEvent]:
+    inner = [SessionEvent(kind, 1, 0, data) for kind, data in frames]
+    return [SessionEvent(Kind.OPEN, 1, 0), *inner, SessionEvent(Kind.CLOSE, 1, 0, by=closed_by)]
 
 
-def differences(script: Script, happenings: list[Happening]) -> list[Difference]:
+def differences(script: Script, events: list[SessionEvent]) -> list[Difference]:
     player = Player([script.address], timeout_s=_WAIT_S, sleep=lambda _: None)
-    return [each for compared in player.play(happenings) for each in compared.differences]
+    return [each for compared in player.play(events) for each in compared.differences]
 
 
 ASK = request(INIT_PRODUCER_ID, 4, 1, transactional_id="t", transaction_timeout_ms=1)
@@ -162,42 +162,42 @@ def test_broker_behind_an_address_of_then() -> None:
         with scripted(here) as script:
             ask = request(FIND_COORDINATOR, 3, 1, key="g")
             del node["key"]
-            happenings = session((Kind.REQUEST, ask), (Kind.ANSWER, answer(FIND_COORDINATOR, 3, 1, **node)))
+            events = session((Kind.REQUEST, ask), (Kind.ANSWER, answer(FIND_COORDINATOR, 3, 1, **node)))
             second = [
-                Happening(Kind.OPEN, 2, 0, node=4),
-                Happening(Kind.REQUEST, 2, 0, ASK),
-                Happening(Kind.ANSWER, 2, 0, GIVEN),
+                SessionEvent(Kind.OPEN, 2, 0, node=4),
+                SessionEvent(Kind.REQUEST, 2, 0, ASK),
+                SessionEvent(Kind.ANSWER, 2, 0, GIVEN),
             ]
-            assert differences(script, [*happenings, *second]) == []
+            assert differences(script, [*events, *second]) == []
     assert other.received == [ASK]
 
 
 @pytest.mark.parametrize(
-    "happenings",
+    "events",
     [
-        [Happening(Kind.REQUEST, 1, 0, ASK)],
-        [Happening(Kind.OPEN, 1, 0), Happening(Kind.ANSWER, 1, 0, GIVEN)],
-        [Happening(Kind.OPEN, 1, 0), Happening(Kind.REQUEST, 1, 0, b"\0")],
+        [SessionEvent(Kind.REQUEST, 1, 0, ASK)],
+        [SessionEvent(Kind.OPEN, 1, 0), SessionEvent(Kind.ANSWER, 1, 0, GIVEN)],
+        [SessionEvent(Kind.OPEN, 1, 0), SessionEvent(Kind.REQUEST, 1, 0, b"\0")],
     ],
     ids=["not opened", "not asked", "no request"],
 )
-def test_session_that_does_not_add_up(happenings: list[Happening]) -> None:
+def test_session_that_does_not_add_up(events: list[SessionEvent]) -> None:
     """It is no recording."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         player = Player([Address(*server.getsockname())])
         with pytest.raises(RecordingUnreadable):
-            list(player.play(happenings))
+            list(player.play(events))
 
 
 def test_pauses_are_kept_unless_they_are_not_wanted() -> None:
     """Counted from the beginning; answers are not waited for so."""
     slept: list[float] = []
-    happenings = [Happening(Kind.OPEN, 1, 500.0), Happening(Kind.CLOSE, 1, 500.0, by="client")]
+    events = [SessionEvent(Kind.OPEN, 1, 500.0), SessionEvent(Kind.CLOSE, 1, 500.0, by="client")]
     for keeps_pace, count in ((True, 2), (False, 0)):
         slept.clear()
         with socket.create_server(("127.0.0.1", 0)) as server:
             player = Player([Address(*server.getsockname())], keeps_pace=keeps_pace, sleep=slept.append)
-            assert list(player.play(happenings)) == []
+            assert list(player.play(events)) == []
         assert [round(each, -2) for each in slept] == [500.0] * count
 
 
@@ -206,7 +206,7 @@ def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         nobody = Address(*server.getsockname())
     with pytest.raises(LinkBroken, match="refused"):
-        list(Player([nobody, nobody]).play([Happening(Kind.OPEN, 1, 0)]))
+        list(Player([nobody, nobody]).play([SessionEvent(Kind.OPEN, 1, 0)]))
 
 
 def test_error_codes() -> None:

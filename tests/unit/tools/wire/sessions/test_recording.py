@@ -7,9 +7,9 @@ from io import BytesIO
 import pytest
 
 from tools.wire.sessions.recording import (
-    Happening,
     Kind,
     RecordingUnreadable,
+    SessionEvent,
     first_line,
     line,
     read,
@@ -17,11 +17,11 @@ from tools.wire.sessions.recording import (
 
 HEAD = first_line("2026-01-01T00:00:00Z", "localhost:9092")
 SESSION = [
-    Happening(Kind.OPEN, 1, 0.5, node=None),
-    Happening(Kind.OPEN, 2, 0.75, node=3),
-    Happening(Kind.REQUEST, 2, 1.0, b"\0\x01", api="Fetch", version=4),
-    Happening(Kind.ANSWER, 2, 1.25, b"", api="Fetch", version=4),
-    Happening(Kind.CLOSE, 1, 2.0, by="client"),
+    SessionEvent(Kind.OPEN, 1, 0.5, node=None),
+    SessionEvent(Kind.OPEN, 2, 0.75, node=3),
+    SessionEvent(Kind.REQUEST, 2, 1.0, b"\0\x01", api="Fetch", version=4),
+    SessionEvent(Kind.ANSWER, 2, 1.25, b"", api="Fetch", version=4),
+    SessionEvent(Kind.CLOSE, 1, 2.0, by="client"),
 ]
 
 
