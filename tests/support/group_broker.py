@@ -73,6 +73,10 @@ class MemoryPartition:
         return f"{OFFSETS_TOPIC}-{self.index}"
 
     @property
+    def log_config(self) -> SimpleNamespace:
+        return self.config
+
+    @property
     def high_watermark(self) -> int:
         return self.log_end_offset
 
